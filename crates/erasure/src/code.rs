@@ -1,0 +1,181 @@
+//! The closed, numbered set of block codes and their limits.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::{Decoder, Encoder, raptorq, reed_solomon, uncoded};
+
+/// Largest symbol, in bytes: the symbol size is a 16-bit number in RFC 6330, section 3.3.2, and on the wire.
+const MAX_SYMBOL_SIZE: usize = 65_535;
+
+/// Codes of a source block: a closed set, numbered on the wire.
+///
+/// The numbers 3 (Raptor, RFC 5053), 4 (LT), 5 (Tornado) and 128 (RLC, RFC 8681, a window code) are reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum BlockCode {
+    /// No repair symbols; what is lost is sent again.
+    Uncoded = 0,
+    /// Reed-Solomon over GF(2^16): any `k` symbols decode. For small blocks.
+    ReedSolomon = 1,
+    /// RaptorQ, RFC 6330: nearly any `k` symbols decode, and nearly without limit on the number of repair symbols.
+    RaptorQ = 2,
+}
+
+/// A `k` or a symbol size that a code does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CodeError {
+    /// The number of source symbols lies outside `1..=limit`.
+    #[error("{code} has blocks of 1 to {limit} source symbols, not {k}")]
+    SourceSymbols {
+        /// The code asked for.
+        code: BlockCode,
+        /// The number asked for.
+        k: u32,
+        /// The largest number this code has.
+        limit: u32,
+    },
+    /// The symbol size lies outside `1..=65535` bytes.
+    #[error("a symbol has 1 to {MAX_SYMBOL_SIZE} bytes, not {0}")]
+    SymbolSize(usize),
+    /// Reed-Solomon works on elements of two bytes, so a repair symbol of an odd number of bytes does not exist.
+    #[error("a symbol of reed-solomon has an even number of bytes, not {0}")]
+    OddSymbolSize(usize),
+}
+
+/// A text that names no code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown code {0:?}: use uncoded, reed-solomon or raptorq")]
+pub struct UnknownCode(String);
+
+impl BlockCode {
+    /// Every code, in the order of its number.
+    pub const ALL: [Self; 3] = [Self::Uncoded, Self::ReedSolomon, Self::RaptorQ];
+
+    /// The number of this code on the wire.
+    #[must_use]
+    pub const fn wire(self) -> u8 {
+        self as u8
+    }
+
+    /// The code of this number, or `None` for a number that is reserved or unknown.
+    #[must_use]
+    pub const fn from_wire(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Uncoded),
+            1 => Some(Self::ReedSolomon),
+            2 => Some(Self::RaptorQ),
+            _ => None,
+        }
+    }
+
+    /// The name that `Display` prints and `FromStr` reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uncoded => "uncoded",
+            Self::ReedSolomon => "reed-solomon",
+            Self::RaptorQ => "raptorq",
+        }
+    }
+
+    /// The largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24), 32,768 for `ReedSolomon`
+    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2).
+    #[must_use]
+    pub const fn max_source_symbols(self) -> u32 {
+        match self {
+            Self::Uncoded => 1 << 24,
+            Self::ReedSolomon => reed_solomon::MAX_SOURCE_SYMBOLS,
+            Self::RaptorQ => raptorq::MAX_SOURCE_SYMBOLS,
+        }
+    }
+
+    /// Whether this code has blocks of `k` source symbols of `symbol_size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is broken; see [`CodeError`].
+    pub fn check(self, k: u32, symbol_size: usize) -> Result<(), CodeError> {
+        let limit = self.max_source_symbols();
+        if !(1..=limit).contains(&k) {
+            return Err(CodeError::SourceSymbols { code: self, k, limit });
+        }
+        if !(1..=MAX_SYMBOL_SIZE).contains(&symbol_size) {
+            return Err(CodeError::SymbolSize(symbol_size));
+        }
+        if self == Self::ReedSolomon && !symbol_size.is_multiple_of(2) {
+            return Err(CodeError::OddSymbolSize(symbol_size));
+        }
+        Ok(())
+    }
+
+    /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
+    ///
+    /// `Uncoded`: `k`. `ReedSolomon`: with `c` the power of two at or above `k`, `k + min(max(4c, 256), 65536) - c`, so at least 3 repair
+    /// symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24 less the few padding symbols of RFC 6330, section 5.3.1.
+    #[must_use]
+    pub fn symbol_limit(self, k: u32) -> u32 {
+        if k == 0 || k > self.max_source_symbols() {
+            return k;
+        }
+        match self {
+            Self::Uncoded => k,
+            Self::ReedSolomon => reed_solomon::symbol_limit(k),
+            Self::RaptorQ => raptorq::symbol_limit(k),
+        }
+    }
+
+    /// The chance that decoding fails with `extra` symbols more than `k` received: 0 for a code that decodes from any `k`, the design
+    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`.
+    #[must_use]
+    pub fn failure(self, extra: u32) -> f64 {
+        match self {
+            Self::Uncoded | Self::ReedSolomon => 0.0,
+            Self::RaptorQ => 1e-2_f64.powi(i32::try_from(extra).unwrap_or(i32::MAX).saturating_add(1)),
+        }
+    }
+
+    /// An encoder that builds nothing until its first repair symbol.
+    ///
+    /// # Errors
+    ///
+    /// As [`BlockCode::check`].
+    pub fn encoder(self, k: u32, symbol_size: usize) -> Result<Box<dyn Encoder>, CodeError> {
+        self.check(k, symbol_size)?;
+        Ok(match self {
+            Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
+            Self::ReedSolomon => Box::new(reed_solomon::Encoder::new(k, symbol_size)),
+            Self::RaptorQ => Box::new(raptorq::Encoder::new(k, symbol_size)),
+        })
+    }
+
+    /// A decoder that takes memory only as symbols arrive.
+    ///
+    /// # Errors
+    ///
+    /// As [`BlockCode::check`].
+    pub fn decoder(self, k: u32, symbol_size: usize) -> Result<Box<dyn Decoder>, CodeError> {
+        self.check(k, symbol_size)?;
+        Ok(match self {
+            Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
+            Self::ReedSolomon => Box::new(reed_solomon::Decoder::new(k, symbol_size)),
+            Self::RaptorQ => Box::new(raptorq::Decoder::new(k, symbol_size)),
+        })
+    }
+}
+
+impl fmt::Display for BlockCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for BlockCode {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCode> {
+        Self::ALL.into_iter().find(|code| code.name() == text).ok_or_else(|| UnknownCode(text.to_owned()))
+    }
+}

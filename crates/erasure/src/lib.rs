@@ -1,0 +1,79 @@
+//! Erasure codes behind one seam. Knows no network, no clock, no randomness.
+//!
+//! A source block is `k` source symbols of `symbol_size` bytes (RFC 5052). Every code here is systematic: the source symbols
+//! (encoding symbol ids `0..k`) are the bytes of the block itself and live in a [`Block`], so an [`Encoder`] only makes repair symbols
+//! (`k..symbol_limit`) and a [`Decoder`] only holds repair symbols. Where no symbol is lost, neither is ever built.
+//!
+//! ```
+//! use erasure::{Block, BlockCode, Progress};
+//!
+//! let (k, symbol_size) = (4, 8);
+//! let sent = Block::full(k, symbol_size, (0..32).collect());
+//! let mut encoder = BlockCode::ReedSolomon.encoder(k, symbol_size)?;
+//! let mut repair = vec![0; symbol_size];
+//! encoder.repair(&sent, 4, &mut repair);
+//!
+//! let mut received = Block::empty(k, symbol_size, Vec::new());
+//! for esi in [0, 1, 3] {
+//!     received.insert(esi, sent.symbol(esi).expect("a full block"));
+//! }
+//! let mut decoder = BlockCode::ReedSolomon.decoder(k, symbol_size)?;
+//! assert_eq!(decoder.push(&received, 4, &repair), Progress::Ready);
+//! assert_eq!(decoder.recover(&mut received), Progress::Ready);
+//! assert_eq!(received.bytes(), sent.bytes());
+//! # Ok::<(), erasure::CodeError>(())
+//! ```
+
+mod block;
+mod code;
+#[doc(hidden)]
+pub mod fuzzing;
+mod gf256;
+mod raptorq;
+mod reed_solomon;
+mod repairs;
+mod uncoded;
+
+use std::fmt::Debug;
+
+pub use block::Block;
+pub use code::{BlockCode, CodeError, UnknownCode};
+#[doc(hidden)]
+pub use raptorq::measuring;
+
+/// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.
+pub trait Encoder: Send + Debug {
+    /// First encoding symbol id that does not exist.
+    fn symbol_limit(&self) -> u32;
+
+    /// Writes repair symbol `esi` of `source` to `out`. The first call does the work that all repair symbols share; every later call
+    /// must bring the same block.
+    ///
+    /// # Panics
+    ///
+    /// When the caller breaks the contract: `source` is complete and has the `k` and symbol size of this encoder, `esi` lies in
+    /// `k..symbol_limit()`, and `out` is one symbol long.
+    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
+}
+
+/// Holds the repair symbols of one source block until the missing source symbols follow from them. No input makes it panic.
+pub trait Decoder: Send + Debug {
+    /// Takes one repair symbol. A duplicate, an id outside `k..symbol_limit`, a wrong length, a block of another shape, and anything
+    /// that comes once enough is there, is [`Progress::Useless`] and not kept.
+    fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress;
+
+    /// Fills in the missing source symbols of `block`. Between the first call that answers [`Progress::Need`] and the last, `block`
+    /// may gain source symbols and nothing else. No solve is tried before the number of symbols asked for has come.
+    fn recover(&mut self, block: &mut Block) -> Progress;
+}
+
+/// What a symbol, or an attempt to recover, has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The symbol adds nothing and was not kept.
+    Useless,
+    /// At least this many more symbols, source or repair, are needed (a lower bound, never 0).
+    Need(u32),
+    /// From [`Decoder::push`]: [`Decoder::recover`] may succeed now. From [`Decoder::recover`]: the block is complete.
+    Ready,
+}

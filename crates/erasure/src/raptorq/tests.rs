@@ -1,0 +1,116 @@
+use super::*;
+use crate::{Decoder as _, Encoder as _};
+
+/// xorshift64, as the cross-checked vectors use it: the low 8 bits of each state.
+fn octets(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn fnv1a64(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Hashes of the first 50 repair symbols of 1280 bytes, on which two independent implementations of RFC 6330 agree.
+#[test]
+fn repair_symbols_are_those_of_rfc_6330() {
+    let vectors: [(u32, u64); 5] = [
+        (10, 0x8d2e_1974_b625_fe86),
+        (100, 0x9a0a_3219_c112_335d),
+        (1000, 0xd894_aedc_3441_5e02),
+        (1234, 0xf63c_af7a_6b66_58f5),
+        (10_000, 0x3673_8f0e_d734_18fe),
+    ];
+    for (k, expected) in vectors {
+        let block = Block::full(k, 1280, octets(12345, k as usize * 1280));
+        let mut encoder = Encoder::new(k, 1280);
+        let mut symbol = vec![0; 1280];
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        for esi in k..k + 50 {
+            encoder.repair(&block, esi, &mut symbol);
+            hash = fnv1a64(hash, &symbol);
+        }
+        assert_eq!(hash, expected, "k {k}: {hash:016x}");
+    }
+}
+
+/// A decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; what it recovers and the symbols it took.
+fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u32) {
+    let source = Block::full(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
+    let mut encoder = Encoder::new(k, symbol_size);
+    let mut decoder = Decoder::with_solver(k, symbol_size, solver);
+    let mut block = Block::empty(k, symbol_size, vec![0xbb; k as usize * symbol_size]);
+    for esi in (0..k).filter(|esi| !lost.contains(esi)) {
+        block.insert(esi, source.symbol(esi).unwrap());
+    }
+    let mut symbol = vec![0; symbol_size];
+    let mut esi = k;
+    while let Progress::Need(_) = decoder.recover(&mut block) {
+        encoder.repair(&source, esi, &mut symbol);
+        decoder.push(&block, esi, &symbol);
+        esi += 1;
+    }
+    assert_eq!(block, source, "{solver:?}, k {k}, size {symbol_size}, lost {lost:?}");
+    (block, esi - k)
+}
+
+/// Both solvers solve the same equations, so they succeed on the same symbols, but for the pauses after a failure.
+#[test]
+fn both_solvers_recover_the_same() {
+    for (k, symbol_size) in [(1, 1), (5, 3), (10, 64), (26, 7), (101, 130), (240, 31), (300, 5), (700, 2)] {
+        for count in [1, 2, 9, 63, 64, 65, 128, k / 2, k] {
+            let count = count.min(k);
+            let lost: Vec<u32> = (0..count).map(|i| (i * (k / count) + i % 3 * (k / count / 3)) % k).collect();
+            let (by_syndrome, taken) = decode(Solver::Syndrome, k, symbol_size, &lost);
+            let (by_inactivation, needed) = decode(Solver::Inactivation, k, symbol_size, &lost);
+            assert_eq!(by_syndrome, by_inactivation);
+            assert!((taken..=taken + 2).contains(&needed), "k {k}, {count} lost: {taken} and {needed} repair symbols");
+        }
+    }
+}
+
+/// An attempt that fails is continued: with more repair symbols, and with source symbols that come late.
+#[test]
+fn elimination_goes_on_after_a_failure() {
+    let (k, size) = (30, 9);
+    let source = Block::full(k, size, octets(7, k as usize * size));
+    let mut failed = 0;
+    for first in 0..3000 {
+        let mut encoder = Encoder::new(k, size);
+        let mut decoder = Decoder::with_solver(k, size, Solver::Syndrome);
+        let mut block = Block::empty(k, size, Vec::new());
+        for esi in 4..k {
+            block.insert(esi, source.symbol(esi).unwrap());
+        }
+        let mut symbol = vec![0; size];
+        for esi in k + first * 4..k + first * 4 + 4 {
+            encoder.repair(&source, esi, &mut symbol);
+            decoder.push(&block, esi, &symbol);
+        }
+        let Progress::Need(more) = decoder.recover(&mut block) else {
+            continue;
+        };
+        failed += 1;
+        assert_eq!(decoder.recover(&mut block), Progress::Need(more), "nothing came");
+        if first % 2 == 0 {
+            // More than were needed in the end, and the block is complete from the equations, not from them.
+            block.insert(0, source.symbol(0).unwrap());
+            block.insert(1, source.symbol(1).unwrap());
+        }
+        let mut esi = 200_000;
+        while let Progress::Need(_) = decoder.recover(&mut block) {
+            encoder.repair(&source, esi, &mut symbol);
+            decoder.push(&block, esi, &symbol);
+            esi += 1;
+        }
+        assert_eq!(block, source, "first repair symbol {}", k + first * 4);
+        assert!(esi <= 200_003, "first repair symbol {}: {} more", k + first * 4, esi - 200_000);
+    }
+    assert!((2..60).contains(&failed), "{failed} of 3000 attempts failed; theory says 1 in 256");
+}

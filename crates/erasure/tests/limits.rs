@@ -1,0 +1,122 @@
+//! Numbers, names, limits, and what a hostile peer may send.
+
+use erasure::{Block, BlockCode, CodeError, Progress, fuzzing};
+
+#[test]
+fn numbers_and_names_agree() {
+    for number in 0..=255 {
+        if let Some(code) = BlockCode::from_wire(number) {
+            assert_eq!(code.wire(), number);
+            assert_eq!(code.name().parse(), Ok(code));
+            assert_eq!(code.to_string(), code.name());
+            assert_eq!(code.wire() as usize, BlockCode::ALL.iter().position(|&other| other == code).unwrap());
+        } else {
+            assert!(number > 2);
+        }
+    }
+    assert_eq!(
+        "tornado".parse::<BlockCode>().unwrap_err().to_string(),
+        "unknown code \"tornado\": use uncoded, reed-solomon or raptorq"
+    );
+}
+
+#[test]
+fn limits_are_checked_before_anything_is_made() {
+    for code in BlockCode::ALL {
+        let limit = code.max_source_symbols();
+        for k in [0, limit + 1, u32::MAX] {
+            assert_eq!(code.check(k, 2), Err(CodeError::SourceSymbols { code, k, limit }));
+            assert!(code.encoder(k, 2).is_err() && code.decoder(k, 2).is_err());
+            assert_eq!(code.symbol_limit(k), k);
+        }
+        assert_eq!(code.check(limit, 65_534), Ok(()));
+        for size in [0, 65_536, usize::MAX] {
+            assert_eq!(code.check(1, size), Err(CodeError::SymbolSize(size)));
+        }
+    }
+    assert_eq!(BlockCode::ReedSolomon.check(1, 1407), Err(CodeError::OddSymbolSize(1407)));
+    assert_eq!(BlockCode::RaptorQ.check(1, 65_535), Ok(()));
+}
+
+#[test]
+fn symbol_limits() {
+    assert_eq!(BlockCode::Uncoded.symbol_limit(77), 77);
+    for (k, limit) in [
+        (1, 1 + 255),
+        (64, 64 + 192),
+        (65, 65 + 384),
+        (1000, 1000 + 3072),
+        (16_384, 65_536),
+        (20_000, 20_000 + 32_768),
+        (32_768, 65_536),
+    ] {
+        assert_eq!(BlockCode::ReedSolomon.symbol_limit(k), limit, "k {k}");
+    }
+    // K' is 10, 101 and 56,403.
+    for (k, limit) in [(10, 1 << 24), (1, (1 << 24) - 9), (100, (1 << 24) - 1), (56_403, 1 << 24)] {
+        assert_eq!(BlockCode::RaptorQ.symbol_limit(k), limit, "k {k}");
+    }
+}
+
+#[test]
+fn failure_follows_the_design_bound() {
+    assert_eq!(BlockCode::ReedSolomon.failure(0), 0.0);
+    for (extra, bound) in [(0, 1e-2), (1, 1e-4), (2, 1e-6)] {
+        assert!((BlockCode::RaptorQ.failure(extra) / bound - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(BlockCode::RaptorQ.failure(u32::MAX), 0.0);
+}
+
+#[test]
+fn a_block_of_another_shape_is_useless() {
+    for code in BlockCode::ALL {
+        let mut decoder = code.decoder(10, 4).unwrap();
+        for mut other in [Block::empty(11, 4, Vec::new()), Block::empty(10, 6, Vec::new())] {
+            assert_eq!(decoder.push(&other, 12, &[0; 4]), Progress::Useless, "{code}");
+            assert_ne!(decoder.recover(&mut other), Progress::Ready, "{code}");
+        }
+    }
+}
+
+/// Memory is bounded by what an attempt can use: the flood after it is dropped.
+#[test]
+fn a_flood_of_repair_symbols_is_not_kept() {
+    for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+        let block = Block::empty(50, 2, Vec::new());
+        let mut decoder = code.decoder(50, 2).unwrap();
+        let kept = (50..code.symbol_limit(50).min(10_000))
+            .filter(|&esi| decoder.push(&block, esi, &[1, 2]) != Progress::Useless)
+            .count();
+        assert_eq!(kept, 50, "{code}");
+    }
+}
+
+/// Forged symbols are refused before they come here; if one did, the result would be wrong bytes, not a panic.
+#[test]
+fn forged_symbols_do_not_panic() {
+    for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+        for k in [1, 9, 60, 255, 300] {
+            let mut block = Block::empty(k, 4, Vec::new());
+            let mut decoder = code.decoder(k, 4).unwrap();
+            for esi in 0..k / 2 {
+                block.insert(esi, &[9; 4]);
+            }
+            for round in 0..4 * k {
+                decoder.push(&block, code.symbol_limit(k) - 1 - round % 200 - 3 * (round / 200), &round.to_le_bytes());
+                decoder.recover(&mut block);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_corpus_of_the_fuzzer_passes() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/decoder");
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 10, "{} seeds in {}", files.len(), folder.display());
+    for file in files {
+        println!("replaying {}", file.display());
+        fuzzing::fuzz_decoder(&std::fs::read(&file).unwrap());
+    }
+}

@@ -1,0 +1,242 @@
+//! Every code, any loss, any order, duplicates and surplus: the right bytes, or a true answer to what is needed.
+
+use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+const CODED: [BlockCode; 2] = [BlockCode::ReedSolomon, BlockCode::RaptorQ];
+
+/// Octets without a pattern: splitmix64.
+fn octets(seed: u64, length: usize) -> Vec<u8> {
+    let octet = |i: u64| {
+        let mut z = (seed << 32 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) as u8
+    };
+    (0..length as u64).map(octet).collect()
+}
+
+/// A sender's block, and the two ends of a code for it.
+struct Ends {
+    sent: Block,
+    encoder: Box<dyn Encoder>,
+    received: Block,
+    decoder: Box<dyn Decoder>,
+}
+
+impl Ends {
+    fn new(code: BlockCode, k: u32, symbol_size: usize, seed: u64) -> Self {
+        let length = k as usize * symbol_size;
+        Self {
+            sent: Block::full(k, symbol_size, octets(seed, length)),
+            encoder: code.encoder(k, symbol_size).expect("within the limits"),
+            received: Block::empty(k, symbol_size, vec![0xee; length]),
+            decoder: code.decoder(k, symbol_size).expect("within the limits"),
+        }
+    }
+
+    fn symbol(&mut self, esi: u32) -> Vec<u8> {
+        if let Some(symbol) = self.sent.symbol(esi) {
+            return symbol.to_vec();
+        }
+        let mut symbol = vec![0; self.sent.symbol_size()];
+        self.encoder.repair(&self.sent, esi, &mut symbol);
+        symbol
+    }
+
+    /// One symbol arrives; whether it was of use.
+    fn arrive(&mut self, esi: u32) -> bool {
+        let symbol = self.symbol(esi);
+        if esi < self.sent.k() {
+            self.received.insert(esi, &symbol)
+        } else {
+            self.decoder.push(&self.received, esi, &symbol) != Progress::Useless
+        }
+    }
+
+    fn recover(&mut self) -> Progress {
+        let progress = self.decoder.recover(&mut self.received);
+        assert_eq!(progress == Progress::Ready, self.received.is_complete());
+        if progress == Progress::Ready {
+            assert!(self.received == self.sent, "recovered other bytes");
+        }
+        progress
+    }
+}
+
+fn shape() -> impl Strategy<Value = (BlockCode, u32, usize)> {
+    (
+        prop::sample::select(BlockCode::ALL.to_vec()),
+        prop_oneof![1_u32..20, 1_u32..300],
+        prop_oneof![Just(1_usize), 1_usize..150],
+    )
+        .prop_map(|(code, k, size)| {
+            (code, k, if code == BlockCode::ReedSolomon { size.next_multiple_of(2) } else { size })
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Symbols arrive in any order, some twice, some never, from anywhere in the code, and `recover` is called at any time.
+    #[test]
+    fn any_arrivals_end_in_the_right_bytes(
+        (code, k, symbol_size) in shape(),
+        seed in any::<u32>(),
+        loss in 0.0..1.0_f64,
+        reach in 0..3000_u32,
+        arrivals in prop::collection::vec((any::<Index>(), any::<bool>(), 0..12_u8), 0..700),
+    ) {
+        let mut ends = Ends::new(code, k, symbol_size, u64::from(seed));
+        let limit = ends.encoder.symbol_limit();
+        prop_assert_eq!(limit, code.symbol_limit(k));
+        let survives = |esi: u32| f64::from(esi.wrapping_mul(0x9e37_79b1) ^ seed) / f64::from(u32::MAX) >= loss;
+        let repairs = (limit - k).min(reach + 1);
+        let mut useful = 0;
+        for (index, is_source, dice) in arrivals {
+            let esi = if is_source || repairs == 0 { index.index(k as usize) as u32 } else { k + index.index(repairs as usize) as u32 };
+            if esi < k && !survives(esi) {
+                continue;
+            }
+            useful += u32::from(ends.arrive(esi));
+            if dice == 0 {
+                prop_assert!(!ends.arrive(esi), "{} twice", esi);
+            }
+            if dice < 3 && ends.recover() == Progress::Ready {
+                prop_assert!(useful >= k);
+                return Ok(());
+            }
+        }
+        // The rest comes in order, repair symbols first, until the block is there.
+        for esi in (k..k + repairs).chain(0..k) {
+            if let Progress::Need(more) = ends.recover() {
+                prop_assert!(more > 0 && more <= k);
+                ends.arrive(esi);
+            }
+        }
+        prop_assert_eq!(ends.recover(), Progress::Ready);
+    }
+}
+
+/// With exactly `k` symbols a code either decodes or says what it needs, and when that has come it goes on from there.
+#[test]
+fn a_need_that_is_met_leads_on() {
+    for code in CODED {
+        for seed in 0..150_u64 {
+            let k = 1 + (seed as u32 * 7) % 120;
+            let mut ends = Ends::new(code, k, 6, seed);
+            let lost = |esi: u32| octets(seed, k as usize)[esi as usize].is_multiple_of(3);
+            for esi in (0..k).filter(|&esi| !lost(esi)) {
+                ends.arrive(esi);
+            }
+            let mut next = k + seed as u32;
+            let mut attempts = 0;
+            while let Progress::Need(more) = ends.recover() {
+                for _ in 0..more {
+                    assert!(ends.arrive(next), "{code}, seed {seed}: a symbol that was asked for is of use");
+                    next += 1;
+                }
+                attempts += 1;
+                assert!(attempts < 8, "{code}, seed {seed}: does not end");
+            }
+        }
+    }
+}
+
+/// Any `k` symbols of Reed-Solomon decode, whichever they are and however many repair symbols the encoder made.
+#[test]
+fn reed_solomon_is_maximum_distance_separable() {
+    for seed in 0..300_u64 {
+        let k = 1 + (seed as u32 * 31) % 257;
+        let mut ends = Ends::new(BlockCode::ReedSolomon, k, 2, seed);
+        let limit = ends.encoder.symbol_limit();
+        let mut order: Vec<(u8, u8, u32)> = octets(seed, limit as usize)
+            .into_iter()
+            .zip(octets(seed + 1000, limit as usize))
+            .zip(0..limit)
+            .map(|((a, b), esi)| (a, b, esi))
+            .collect();
+        order.sort_unstable();
+        for &(_, _, esi) in &order[..k as usize] {
+            assert!(ends.arrive(esi), "seed {seed}, esi {esi}");
+        }
+        assert_eq!(ends.recover(), Progress::Ready, "seed {seed}, k {k}: any k symbols decode");
+    }
+}
+
+/// A repair symbol is the same whether it is asked for first or last.
+#[test]
+fn a_repair_symbol_depends_on_its_id_alone() {
+    for code in CODED {
+        for k in [1, 2, 50, 64, 65, 130] {
+            let ids: Vec<u32> = (k..code.symbol_limit(k).min(k + 300)).collect();
+            let mut up = Ends::new(code, k, 34, 1);
+            let ascending: Vec<_> = ids.iter().map(|&esi| up.symbol(esi)).collect();
+            let mut down = Ends::new(code, k, 34, 1);
+            let descending: Vec<_> = ids.iter().rev().map(|&esi| down.symbol(esi)).collect();
+            assert!(ascending.iter().eq(descending.iter().rev()), "{code}, k {k}");
+        }
+    }
+}
+
+/// RFC 6330 promises a failure in 100 at most with `k` symbols, theory says 1 in 256; 400 trials with more than 10 have a chance below 1e-5.
+#[test]
+fn raptorq_fails_as_seldom_as_it_should() {
+    let (k, trials) = (100, 400);
+    let mut failures = [0; 3];
+    for trial in 0..trials {
+        let mut ends = Ends::new(BlockCode::RaptorQ, k, 1, trial);
+        let dice = octets(trial + 5000, k as usize);
+        for esi in (0..k).filter(|&esi| dice[esi as usize] >= 51) {
+            ends.arrive(esi);
+        }
+        let first = k + (trial as u32) * 100;
+        for esi in first..first + (k - ends.received.present()) {
+            ends.arrive(esi);
+        }
+        for (extra, failures) in failures.iter_mut().enumerate() {
+            if ends.recover() == Progress::Ready {
+                break;
+            }
+            *failures += 1;
+            ends.arrive(first + k + extra as u32);
+        }
+    }
+    assert!(failures[0] <= 10, "{failures:?} of {trials} failed with 0, 1, 2 extra symbols");
+    assert_eq!(failures[2], 0, "{failures:?} of {trials} failed with 0, 1, 2 extra symbols");
+}
+
+/// Nothing lost: the decoder is never asked, and answers at once if it is.
+#[test]
+fn a_block_without_loss_needs_no_decoder() {
+    for code in BlockCode::ALL {
+        let mut ends = Ends::new(code, 90, 4, 3);
+        for esi in 0..90 {
+            assert!(ends.arrive(esi), "{code}");
+        }
+        assert_eq!(ends.recover(), Progress::Ready, "{code}");
+        if code != BlockCode::Uncoded {
+            assert!(!ends.arrive(90), "{code}: a repair symbol after completion is useless");
+        }
+    }
+}
+
+/// The largest blocks the codes have, at the edges of their ids.
+#[test]
+fn largest_blocks() {
+    for (code, k) in [(BlockCode::ReedSolomon, 32_768), (BlockCode::RaptorQ, 56_403)] {
+        let mut ends = Ends::new(code, k, 2, 9);
+        for esi in 3..k {
+            ends.arrive(esi);
+        }
+        let limit = ends.encoder.symbol_limit();
+        for esi in [k, limit - 1, limit - 2, limit - 3, k + 1, k + 2] {
+            ends.arrive(esi);
+            if ends.recover() == Progress::Ready {
+                break;
+            }
+        }
+        assert!(ends.received.is_complete(), "{code}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What a link does to packets, as plain numbers.
+
+use std::time::Duration;
+
+use crate::Rate;
+
+/// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
+///
+/// A packet passes queue and rate, then loss, then delay and jitter, then reordering. Its text form
+/// (`rate=100M,delay=50ms,loss=5%,queue=256KB`) is read by `FromStr` and printed by `Display`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkConfig {
+    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue.
+    pub rate: Option<Rate>,
+    /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
+    pub queue_bytes: Option<u64>,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// Up to this much more delay for each packet, uniform. Keeps order: no packet overtakes the one before.
+    pub jitter: Duration,
+    /// Random loss, after the queue: a lost packet has used its share of the rate.
+    pub loss: Loss,
+    /// Packets that arrive late, out of order.
+    pub reorder: Reorder,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Probability that a packet arrives with bits flipped.
+    pub corrupt: f64,
+    /// Marking of congestion instead of loss (ECN, RFC 3168).
+    pub mark: Mark,
+    /// Seed of every random choice of this link.
+    pub seed: u64,
+}
+
+/// How packets are lost at random.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None is.
+    #[default]
+    None,
+    /// Each packet with this probability, independently.
+    Bernoulli(f64),
+    /// Two states, in one of which every packet is lost (Gilbert 1960, Elliott 1963). With loss `p` and mean burst `E`, the bad state
+    /// is entered with probability `p / (E (1 - p))` and left with `1 / E` at each packet.
+    GilbertElliott {
+        /// Share of packets lost, below 1.
+        loss: f64,
+        /// Mean number of packets lost in a row, at least `1 / (1 - loss)`, which is what independent loss gives.
+        mean_burst: f64,
+    },
+}
+
+impl Loss {
+    /// The share of packets lost in the long run.
+    pub fn mean(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Bernoulli(loss) | Self::GilbertElliott { loss, .. } => loss,
+        }
+    }
+}
+
+/// Some packets are held back for a while, and those behind overtake them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reorder {
+    /// Probability that a packet is held back.
+    pub probability: f64,
+    /// How long, on top of delay and jitter.
+    pub extra: Duration,
+}
+
+/// When a packet that allows it (ECT) is marked CE. The two rules add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mark {
+    /// Mark packets that find more than this many bytes in the queue.
+    pub above_bytes: Option<u64>,
+    /// Mark packets with this probability, whatever the queue.
+    pub probability: f64,
+}
+
+/// Why a [`LinkConfig`] makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum LinkError {
+    /// A probability is outside 0..=1, or not a number.
+    #[error("{name} is {value}: write a probability from 0% to 100%")]
+    Probability {
+        /// The key of the text form.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// Bursts shorter than independent loss gives, or of unknown length.
+    #[error(
+        "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or leave burst out for independent loss"
+    )]
+    BurstTooShort {
+        /// The loss asked for.
+        loss: f64,
+        /// The mean burst asked for.
+        mean_burst: f64,
+        /// The mean burst of independent loss, `1 / (1 - loss)`.
+        least: f64,
+    },
+    /// Every packet is lost, so that there is one endless burst.
+    #[error("a link that loses everything has no bursts: write loss=100% without burst")]
+    BurstOfEverything,
+    /// A rate of zero.
+    #[error("rate is 0: write a rate such as 100M, or leave it out for a link without one (a dead link is loss=100%)")]
+    ZeroRate,
+    /// A queue that holds nothing.
+    #[error("queue is 0: write a size such as 256KB, or leave it out for a queue without bound")]
+    ZeroQueue,
+    /// A queue, or marking by queue, where nothing ever waits.
+    #[error("{name} has no effect without a rate: write a rate too, such as rate=100M")]
+    QueueWithoutRate {
+        /// The key of the text form.
+        name: &'static str,
+    },
+    /// Reordering by no time at all.
+    #[error("reorder holds packets back by 0: write by how long, such as reorder=1%:2ms")]
+    ReorderWithoutExtra,
+}
+
+impl LinkConfig {
+    /// Whether the numbers make sense.
+    ///
+    /// # Errors
+    /// The first that does not, with what to write instead.
+    pub fn check(&self) -> Result<(), LinkError> {
+        let probabilities = [
+            ("loss", self.loss.mean()),
+            ("reorder", self.reorder.probability),
+            ("duplicate", self.duplicate),
+            ("corrupt", self.corrupt),
+            ("mark", self.mark.probability),
+        ];
+        for (name, value) in probabilities {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(LinkError::Probability { name, value });
+            }
+        }
+        if let Loss::GilbertElliott { loss, mean_burst } = self.loss {
+            if loss >= 1.0 {
+                return Err(LinkError::BurstOfEverything);
+            }
+            let least = 1.0 / (1.0 - loss);
+            if !mean_burst.is_finite() || mean_burst < least {
+                return Err(LinkError::BurstTooShort { loss, mean_burst, least });
+            }
+        }
+        if self.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+            return Err(LinkError::ZeroRate);
+        }
+        if self.queue_bytes == Some(0) {
+            return Err(LinkError::ZeroQueue);
+        }
+        if self.rate.is_none() {
+            if self.queue_bytes.is_some() {
+                return Err(LinkError::QueueWithoutRate { name: "queue" });
+            }
+            if self.mark.above_bytes.is_some() {
+                return Err(LinkError::QueueWithoutRate { name: "mark-above" });
+            }
+        }
+        if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
+            return Err(LinkError::ReorderWithoutExtra);
+        }
+        Ok(())
+    }
+
+    /// The same link with the random streams of its `number`-th sibling: what is written once and built many times must not lose the
+    /// same packets everywhere. Number 0 is the link itself, and giving a number twice takes it back.
+    #[must_use]
+    pub fn sibling(mut self, number: u64) -> Self {
+        // Exclusive or, so that it can be taken back; `Streams` mixes the seed before use.
+        self.seed ^= number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self
+    }
+}
+
+/// Both directions of a link, which share no random stream.
+///
+/// The text form is that of a [`LinkConfig`] for both directions alike, or one for each with ` / ` between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Duplex {
+    /// From the first node to the second.
+    pub forward: LinkConfig,
+    /// From the second node to the first.
+    pub backward: LinkConfig,
+}
+
+impl Duplex {
+    /// A link from the two halves of a text form; the way back gets streams of its own even where the seeds are equal.
+    pub fn new(forward: LinkConfig, backward: LinkConfig) -> Self {
+        Self { forward, backward: backward.sibling(1) }
+    }
+
+    /// The same link both ways.
+    pub fn symmetric(config: LinkConfig) -> Self {
+        Self::new(config, config)
+    }
+
+    /// The same two directions with the random streams of their `number`-th sibling; see [`LinkConfig::sibling`].
+    #[must_use]
+    pub fn sibling(self, number: u64) -> Self {
+        // Even numbers: odd ones could meet the way back of a neighbour.
+        let number = number.wrapping_mul(2);
+        Self { forward: self.forward.sibling(number), backward: self.backward.sibling(number) }
+    }
+}

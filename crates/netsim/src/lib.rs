@@ -1,0 +1,38 @@
+//! Links, topologies and a virtual clock for networks that lose, delay, reorder and mark packets.
+//!
+//! [`Link`] is a pure calculator: [`Link::offer`] says what becomes of a packet and when it leaves, and the caller holds the packet,
+//! in a [`Transit`] if it likes.
+//! So one model serves a simulation in virtual time ([`Network`]) and a relay of real packets, and a seed loses the same
+//! packets in both. Nothing here reads a clock, starts a thread or draws randomness but from a seed: same seed, same run.
+//!
+//! ```
+//! use netsim::{Ecn, Fate, Link, Time};
+//!
+//! let mut link = Link::new("rate=100M,delay=50ms,queue=256KB".parse()?)?;
+//! let Fate::Delivered(deliveries) = link.offer(Time::ZERO, 1250, Ecn::NotEct) else { unreachable!() };
+//! assert_eq!(deliveries.first.at, Time::from_nanos(50_100_000)); // 0.1 ms to send, 50 ms to travel
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agenda;
+mod config;
+mod link;
+mod network;
+mod node;
+mod pipe;
+mod random;
+mod rate;
+mod routes;
+mod text;
+mod time;
+pub mod topology;
+mod transit;
+
+pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Reorder};
+pub use link::{Count, Deliveries, Delivery, DropReason, Ecn, Fate, Link, LinkStats, corrupt};
+pub use network::{LinkId, Network, NetworkError, NetworkStats, Stalled};
+pub use node::{Node, NodeId, Packet};
+pub use rate::Rate;
+pub use text::TextError;
+pub use time::Time;
+pub use transit::Transit;

@@ -1,0 +1,289 @@
+//! The link: a calculator that says what becomes of a packet and when it leaves.
+
+use std::collections::VecDeque;
+
+use crate::random::{Draws, Streams, mix, unit, up_to};
+use crate::time::picos;
+use crate::{LinkConfig, LinkError, Loss, Rate, Time};
+
+/// The ECN field of an IP header (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Not capable of ECN: never marked.
+    #[default]
+    NotEct,
+    /// ECT(0).
+    Ect0,
+    /// ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// What becomes of an offered packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is gone.
+    Dropped(DropReason),
+    /// It arrives, once or twice.
+    Delivered(Deliveries),
+}
+
+/// Why a packet is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The queue had no room for it.
+    QueueFull,
+    /// Random loss.
+    Random,
+}
+
+/// The arrivals of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deliveries {
+    /// The packet.
+    pub first: Delivery,
+    /// Its copy, right behind it and never corrupt.
+    pub duplicate: Option<Delivery>,
+}
+
+impl IntoIterator for Deliveries {
+    type Item = Delivery;
+    type IntoIter = std::iter::Chain<std::iter::Once<Delivery>, std::option::IntoIter<Delivery>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self.first).chain(self.duplicate)
+    }
+}
+
+/// One arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When the last bit arrives.
+    pub at: Time,
+    /// The ECN field it arrives with.
+    pub ecn: Ecn,
+    /// Entropy that picks the bits to flip, for [`corrupt`].
+    pub corrupt: Option<u64>,
+    /// Held back, so that later packets may arrive before it. All others arrive in the order of their offers.
+    pub reordered: bool,
+}
+
+/// Packets, and their IP bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// IP bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, ip_bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(ip_bytes);
+    }
+}
+
+/// What a link did so far: `offered = delivered + dropped_queue_full + dropped_random`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Everything offered.
+    pub offered: Count,
+    /// Packets that arrive or will; the second copy of a duplicate is not among them.
+    pub delivered: Count,
+    /// Packets the queue had no room for.
+    pub dropped_queue_full: Count,
+    /// Packets lost at random.
+    pub dropped_random: Count,
+    /// Delivered packets that this link marked CE.
+    pub marked: Count,
+    /// Second copies.
+    pub duplicated: Count,
+    /// Delivered packets with bits flipped.
+    pub corrupted: Count,
+    /// Delivered packets that were held back.
+    pub reordered: Count,
+}
+
+/// One direction of a link.
+///
+/// The queue is virtual: when a packet is offered, its departure follows from those before it. Nothing happens between offers.
+#[derive(Clone, Debug)]
+pub struct Link {
+    config: LinkConfig,
+    streams: Streams,
+    /// State of the Gilbert-Elliott chain; `None` before its first packet.
+    losing: Option<bool>,
+    /// Departures that may still be ahead, and the size of each packet.
+    queue: VecDeque<(Time, u32)>,
+    queued_bytes: u64,
+    /// Departure of the last packet, in whole picoseconds, and what is left over in units of 1/rate.
+    busy_until: Time,
+    remainder: u64,
+    /// Latest arrival of a packet in order.
+    last_arrival: Time,
+    stats: LinkStats,
+}
+
+impl Link {
+    /// A link, idle and empty.
+    ///
+    /// # Errors
+    /// Those of [`LinkConfig::check`].
+    pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
+        config.check()?;
+        Ok(Self {
+            streams: Streams::new(config.seed),
+            config,
+            losing: None,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            busy_until: Time::ZERO,
+            remainder: 0,
+            last_arrival: Time::ZERO,
+            stats: LinkStats::default(),
+        })
+    }
+
+    /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` does not go back from call to call; a
+    /// caller with a clock that does gets the arrival of a packet offered late.
+    pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
+        // Drawn before anything is decided, so that the n-th packet meets the n-th draw whatever became of those before it.
+        let draws = self.streams.draw();
+        self.stats.offered.add(ip_bytes);
+        let found = self.queued_bytes(now);
+        if self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
+            self.stats.dropped_queue_full.add(ip_bytes);
+            return Fate::Dropped(DropReason::QueueFull);
+        }
+        let departure = self.depart(now, ip_bytes);
+        if self.loses(draws.loss) {
+            self.stats.dropped_random.add(ip_bytes);
+            return Fate::Dropped(DropReason::Random);
+        }
+        self.stats.delivered.add(ip_bytes);
+        Fate::Delivered(self.deliver(departure, found, ip_bytes, ecn, draws))
+    }
+
+    /// Bytes in the queue at `now`, the packet being sent among them.
+    pub fn queued_bytes(&mut self, now: Time) -> u64 {
+        while let Some(&(departure, ip_bytes)) = self.queue.front()
+            && departure <= now
+        {
+            self.queue.pop_front();
+            self.queued_bytes -= u64::from(ip_bytes);
+        }
+        self.queued_bytes
+    }
+
+    /// What the link did so far.
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// What the link does now.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Changes the rate for packets offered from now on; those in the queue leave as already said.
+    ///
+    /// # Errors
+    /// Those of [`LinkConfig::check`]; the link is then as before.
+    pub fn set_rate(&mut self, rate: Option<Rate>) -> Result<(), LinkError> {
+        self.set_config(LinkConfig { rate, ..self.config })
+    }
+
+    /// Changes what the link does to packets offered from now on; those in the queue leave as already said. Order is kept across the
+    /// change, and the random streams go on where they are: the new seed counts for nothing.
+    ///
+    /// # Errors
+    /// Those of [`LinkConfig::check`]; the link is then as before.
+    pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
+        config.check()?;
+        if config.rate != self.config.rate {
+            // Its unit was 1/rate. Less than a picosecond goes with it.
+            self.remainder = 0;
+        }
+        self.config = LinkConfig { seed: self.config.seed, ..config };
+        Ok(())
+    }
+
+    /// Puts a packet into the queue and says when its last bit leaves.
+    fn depart(&mut self, now: Time, ip_bytes: u32) -> Time {
+        let Some(rate) = self.config.rate else {
+            return now;
+        };
+        if self.busy_until < now {
+            self.busy_until = now;
+            self.remainder = 0;
+        }
+        self.busy_until = self.busy_until.plus_picos(rate.picos_for(ip_bytes, &mut self.remainder));
+        self.queue.push_back((self.busy_until, ip_bytes));
+        self.queued_bytes += u64::from(ip_bytes);
+        self.busy_until
+    }
+
+    /// Whether random loss takes a packet that got through the queue. The chain advances for these only: a packet the queue refused
+    /// never saw the channel, and would shorten the bursts that others see.
+    fn loses(&mut self, draw: u64) -> bool {
+        let draw = unit(draw);
+        match self.config.loss {
+            Loss::None => false,
+            Loss::Bernoulli(loss) => draw < loss,
+            Loss::GilbertElliott { loss, mean_burst } => {
+                let losing = match self.losing {
+                    None => draw < loss,
+                    Some(false) => draw < loss / (mean_burst * (1.0 - loss)),
+                    Some(true) => draw >= 1.0 / mean_burst,
+                };
+                self.losing = Some(losing);
+                losing
+            }
+        }
+    }
+
+    fn deliver(&mut self, departure: Time, found: u64, ip_bytes: u32, ecn: Ecn, draws: Draws) -> Deliveries {
+        let config = &self.config;
+        let stats = &mut self.stats;
+        let mut at = departure.plus_picos(picos(config.delay)).plus_picos(up_to(picos(config.jitter), draws.jitter));
+        let reordered = unit(draws.reorder) < config.reorder.probability;
+        if reordered {
+            at = at.plus_picos(picos(config.reorder.extra));
+            stats.reordered.add(ip_bytes);
+        } else {
+            at = at.max(self.last_arrival);
+            self.last_arrival = at;
+        }
+        let congested = config.mark.above_bytes.is_some_and(|threshold| found > threshold);
+        let marks = congested || unit(draws.mark) < config.mark.probability;
+        let ecn = match ecn {
+            Ecn::Ect0 | Ecn::Ect1 if marks => {
+                stats.marked.add(ip_bytes);
+                Ecn::Ce
+            }
+            ecn => ecn,
+        };
+        let corrupt = (unit(draws.corrupt) < config.corrupt).then(|| {
+            stats.corrupted.add(ip_bytes);
+            // Mixed: a draw that came out below a small probability has few random bits left as it stands.
+            mix(draws.corrupt)
+        });
+        let duplicate = (unit(draws.duplicate) < config.duplicate).then(|| {
+            stats.duplicated.add(ip_bytes);
+            Delivery { at, ecn, corrupt: None, reordered }
+        });
+        Deliveries { first: Delivery { at, ecn, corrupt, reordered }, duplicate }
+    }
+}
+
+/// Flips one to eight bits of one byte of `packet`, picked by `entropy`. An empty packet stays as it is.
+pub fn corrupt(packet: &mut [u8], entropy: u64) {
+    let Some(last) = packet.len().checked_sub(1) else {
+        return;
+    };
+    // The high bits pick the byte, the low ones the bits.
+    let index = up_to(last as u64, entropy) as usize;
+    packet[index] ^= (entropy as u8).max(1);
+}

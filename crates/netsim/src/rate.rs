@@ -1,0 +1,59 @@
+//! Data rates, and the exact time a packet takes at one.
+
+/// Bits of IP data per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+/// Picoseconds per second, times bits per byte.
+const BIT_PICOS_PER_BYTE: u64 = 8_000_000_000_000;
+
+impl Rate {
+    /// A rate of `bits` bits per second. Zero is refused later, by [`crate::LinkConfig::check`].
+    pub const fn from_bits_per_second(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// A rate of `megabits` times 10^6 bits per second; stops at the largest rate.
+    pub const fn from_megabits_per_second(megabits: u64) -> Self {
+        Self(megabits.saturating_mul(1_000_000))
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// Picoseconds that `bytes` take. `remainder` carries what whole picoseconds leave over (in units of 1/rate) from one
+    /// packet to the next, so that a million packets take exactly as long as their sum.
+    pub(crate) fn picos_for(self, bytes: u32, remainder: &mut u64) -> u64 {
+        let rate = self.0.max(1);
+        // 64 bits are enough for a packet of up to 2 MB, and 128-bit division is an order of magnitude slower.
+        let bit_picos = u64::from(bytes).checked_mul(BIT_PICOS_PER_BYTE).and_then(|work| work.checked_add(*remainder));
+        if let Some(bit_picos) = bit_picos {
+            *remainder = bit_picos % rate;
+            return bit_picos / rate;
+        }
+        let bit_picos = u128::from(bytes) * u128::from(BIT_PICOS_PER_BYTE) + u128::from(*remainder);
+        *remainder = u64::try_from(bit_picos % u128::from(rate)).expect("a remainder is below its 64-bit divisor");
+        u64::try_from(bit_picos / u128::from(rate)).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_and_wide_arithmetic_agree() {
+        for rate in [1, 7, 999_999_937, 100_000_000_000, u64::MAX] {
+            for bytes in [1, 1500, 2_305_842, 2_305_844, u32::MAX] {
+                let mut remainder = rate - 1;
+                let work = u128::from(bytes) * 8_000_000_000_000 + u128::from(remainder);
+                let picos = Rate(rate).picos_for(bytes, &mut remainder);
+                let exact = work / u128::from(rate);
+                assert_eq!(u128::from(picos), exact.min(u128::from(u64::MAX)), "{bytes} bytes at {rate} bit/s");
+                assert_eq!(u128::from(remainder), work % u128::from(rate), "{bytes} bytes at {rate} bit/s");
+            }
+        }
+    }
+}

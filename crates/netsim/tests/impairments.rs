@@ -1,0 +1,235 @@
+//! The random choices of a link: their rates, their independence and their order.
+
+use std::time::Duration;
+
+use netsim::{Delivery, DropReason, Ecn, Fate, Link, LinkConfig, Loss, Time};
+
+const MANY: u64 = 200_000;
+/// Apart by more than any packet takes, so that none waits.
+const GAP: Duration = Duration::from_millis(1);
+
+fn delivery(fate: Fate) -> Delivery {
+    match fate {
+        Fate::Delivered(deliveries) => deliveries.first,
+        Fate::Dropped(reason) => panic!("dropped: {reason:?}"),
+    }
+}
+
+/// Fates of `count` packets of 1000 bytes, `GAP` apart.
+fn fates(config: LinkConfig, count: u64) -> Vec<Fate> {
+    let mut link = Link::new(config).expect("a good link");
+    let mut now = Time::ZERO;
+    (0..count)
+        .map(|_| {
+            now = now + GAP;
+            link.offer(now, 1000, Ecn::Ect0)
+        })
+        .collect()
+}
+
+fn lost(fates: &[Fate]) -> Vec<bool> {
+    fates.iter().map(|fate| matches!(fate, Fate::Dropped(_))).collect()
+}
+
+/// That `hits` of `MANY` draws fit probability `p` within four standard deviations.
+fn assert_share(hits: u64, p: f64, what: &str) {
+    let expected = MANY as f64 * p;
+    let sigma = (expected * (1.0 - p)).sqrt();
+    assert!(
+        (hits as f64 - expected).abs() <= 4.0 * sigma,
+        "{what}: {hits} of {MANY}, expected {expected} +- {sigma:.0}"
+    );
+}
+
+#[test]
+fn bernoulli_loss_has_its_rate() {
+    for (seed, p) in [(1, 0.001), (2, 0.01), (3, 0.05), (4, 0.5), (5, 0.99)] {
+        let config = LinkConfig { loss: Loss::Bernoulli(p), seed, ..LinkConfig::default() };
+        let count = lost(&fates(config, MANY)).into_iter().filter(|&lost| lost).count() as u64;
+        assert_share(count, p, &format!("loss {p}, seed {seed}"));
+    }
+    let everything = LinkConfig { loss: Loss::Bernoulli(1.0), ..LinkConfig::default() };
+    assert!(lost(&fates(everything, 1000)).into_iter().all(|lost| lost));
+}
+
+#[test]
+fn gilbert_elliott_loss_has_its_rate_and_its_bursts() {
+    for (seed, loss, mean_burst) in [(1, 0.05, 5.0), (2, 0.1, 5.0), (3, 0.01, 20.0), (4, 0.3, 2.0), (5, 0.5, 2.0)] {
+        let config = LinkConfig { loss: Loss::GilbertElliott { loss, mean_burst }, seed, ..LinkConfig::default() };
+        let lost = lost(&fates(config, 2_000_000));
+        let packets = lost.len() as f64;
+        let count = lost.iter().filter(|&&lost| lost).count() as f64;
+        let bursts = f64::from(u8::from(lost[0])) + lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        let (rate, burst) = (count / packets, count / bursts);
+        // Neighbours resemble each other by the chain's second eigenvalue, which widens the spread; bursts are geometric.
+        let likeness = 1.0 - 1.0 / (mean_burst * (1.0 - loss));
+        let rate_sigma = (loss * (1.0 - loss) / packets * (1.0 + likeness) / (1.0 - likeness)).sqrt();
+        let burst_sigma = (mean_burst * (mean_burst - 1.0) / bursts).sqrt();
+        let what = format!(
+            "loss {loss}, burst {mean_burst}, seed {seed}: {rate:.5} ({rate_sigma:.5}), {burst:.3} ({burst_sigma:.3})"
+        );
+        assert!((rate - loss).abs() < 4.0 * rate_sigma, "{what}");
+        assert!((burst - mean_burst).abs() < 4.0 * burst_sigma, "{what}");
+    }
+}
+
+#[test]
+fn the_queue_does_not_shorten_bursts() {
+    // Twice the rate offered: every other packet finds the queue full and never sees the channel.
+    let config = LinkConfig { queue_bytes: Some(4000), ..("rate=8M,loss=20%,burst=5,seed=9".parse().unwrap()) };
+    let mut link = Link::new(config).unwrap();
+    let (mut count, mut bursts, mut before) = (0.0, 0.0, false);
+    for number in 0..1_000_000_u64 {
+        match link.offer(Time::from_nanos(number * 500_000), 1000, Ecn::NotEct) {
+            Fate::Dropped(DropReason::QueueFull) => {}
+            Fate::Dropped(DropReason::Random) => {
+                count += 1.0;
+                bursts += if before { 0.0 } else { 1.0 };
+                before = true;
+            }
+            Fate::Delivered(_) => before = false,
+        }
+    }
+    let burst: f64 = count / bursts;
+    assert!((burst / 5.0 - 1.0).abs() < 0.04, "mean burst {burst}");
+}
+
+#[test]
+fn other_impairments_have_their_rates() {
+    let config = "reorder=2%:3ms,duplicate=3%,corrupt=4%,mark=5%,seed=11".parse().unwrap();
+    let mut link = Link::new(config).unwrap();
+    for number in 0..MANY {
+        link.offer(Time::from_nanos(number), 100, Ecn::Ect1);
+    }
+    let stats = *link.stats();
+    assert_share(stats.reordered.packets, 0.02, "reordered, seed 11");
+    assert_share(stats.duplicated.packets, 0.03, "duplicated, seed 11");
+    assert_share(stats.corrupted.packets, 0.04, "corrupted, seed 11");
+    assert_share(stats.marked.packets, 0.05, "marked, seed 11");
+    assert_eq!(stats.delivered.packets, MANY);
+    assert_eq!(stats.marked.bytes, 100 * stats.marked.packets);
+}
+
+#[test]
+fn one_impairment_does_not_change_the_draws_of_another() {
+    /// What each impairment did to each packet; `None` where the packet was lost and nobody can tell.
+    fn marks(fates: &[Fate], of: impl Fn(&netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
+        fates
+            .iter()
+            .map(|fate| if let Fate::Delivered(deliveries) = fate { Some(of(deliveries)) } else { None })
+            .collect()
+    }
+    type View = fn(&netsim::Deliveries) -> u64;
+    let single: [(&str, View); 4] = [
+        ("reorder=10%:2ms", |d| u64::from(d.first.reordered)),
+        ("duplicate=10%", |d| u64::from(d.duplicate.is_some())),
+        ("corrupt=10%", |d| d.first.corrupt.unwrap_or(0)),
+        ("mark=10%", |d| u64::from(d.first.ecn == Ecn::Ce)),
+    ];
+    let parts = ["loss=10%", "jitter=1us", "reorder=10%:2ms", "duplicate=10%", "corrupt=10%", "mark=10%"];
+    let all: LinkConfig = format!("{},seed=5", parts.join(",")).parse().unwrap();
+    let together = fates(all, 20_000);
+    for (text, view) in single {
+        let alone = marks(&fates(format!("{text},seed=5").parse().unwrap(), 20_000), view);
+        for (number, (alone, together)) in alone.iter().zip(marks(&together, view)).enumerate() {
+            assert!(together.is_none() || *alone == together, "{text}: packet {number}, seed 5");
+        }
+    }
+    let alone = fates("loss=10%,seed=5".parse().unwrap(), 20_000);
+    assert_eq!(lost(&alone), lost(&together), "loss, seed 5");
+    let jittered = fates("jitter=1us,seed=5".parse().unwrap(), 20_000);
+    for (number, (alone, together)) in jittered.iter().zip(&together).enumerate() {
+        if let Fate::Delivered(together) = together
+            && !together.first.reordered
+        {
+            assert_eq!(delivery(*alone).at, together.first.at, "jitter: packet {number}, seed 5");
+        }
+    }
+    // Packets the queue refused use up their draws too.
+    let mut short = Link::new("rate=8M,queue=1000B,loss=10%,seed=5".parse().unwrap()).unwrap();
+    let pattern: Vec<Fate> =
+        (0..20_000).map(|number| short.offer(Time::from_nanos(number * 700_000), 1000, Ecn::NotEct)).collect();
+    for (number, (alone, short)) in alone.iter().zip(&pattern).enumerate() {
+        let full = matches!(short, Fate::Dropped(DropReason::QueueFull));
+        assert!(full || lost(&[*alone]) == lost(&[*short]), "behind a queue: packet {number}, seed 5");
+    }
+    assert!(short.stats().dropped_queue_full.packets > 5_000);
+}
+
+#[test]
+fn impairments_are_not_correlated() {
+    let config = "reorder=50%:2ms,duplicate=50%,corrupt=50%,mark=50%,seed=21".parse().unwrap();
+    let mut pairs = [[0_u64; 4]; 4];
+    for fate in fates(config, MANY) {
+        let Fate::Delivered(d) = fate else { continue };
+        let bits = [d.first.reordered, d.duplicate.is_some(), d.first.corrupt.is_some(), d.first.ecn == Ecn::Ce];
+        for (one, row) in pairs.iter_mut().enumerate() {
+            for (other, count) in row.iter_mut().enumerate() {
+                *count += u64::from(bits[one] && bits[other]);
+            }
+        }
+    }
+    for (one, row) in pairs.iter().enumerate() {
+        for (other, &count) in row.iter().enumerate().skip(one + 1) {
+            assert_share(count, 0.25, &format!("impairments {one} and {other} together, seed 21"));
+        }
+    }
+}
+
+#[test]
+fn same_seed_same_run_and_another_seed_another() {
+    let config: LinkConfig = "rate=8M,queue=20KB,delay=3ms,jitter=5ms,loss=5%,burst=3,reorder=5%:9ms,duplicate=5%,corrupt=5%,mark=5%,seed=77"
+        .parse()
+        .unwrap();
+    assert_eq!(fates(config, 10_000), fates(config, 10_000), "seed 77");
+    assert_ne!(fates(config, 10_000), fates(LinkConfig { seed: 78, ..config }, 10_000), "seeds 77 and 78");
+    assert_ne!(fates(config, 10_000), fates(config.sibling(1), 10_000), "seed 77 and its sibling");
+    assert_eq!(config.sibling(4).sibling(4), config);
+}
+
+#[test]
+fn jitter_keeps_order_and_spreads_evenly() {
+    let jitter = Duration::from_millis(10);
+    let config = LinkConfig { delay: Duration::from_millis(5), jitter, seed: 3, ..LinkConfig::default() };
+    let mut link = Link::new(config).unwrap();
+    let mut last = Time::ZERO;
+    for number in 0..50_000_u64 {
+        let now = Time::from_nanos(number * 100_000);
+        let at = delivery(link.offer(now, 100, Ecn::NotEct)).at;
+        assert!(at >= last, "packet {number} overtakes, seed 3");
+        assert!(at >= now + config.delay && at <= now + config.delay + jitter, "packet {number}, seed 3");
+        last = at;
+    }
+    // Far enough apart that order costs nothing: the mean is half the jitter.
+    let mut link = Link::new(config).unwrap();
+    let sum: f64 = (0..MANY)
+        .map(|number| {
+            let now = Time::from_nanos(number * 20_000_000);
+            (delivery(link.offer(now, 100, Ecn::NotEct)).at - now).as_secs_f64() - 0.005
+        })
+        .sum();
+    let (mean, sigma) = (sum / MANY as f64, 0.010 / (12.0 * MANY as f64).sqrt());
+    assert!((mean - 0.005).abs() < 4.0 * sigma, "mean jitter {mean}, seed 3");
+}
+
+#[test]
+fn bursts_may_already_be_under_way_at_the_first_packet() {
+    let mut count = 0;
+    for seed in 0..MANY {
+        let config =
+            LinkConfig { loss: Loss::GilbertElliott { loss: 0.2, mean_burst: 10.0 }, seed, ..LinkConfig::default() };
+        count += u64::from(lost(&fates(config, 1))[0]);
+    }
+    assert_share(count, 0.2, "first packets lost, seeds from 0");
+}
+
+#[test]
+fn flipped_bits_are_spread_evenly() {
+    let config = "corrupt=1%,seed=13".parse().unwrap();
+    let entropies: Vec<u64> = fates(config, MANY).into_iter().filter_map(|fate| delivery(fate).corrupt).collect();
+    for bit in 0..64 {
+        let ones = entropies.iter().filter(|&&entropy| entropy >> bit & 1 == 1).count() as f64;
+        let (mean, sigma) = (entropies.len() as f64 / 2.0, (entropies.len() as f64 / 4.0).sqrt());
+        assert!((ones - mean).abs() < 4.5 * sigma, "bit {bit}: {ones} of {}, seed 13", entropies.len());
+    }
+}

@@ -1,0 +1,190 @@
+//! What one link does to packets, to the byte and the picosecond.
+
+use std::time::Duration;
+
+use netsim::{Delivery, DropReason, Ecn, Fate, Link, LinkConfig, LinkError, Loss, Mark, Rate, Reorder, Time, corrupt};
+
+fn link(text: &str) -> Link {
+    Link::new(text.parse().expect("a good link")).expect("a good link")
+}
+
+fn delivery(fate: Fate) -> Delivery {
+    match fate {
+        Fate::Delivered(deliveries) => deliveries.first,
+        Fate::Dropped(reason) => panic!("dropped: {reason:?}"),
+    }
+}
+
+#[test]
+fn perfect_wire_changes_nothing() {
+    let mut link = Link::new(LinkConfig::default()).unwrap();
+    let now = Time::from_nanos(5);
+    for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+        let Fate::Delivered(deliveries) = link.offer(now, 1500, ecn) else { panic!("dropped") };
+        assert_eq!(deliveries.first, Delivery { at: now, ecn, corrupt: None, reordered: false });
+        assert_eq!(deliveries.duplicate, None);
+    }
+    assert_eq!(link.stats().delivered.bytes, 6000);
+}
+
+#[test]
+fn rate_is_exact_over_a_million_packets() {
+    for rate in [999_999_937_u64, 7_000_003, 100_000_000_000] {
+        let config = LinkConfig { rate: Some(Rate::from_bits_per_second(rate)), ..LinkConfig::default() };
+        let mut link = Link::new(config).unwrap();
+        let mut bits = 0_u128;
+        for number in 0..1_000_000_u32 {
+            let ip_bytes = 40 + number % 1461;
+            bits += 8 * u128::from(ip_bytes);
+            let at = delivery(link.offer(Time::ZERO, ip_bytes, Ecn::NotEct)).at;
+            assert_eq!(
+                u128::from(at.as_picos()),
+                bits * 1_000_000_000_000 / u128::from(rate),
+                "packet {number} at {rate} bit/s"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_idle_link_starts_at_once() {
+    let mut link = link("rate=8M");
+    assert_eq!(delivery(link.offer(Time::from_nanos(0), 1000, Ecn::NotEct)).at, Time::from_nanos(1_000_000));
+    assert_eq!(delivery(link.offer(Time::from_nanos(9_000_000), 1000, Ecn::NotEct)).at, Time::from_nanos(10_000_000));
+}
+
+#[test]
+fn delay_is_exact_and_one_way() {
+    let mut link = link("rate=8M,delay=50ms");
+    let now = Time::from_nanos(123);
+    assert_eq!(delivery(link.offer(now, 1000, Ecn::NotEct)).at, now + Duration::from_millis(51));
+}
+
+#[test]
+fn queue_bound_is_exact_and_counts_the_packet_being_sent() {
+    let mut link = link("rate=8M,queue=3000B");
+    let packet = |link: &mut Link, nanos: u64, ip_bytes| link.offer(Time::from_nanos(nanos), ip_bytes, Ecn::NotEct);
+    for _ in 0..3 {
+        delivery(packet(&mut link, 0, 1000));
+    }
+    assert_eq!(packet(&mut link, 0, 1), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(link.queued_bytes(Time::ZERO), 3000);
+    // A picosecond before its last bit leaves, the first packet still holds all its bytes.
+    let last = Time::from_picos(999_999_999);
+    assert_eq!(link.offer(last, 1, Ecn::NotEct), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(packet(&mut link, 1_000_000, 1001), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(delivery(packet(&mut link, 1_000_000, 1000)).at, Time::from_nanos(4_000_000));
+    assert_eq!(link.queued_bytes(Time::from_nanos(3_999_999)), 1000);
+    assert_eq!(link.queued_bytes(Time::from_nanos(4_000_000)), 0);
+    assert_eq!(link.stats().dropped_queue_full.packets, 3);
+    assert_eq!(link.stats().dropped_queue_full.bytes, 1003);
+}
+
+#[test]
+fn a_lost_packet_has_used_the_rate() {
+    let mut link = link("rate=8M,loss=100%");
+    assert_eq!(link.offer(Time::ZERO, 1000, Ecn::NotEct), Fate::Dropped(DropReason::Random));
+    assert_eq!(link.queued_bytes(Time::ZERO), 1000);
+    link.set_config("rate=8M".parse().unwrap()).unwrap();
+    assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(2_000_000));
+}
+
+#[test]
+fn marks_above_the_threshold_and_only_what_allows_it() {
+    let mut link = link("rate=8M,mark-above=2000B");
+    let mut offer = |ecn| delivery(link.offer(Time::ZERO, 1000, ecn)).ecn;
+    assert_eq!(offer(Ecn::Ect0), Ecn::Ect0);
+    assert_eq!(offer(Ecn::Ect0), Ecn::Ect0);
+    assert_eq!(offer(Ecn::Ect1), Ecn::Ect1, "finds 2000 bytes, not more");
+    assert_eq!(offer(Ecn::Ect1), Ecn::Ce);
+    assert_eq!(offer(Ecn::Ect0), Ecn::Ce);
+    assert_eq!(offer(Ecn::NotEct), Ecn::NotEct);
+    assert_eq!(offer(Ecn::Ce), Ecn::Ce);
+    assert_eq!(link.stats().marked.packets, 2);
+}
+
+#[test]
+fn a_packet_held_back_comes_late_and_holds_up_nobody() {
+    let config = LinkConfig {
+        delay: Duration::from_millis(1),
+        reorder: Reorder { probability: 0.2, extra: Duration::from_millis(7) },
+        seed: 8,
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config).unwrap();
+    let mut overtaken = 0;
+    let mut latest = Time::ZERO;
+    for number in 0..10_000_u64 {
+        let now = Time::from_nanos(number * 1_000_000);
+        let delivery = delivery(link.offer(now, 100, Ecn::NotEct));
+        let expected = if delivery.reordered { 8 } else { 1 };
+        assert_eq!(delivery.at, now + Duration::from_millis(expected), "packet {number}, seed 8");
+        overtaken += u64::from(delivery.at < latest);
+        latest = latest.max(delivery.at);
+    }
+    assert!(overtaken > 5_000, "{overtaken} packets overtook, seed 8");
+}
+
+#[test]
+fn rate_steps_keep_what_was_said() {
+    let mut link = link("rate=8M");
+    assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(1_000_000));
+    link.set_rate(Some(Rate::from_megabits_per_second(80))).unwrap();
+    assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(1_100_000));
+    link.set_rate(None).unwrap();
+    assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(1_100_000), "order is kept");
+    assert_eq!(link.set_rate(Some(Rate::from_bits_per_second(0))), Err(LinkError::ZeroRate));
+    assert_eq!(link.config().rate, None);
+    let before = *link.config();
+    link.set_config(LinkConfig { seed: 99, ..before }).unwrap();
+    assert_eq!(*link.config(), before, "the seed stays");
+}
+
+#[test]
+fn the_ends_of_numbers_do_not_panic() {
+    let config = LinkConfig {
+        rate: Some(Rate::from_bits_per_second(1)),
+        queue_bytes: Some(u64::MAX),
+        delay: Duration::MAX,
+        jitter: Duration::MAX,
+        mark: Mark { above_bytes: Some(0), probability: 1.0 },
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config).unwrap();
+    for now in [Time::MAX, Time::ZERO, Time::MAX] {
+        assert_eq!(delivery(link.offer(now, u32::MAX, Ecn::Ect0)).at, Time::MAX);
+        delivery(link.offer(now, 0, Ecn::Ect0));
+    }
+}
+
+#[test]
+fn corruption_always_changes_one_byte() {
+    for entropy in (0..10_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).chain([0, 256, u64::MAX]) {
+        let mut packet = [0_u8; 37];
+        corrupt(&mut packet, entropy);
+        assert_eq!(packet.iter().filter(|&&byte| byte != 0).count(), 1, "entropy {entropy}");
+    }
+    corrupt(&mut [], 7);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let check = |text: &str| text.parse::<LinkConfig>().unwrap_err().to_string();
+    assert_eq!(check("loss=101%"), "loss is 1.01: write a probability from 0% to 100%");
+    assert_eq!(check("corrupt=-0.1"), "corrupt is -0.1: write a probability from 0% to 100%");
+    assert_eq!(
+        check("loss=5%,burst=1"),
+        "burst is 1: with 0.05 loss write at least 1.053, or leave burst out for independent loss"
+    );
+    assert!(check("rate=0").starts_with("rate is 0: write a rate such as 100M"));
+    assert!(check("rate=1M,queue=0B").starts_with("queue is 0: write a size"));
+    assert!(check("queue=1KB").starts_with("queue has no effect without a rate"));
+    assert!(check("mark-above=1KB").starts_with("mark-above has no effect without a rate"));
+    assert!(check("reorder=1%:0ms").starts_with("reorder holds packets back by 0"));
+    assert!(check("loss=100%,burst=5").starts_with("a link that loses everything"));
+    let infinite = Loss::GilbertElliott { loss: 0.1, mean_burst: f64::NAN };
+    assert!(matches!(
+        LinkConfig { loss: infinite, ..LinkConfig::default() }.check(),
+        Err(LinkError::BurstTooShort { .. })
+    ));
+}

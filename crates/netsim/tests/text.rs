@@ -1,0 +1,121 @@
+//! Reading and printing links.
+
+use std::time::Duration;
+
+use netsim::{Duplex, LinkConfig, Loss, Mark, Rate, Reorder};
+
+#[test]
+fn every_key_is_read() {
+    let text = "rate=100M,delay=50ms,jitter=1ms,queue=256KB,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
+    let config = LinkConfig {
+        rate: Some(Rate::from_megabits_per_second(100)),
+        queue_bytes: Some(256_000),
+        delay: Duration::from_millis(50),
+        jitter: Duration::from_millis(1),
+        loss: Loss::GilbertElliott { loss: 0.05, mean_burst: 5.0 },
+        reorder: Reorder { probability: 0.01, extra: Duration::from_millis(2) },
+        duplicate: 0.001,
+        corrupt: 0.0001,
+        mark: Mark { above_bytes: Some(65_536), probability: 0.02 },
+        seed: 7,
+    };
+    assert_eq!(text.parse(), Ok(config));
+    assert_eq!(config.to_string(), text);
+    assert_eq!(" burst = 5 , loss = 0.05 ".parse::<LinkConfig>().unwrap().loss, config.loss);
+    assert_eq!("perfect".parse(), Ok(LinkConfig::default()));
+    assert_eq!(LinkConfig::default().to_string(), "perfect");
+}
+
+#[test]
+fn rates_and_sizes_have_their_units() {
+    for (text, bits) in [
+        ("1", 1),
+        ("500k", 500_000),
+        ("1.5M", 1_500_000),
+        ("2.5G", 2_500_000_000),
+        ("12MB/s", 96_000_000),
+        ("0.1kB/s", 800),
+        ("18446744073709551615", u64::MAX),
+    ] {
+        assert_eq!(text.parse(), Ok(Rate::from_bits_per_second(bits)), "{text}");
+    }
+    assert_eq!(Rate::from_bits_per_second(1_500_000).to_string(), "1500k");
+    assert_eq!(Rate::from_bits_per_second(0).to_string(), "0");
+    for (text, bytes) in [("1B", 1), ("1KB", 1000), ("1KiB", 1024), ("1.5MB", 1_500_000), ("1GiB", 1 << 30)] {
+        let config: LinkConfig = format!("rate=1G,queue={text}").parse().unwrap();
+        assert_eq!(config.queue_bytes, Some(bytes), "{text}");
+    }
+}
+
+#[test]
+fn what_is_printed_reads_back_the_same() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for seed in 0..5_000 {
+        let mut probability = || match random.u8(..4) {
+            0 => 0.0,
+            1 => f64::from(random.u32(0..=1000)) / 1000.0,
+            2 => random.f64(),
+            _ => random.f64() * 1e-9,
+        };
+        let loss = probability();
+        let config = LinkConfig {
+            duplicate: probability(),
+            corrupt: probability(),
+            mark: Mark { above_bytes: (seed % 3 == 0).then_some(seed), probability: probability() },
+            reorder: Reorder { probability: probability(), extra: Duration::from_nanos(random.u64(1..1 << 40)) },
+            rate: Some(Rate::from_bits_per_second(random.u64(1..))),
+            queue_bytes: Some(random.u64(1..)),
+            delay: Duration::from_nanos(random.u64(..)),
+            jitter: Duration::from_micros(random.u64(..1_000_000)),
+            loss: match seed % 3 {
+                0 => Loss::None,
+                1 => Loss::Bernoulli(loss),
+                _ => Loss::GilbertElliott { loss: loss * 0.5, mean_burst: 2.0 + random.f64() },
+            },
+            seed,
+        };
+        let text = config.to_string();
+        assert_eq!(text.parse(), Ok(config), "{text}");
+        let link = Duplex::new(config, LinkConfig { seed: seed / 2, ..config });
+        assert_eq!(link.to_string().parse(), Ok(link), "{link}");
+    }
+}
+
+#[test]
+fn two_directions_share_no_stream() {
+    let both: Duplex = "rate=1M,loss=5%".parse().unwrap();
+    assert_eq!(both.forward.loss, both.backward.loss);
+    assert_ne!(both.forward.seed, both.backward.seed);
+    assert_eq!(both.to_string(), "rate=1M,loss=5%");
+    let each: Duplex = "rate=1M,loss=5% / rate=12MB/s".parse().unwrap();
+    assert_eq!(each.backward.rate, Some(Rate::from_megabits_per_second(96)));
+    assert_eq!(each.backward.loss, Loss::None);
+    assert_ne!(each.forward.seed, each.backward.seed);
+    assert_eq!(each.to_string(), "rate=1M,loss=5% / rate=96M");
+}
+
+#[test]
+fn errors_are_one_line_and_say_what_to_write() {
+    for (text, error) in [
+        ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
+        (
+            "speed=1M",
+            "there is no \"speed\": the keys are rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
+        ),
+        ("rate=1M,rate=2M", "rate is there twice: write it once"),
+        ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
+        ("rate=1.23456789k", "cannot read rate=1.23456789k: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
+        ("rate=99999999999G", "cannot read rate=99999999999G: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
+        ("delay=50", "cannot read delay=50: write it like 50ms, 1s, 200us or 100ns"),
+        ("delay=-5ms", "cannot read delay=-5ms: write it like 50ms, 1s, 200us or 100ns"),
+        ("queue=256", "cannot read queue=256: write it like 256KB (1 KB is 1000 bytes), 256KiB or 1MB"),
+        ("loss=5e0%", "cannot read loss=5e0%: write it like 5%"),
+        ("loss=nan", "loss is NaN: write a probability from 0% to 100%"),
+        ("reorder=1%", "cannot read reorder=1%: write it like 1%:2ms (how many, and how much later)"),
+        ("burst=5", "burst has no effect without loss: write loss too, such as loss=5%,burst=5"),
+    ] {
+        assert_eq!(text.parse::<LinkConfig>().unwrap_err().to_string(), error);
+    }
+    let three = "perfect / perfect / perfect".parse::<Duplex>().unwrap_err();
+    assert_eq!(three.to_string(), "a link has two directions: write one link for both, or two with / between them");
+}

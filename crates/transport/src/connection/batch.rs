@@ -1,0 +1,136 @@
+//! A run of datagrams for one destination, equal in size but for the last: what one segmentation-offload send takes.
+
+use crate::recovery::EcnCodepoint;
+use crate::secure::Sealer;
+use crate::wire::{HEADER, PacketHeader, TAG};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Largest payload of one offloaded send: what an IPv4 datagram can carry.
+const MAX_BYTES: usize = 65_507;
+
+/// Most segments of one offloaded send that kernels take.
+const MAX_SEGMENTS: usize = 64;
+
+/// Datagrams to send. Packet numbers are fixed when a batch is filled; sealing is pure and may run on another thread.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    segment_size: usize,
+    segments: usize,
+    destination: SocketAddr,
+    source: Option<IpAddr>,
+    ecn: EcnCodepoint,
+    sealer: Option<Sealer>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Batch {
+    /// An empty batch; reuse it, its memory stays.
+    pub fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            segment_size: 0,
+            segments: 0,
+            destination: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            source: None,
+            ecn: EcnCodepoint::NotEct,
+            sealer: None,
+        }
+    }
+
+    /// Where to.
+    pub const fn destination(&self) -> SocketAddr {
+        self.destination
+    }
+
+    /// The local address to send from, where the peer has been heard on a known one.
+    pub const fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
+    /// The ECN codepoint of every datagram.
+    pub const fn ecn(&self) -> EcnCodepoint {
+        self.ecn
+    }
+
+    /// Size of every datagram but the last, which may be shorter.
+    pub const fn segment_size(&self) -> usize {
+        self.segment_size
+    }
+
+    /// The datagrams, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many datagrams there are.
+    pub const fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Seals every packet in place. Handshake messages, which are not sealed, stay as they are.
+    pub fn seal(&mut self) {
+        let Some(sealer) = self.sealer.take() else {
+            return;
+        };
+        for packet in self.bytes.chunks_mut(self.segment_size) {
+            // Cannot fail: the connection wrote the header, left room, and moved the keys to this number's epoch.
+            if let Err(error) = sealer.seal(packet) {
+                debug_assert!(false, "{error}");
+                packet.fill(0);
+            }
+        }
+    }
+
+    /// Empties the batch for packets that `sealer` will seal.
+    pub(crate) fn begin(
+        &mut self,
+        destination: SocketAddr,
+        source: Option<IpAddr>,
+        ecn: EcnCodepoint,
+        sealer: Option<Sealer>,
+    ) {
+        self.bytes.clear();
+        self.segments = 0;
+        self.segment_size = 0;
+        self.destination = destination;
+        self.source = source;
+        self.ecn = ecn;
+        self.sealer = sealer;
+    }
+
+    /// Whether one more datagram of `size` bytes fits.
+    pub(crate) const fn has_room(&self, size: usize) -> bool {
+        self.segments == 0
+            || (self.segments < MAX_SEGMENTS && size == self.segment_size && self.bytes.len() + size <= MAX_BYTES)
+    }
+
+    /// Appends a packet whose plaintext `parts` make; room for the tag is left.
+    pub(crate) fn push_packet(&mut self, header: PacketHeader, parts: [&[u8]; 2]) {
+        let size = HEADER + parts[0].len() + parts[1].len() + TAG;
+        self.bytes.extend_from_slice(&header.encode());
+        self.bytes.extend_from_slice(parts[0]);
+        self.bytes.extend_from_slice(parts[1]);
+        self.bytes.extend_from_slice(&[0; TAG]);
+        self.count(size);
+    }
+
+    /// The datagram that `write` appends.
+    pub(crate) fn push_datagram(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.count(self.bytes.len() - start);
+    }
+
+    const fn count(&mut self, size: usize) {
+        if self.segments == 0 {
+            self.segment_size = size;
+        }
+        self.segments += 1;
+    }
+}

@@ -1,0 +1,93 @@
+//! What a connection tells its program.
+
+use crate::flow::FlowKey;
+use crate::wire::FlowId;
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The peer has proved that it holds the key.
+    Connected,
+    /// There are bytes of the control stream to read.
+    ControlReadable,
+    /// The peer opens an object: [`accept_flow`](super::Connection::accept_flow) or
+    /// [`stop_flow`](super::Connection::stop_flow).
+    Announced {
+        /// The flow.
+        flow: FlowId,
+        /// Length of the object in bytes, as claimed.
+        length: u64,
+        /// The peer's tag.
+        tag: u64,
+    },
+    /// A block's digest is made.
+    Digest {
+        /// The flow.
+        key: FlowKey,
+        /// The block.
+        block: u32,
+        /// BLAKE3.
+        digest: [u8; 32],
+    },
+    /// Every byte of an accepted flow is written, and every digest made.
+    Received {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// The receiver has every block of a flow.
+    Sent {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// The peer gave up a flow it was sending.
+    Reset {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's reason.
+        code: u32,
+    },
+    /// The peer wants no more of a flow.
+    Stopped {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's reason.
+        code: u32,
+    },
+    /// The connection is over; the last event.
+    Closed(Closed),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// This side closed it.
+    ByUs,
+    /// The peer closed it.
+    ByPeer {
+        /// 0: a normal end.
+        code: u32,
+        /// The peer's words.
+        reason: String,
+    },
+    /// Nobody answered: unreachable, UDP blocked, or another key.
+    HandshakeTimeout,
+    /// The peer holds the key and speaks only these versions.
+    VersionMismatch {
+        /// The peer's versions.
+        offered: Vec<u32>,
+    },
+    /// Nothing authentic was heard for too long.
+    Dead,
+    /// The peer broke the protocol.
+    Violation(String),
+}
+
+/// Close codes of the engine; programs use 0 and codes from 0x100 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CloseCode {
+    /// A normal end.
+    Done = 0,
+    /// The peer broke the protocol.
+    Violation = 1,
+}

@@ -1,0 +1,503 @@
+//! One connection: ties wire, secure, recovery and flow together. Each half is a struct of its own; what is here is the
+//! short list of calls that a driver makes.
+
+mod arrivals;
+mod batch;
+mod event;
+mod incoming;
+mod opening;
+mod outbox;
+mod outgoing;
+mod receive;
+mod sealing;
+mod stats;
+mod transmit;
+
+pub use arrivals::ReceivedEcn;
+pub use batch::Batch;
+pub use event::{CloseCode, Closed, Event};
+pub use stats::{ConnectionStats, LimitedBy};
+
+use crate::flow::{BadPlan, Direction, FlowLimits, ObjectSender, PathEstimate, Reply, Request};
+use crate::profile::Profile;
+use crate::recovery::{Recovery, Timeout};
+use crate::secure::Secrets;
+use crate::time::Time;
+use crate::trace::{Trace, TraceEvent};
+use crate::wire::{Announcement, Credit, FlowId, Parameters, RefusedCounts};
+use incoming::{Change, Incoming};
+use opening::Opening;
+use outbox::Piece;
+use outgoing::Outgoing;
+use sealing::Sealing;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// What this side accepts and for how long it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks of the peer, in source symbols, and bytes of its control stream that may wait here.
+    pub credit: Credit,
+    /// What flows may look like.
+    pub flows: FlowLimits,
+    /// A connection ends when nothing authentic is heard for so long.
+    pub dead_after: Duration,
+    /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
+            credit: Credit { symbols: 24_000, control: 1 << 20 },
+            flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
+            dead_after: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// An object to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectOptions {
+    /// Length in bytes.
+    pub length: u64,
+    /// The program's name for it; the peer sees it.
+    pub tag: u64,
+    /// Whether each block's digest is asked for after its first read.
+    pub digest: bool,
+}
+
+/// An object cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowError {
+    /// The connection is not open, or no longer.
+    #[error("the connection is not open")]
+    NotConnected,
+    /// All 65,535 flow numbers are used.
+    #[error("no flow number is left")]
+    Exhausted,
+    /// The profile's blocks do not fit the object or the peer's limits.
+    #[error("the object cannot be cut into blocks that the peer accepts")]
+    Unsendable,
+}
+
+impl From<BadPlan> for FlowError {
+    fn from(_: BadPlan) -> Self {
+        Self::Unsendable
+    }
+}
+
+/// Where a connection stands.
+#[derive(Debug)]
+enum Phase {
+    /// The first message is out.
+    Opening(Box<Opening>),
+    /// The second message is out; nothing is sent until the peer has proved that it holds the key and its address.
+    Answered { until: Time },
+    /// Both ways open.
+    Open,
+    /// A close frame goes out in answer to whatever comes, until this time.
+    Closing { code: u32, reason: String, until: Time, due: bool },
+    /// Nothing is left to do.
+    Drained,
+}
+
+/// A secured association of two endpoints; carries flows both ways.
+#[derive(Debug)]
+pub struct Connection {
+    phase: Phase,
+    profile: Profile,
+    limits: Limits,
+    sealing: Sealing,
+    recovery: Recovery,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    peer: Option<Parameters>,
+    /// Payload bytes of the largest datagram the path is known to carry.
+    payload: usize,
+    next_flow: u16,
+    /// Our packets still have to prove to the peer what size the path carries: control packets are padded to it.
+    proving: bool,
+    /// Probe packets that are to go out whatever the window says.
+    probes: u8,
+    /// The peer's feedback was seen up to this number, and it has not been told yet.
+    seen: Option<u32>,
+    seen_told_at: Option<Time>,
+    last_heard: Time,
+    last_asked: Time,
+    wake: Option<Time>,
+    limited_by: LimitedBy,
+    events: VecDeque<Event>,
+    requests: VecDeque<Request>,
+    refused: RefusedCounts,
+    packets_received: u64,
+    bytes_received: u64,
+    trace: Trace,
+}
+
+/// What both kinds of connection are made from.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) now: Time,
+    pub(crate) profile: Profile,
+    pub(crate) limits: Limits,
+    pub(crate) sealing: Sealing,
+    pub(crate) qlog: bool,
+}
+
+pub(crate) use opening::Opening as HandshakeOpening;
+pub(crate) use sealing::Sealing as ConnectionSealing;
+
+impl Connection {
+    fn new(parts: Parts, phase: Phase) -> Self {
+        let Parts { now, profile, limits, sealing, qlog } = parts;
+        let mut recovery = Recovery::new(&profile.recovery, now, sealing.datagram_overhead());
+        recovery.set_limit(profile.limit);
+        // What the peer wants is known with its parameters; until then no feedback is sent.
+        let timing = profile.feedback.choice().timing;
+        Self {
+            phase,
+            incoming: Incoming::new(limits.flows, limits.credit, timing),
+            outgoing: Outgoing::new(),
+            recovery,
+            profile,
+            limits,
+            sealing,
+            peer: None,
+            payload: crate::wire::limits::MIN_MESSAGE1,
+            next_flow: 1,
+            proving: false,
+            probes: 0,
+            seen: None,
+            seen_told_at: None,
+            last_heard: now,
+            last_asked: now,
+            wake: None,
+            limited_by: LimitedBy::Nothing,
+            events: VecDeque::new(),
+            requests: VecDeque::new(),
+            refused: RefusedCounts::default(),
+            packets_received: 0,
+            bytes_received: 0,
+            trace: if qlog { Trace::qlog(now) } else { Trace::off() },
+        }
+    }
+
+    pub(crate) fn initiate(parts: Parts, opening: HandshakeOpening) -> Self {
+        Self::new(parts, Phase::Opening(Box::new(opening)))
+    }
+
+    /// A connection that has answered `peer`'s first message.
+    pub(crate) fn respond(parts: Parts, secrets: &Secrets, peer: Parameters, until: Time) -> Self {
+        let mut connection = Self::new(parts, Phase::Answered { until });
+        connection.establish(secrets, peer);
+        connection
+    }
+
+    fn establish(&mut self, secrets: &Secrets, peer: Parameters) {
+        self.sealing.establish(secrets, &peer);
+        self.outgoing.credit.grant(peer.credit.symbols);
+        self.outgoing.control.grant(peer.credit.control);
+        self.incoming.set_timing(peer.feedback.timing);
+        self.peer = Some(peer);
+    }
+
+    fn set_payload(&mut self, payload: usize) {
+        self.payload = payload.max(crate::wire::limits::MIN_MESSAGE1);
+        let overhead = self.sealing.datagram_overhead();
+        let full = usize::from(self.symbol_size()) + crate::wire::SYMBOL_OVERHEAD;
+        self.recovery.set_max_packet(full as u32 + overhead);
+    }
+
+    /// The symbol size of flows that begin now.
+    fn symbol_size(&self) -> u16 {
+        let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
+        self.profile.symbol_size_for(self.payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
+    }
+
+    /// Time has come to [`Connection::poll_timeout`], or past it.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match &self.phase {
+            Phase::Opening(opening) if opening.is_over(now) => self.end(Closed::HandshakeTimeout),
+            Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
+            Phase::Closing { until, .. } if *until <= now => self.phase = Phase::Drained,
+            Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {
+                self.recovery.close(now);
+                self.end(Closed::Dead);
+            }
+            Phase::Open => self.handle_open_timeout(now),
+            _ => {}
+        }
+    }
+
+    fn handle_open_timeout(&mut self, now: Time) {
+        if self.recovery.next_timeout().is_some_and(|at| at <= now) {
+            match self.recovery.on_timeout(now) {
+                Timeout::None => {}
+                Timeout::Lost => self.spread_report(),
+                Timeout::Probe => {
+                    self.probes = 2;
+                    self.trace.record(now, TraceEvent::ProbeTimeout);
+                }
+            }
+        }
+        if self.keep_alive_at() <= now {
+            self.last_asked = now;
+            self.outgoing.outbox.push(Piece::Ping);
+        }
+    }
+
+    fn keep_alive_at(&self) -> Time {
+        self.last_asked.max(self.last_heard) + self.limits.keep_alive
+    }
+
+    /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Opening(opening) => Some(opening.due()),
+            Phase::Answered { until } | Phase::Closing { until, .. } => Some(*until),
+            Phase::Open => {
+                let dead = self.last_heard + self.limits.dead_after;
+                let others = [self.recovery.next_timeout(), self.incoming.clock.due(), self.seen_due(), self.wake];
+                let first = others.into_iter().flatten().min().unwrap_or(dead);
+                Some(first.min(dead).min(self.keep_alive_at()))
+            }
+            Phase::Drained => None,
+        }
+    }
+
+    /// Something happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Work for the caller; the answer comes back through [`Connection::handle_reply`], in any order.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// A request has been answered.
+    pub fn handle_reply(&mut self, now: Time, reply: Reply) {
+        if !matches!(self.phase, Phase::Open) {
+            return;
+        }
+        if let Reply::Digest { key, block, digest } = &reply {
+            self.events.push_back(Event::Digest { key: *key, block: *block, digest: *digest });
+        }
+        match &reply {
+            Reply::Read { .. } | Reply::Encoded(_) => self.requests.extend(self.outgoing.on_reply(reply)),
+            Reply::Digest { key, .. } if key.direction == Direction::Sending => {
+                self.requests.extend(self.outgoing.on_reply(reply));
+            }
+            _ => self.incoming.on_reply(reply),
+        }
+        self.settle(now);
+    }
+
+    /// After anything that moves flows: blocks opened, requests collected, ends told.
+    fn settle(&mut self, now: Time) {
+        self.outgoing.open_blocks(&mut self.requests);
+        while let Some(flow) = self.outgoing.take_finished() {
+            self.trace.record(now, TraceEvent::FlowSent { flow });
+            self.events.push_back(Event::Sent { flow });
+        }
+        for change in self.incoming.collect(&mut self.requests) {
+            self.on_change(now, change);
+        }
+    }
+
+    fn on_change(&mut self, now: Time, change: Change) {
+        match change {
+            Change::Announced { flow, length, tag } => {
+                self.trace.record(now, TraceEvent::FlowAnnounced { flow, length });
+                self.events.push_back(Event::Announced { flow, length, tag });
+            }
+            Change::Received(flow) => {
+                self.trace.record(now, TraceEvent::FlowReceived { flow });
+                self.events.push_back(Event::Received { flow });
+            }
+        }
+    }
+
+    /// Opens a flow that sends an object. Objects go out in the order they were opened.
+    ///
+    /// # Errors
+    /// Before [`Event::Connected`], after the end, or when the object cannot be carried.
+    pub fn send_object(&mut self, now: Time, options: ObjectOptions) -> Result<FlowId, FlowError> {
+        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
+            return Err(FlowError::NotConnected);
+        };
+        let id = FlowId(self.next_flow);
+        let symbol_size = self.symbol_size();
+        let mut sizing = self.profile.blocks.clone();
+        sizing.k = sizing.k.min(peer.max_k).min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
+        let plans = sizing.plans(id, options.length.div_ceil(symbol_size.into()));
+        let announcement = Announcement {
+            flow: id,
+            length: options.length,
+            symbol_size,
+            symbols_per_packet: 1,
+            tag: options.tag,
+            plan: plans[0],
+        };
+        let flow = ObjectSender::new(&announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
+        self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
+        self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
+        self.outgoing.open(flow);
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Takes an announced flow: its blocks are written from now on, and digested if wanted.
+    pub fn accept_flow(&mut self, now: Time, flow: FlowId, digest: bool) {
+        self.incoming.accept(flow, digest);
+        self.settle(now);
+    }
+
+    /// Wants no more of a flow of the peer.
+    pub fn stop_flow(&mut self, flow: FlowId, code: u32) {
+        if self.incoming.drop_flow(flow) {
+            self.outgoing.outbox.push(Piece::Stop(flow, code));
+        }
+    }
+
+    /// Gives up a flow of one's own.
+    pub fn reset_flow(&mut self, flow: FlowId, code: u32) {
+        if self.outgoing.drop_flow(flow) {
+            self.outgoing.outbox.push(Piece::Reset(flow, code));
+        }
+    }
+
+    /// Appends to the control stream.
+    pub fn write_control(&mut self, bytes: &[u8]) {
+        self.outgoing.control.write(bytes);
+    }
+
+    /// Bytes of the control stream that the peer is not known to have: what a program writes ahead stays here.
+    pub fn control_backlog(&self) -> usize {
+        self.outgoing.control.backlog()
+    }
+
+    /// Appends what came of the peer's control stream to `out`; the room for it is the peer's again.
+    pub fn read_control(&mut self, out: &mut Vec<u8>) -> usize {
+        let read = self.incoming.control.read(out);
+        if read > 0 {
+            self.incoming.clock.note();
+        }
+        read
+    }
+
+    /// Ends the connection: the peer is told, as often as it still sends.
+    pub fn close(&mut self, now: Time, code: u32, reason: &str) {
+        match self.phase {
+            Phase::Open => {
+                // RFC 9000 section 10.2: three probe timeouts for what is still under way.
+                let patience = self.recovery.rtt().smoothed() * 6 + Duration::from_millis(100);
+                let reason = limited(reason);
+                self.recovery.close(now);
+                self.end(Closed::ByUs);
+                self.phase = Phase::Closing { code, reason, until: now + patience, due: true };
+            }
+            Phase::Opening(_) | Phase::Answered { .. } => self.end(Closed::ByUs),
+            Phase::Closing { .. } | Phase::Drained => {}
+        }
+    }
+
+    /// The last event; nothing is in flight, nothing is asked for any more.
+    fn end(&mut self, closed: Closed) {
+        self.trace.record(self.last_heard, TraceEvent::Closed);
+        self.phase = Phase::Drained;
+        self.requests.clear();
+        self.wake = None;
+        self.events.push_back(Event::Closed(closed));
+    }
+
+    /// Whether the program's side is over.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closing { .. } | Phase::Drained)
+    }
+
+    /// Whether nothing is left to send or to wait for.
+    pub const fn is_drained(&self) -> bool {
+        matches!(self.phase, Phase::Drained)
+    }
+
+    /// The peer's address.
+    pub const fn remote(&self) -> SocketAddr {
+        self.sealing.remote()
+    }
+
+    /// The program's bytes in the peer's handshake.
+    pub fn peer_application(&self) -> &[u8] {
+        self.peer.as_ref().map_or(&[], |peer| &peer.application)
+    }
+
+    /// Bytes of packets in flight.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.recovery.bytes_in_flight()
+    }
+
+    /// Appends the qlog records made since the last call (JSON text sequence, RFC 7464).
+    pub fn take_qlog(&mut self, out: &mut Vec<u8>) {
+        self.trace.take(out);
+    }
+
+    /// Datagrams refused, by reason.
+    pub const fn refused(&self) -> &RefusedCounts {
+        &self.refused
+    }
+
+    /// Counts and estimates at this moment.
+    pub fn stats(&self) -> ConnectionStats {
+        let recovery = self.recovery.stats();
+        let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
+        let symbols = self.outgoing.counts;
+        ConnectionStats {
+            packets_sent: recovery.sent_packets + recovery.untracked_packets,
+            bytes_sent: recovery.sent_bytes + recovery.untracked_bytes,
+            packets_received: self.packets_received,
+            bytes_received: self.bytes_received,
+            packets_lost: recovery.lost_packets.saturating_sub(recovery.spurious_packets),
+            source_symbols: symbols.source,
+            resent_symbols: symbols.resent,
+            repair_symbols: symbols.repair,
+            surplus_symbols: self.incoming.surplus,
+            bytes_written: self.incoming.bytes_written,
+            bytes_acknowledged: self.outgoing.bytes_acknowledged,
+            rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
+            min_rtt: rtt.map(crate::recovery::RttEstimator::min),
+            loss: self.recovery.loss().loss(),
+            window: self.recovery.window(),
+            in_flight: self.recovery.bytes_in_flight(),
+            pacing_rate: self.recovery.pacing_rate(),
+            marked: recovery.marked_packets,
+            refused: self.refused.total(),
+            limited_by: self.limited_by,
+        }
+    }
+
+    fn path_estimate(&self) -> PathEstimate {
+        let rtt = self.recovery.rtt();
+        PathEstimate {
+            rtt: rtt.has_sample().then(|| rtt.smoothed()),
+            loss: self.recovery.loss().loss(),
+            burst: self.recovery.loss().mean_burst(),
+        }
+    }
+
+    pub(crate) fn set_source(&mut self, local: Option<IpAddr>) {
+        self.sealing.set_source(local);
+    }
+}
+
+/// A reason cut to what the wire carries, at a character's edge.
+fn limited(reason: &str) -> String {
+    let mut end = reason.len().min(crate::wire::limits::MAX_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason[..end].to_owned()
+}

@@ -1,0 +1,277 @@
+//! The sender half of a connection: flows by turn, the control stream, and the reliable frames around them.
+
+use super::outbox::{Outbox, Piece};
+use crate::flow::{
+    ControlSender, Direction, FlowKey, ObjectSender, PathEstimate, Picked, Pool, Reply, Request, SendCredit, Step,
+    SymbolKind,
+};
+use crate::recovery::{Content, Report};
+use crate::time::Time;
+use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, SymbolId};
+
+/// How far ahead of sending blocks are read: in source symbols, about 4 MB.
+const READ_AHEAD: u64 = 3_000;
+
+/// Requests that one ask for data may lead to before the caller gets to run them.
+const REQUESTS_PER_ASK: usize = 16;
+
+/// Everything this side sends but feedback.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// Open flows in the order they were opened, which is the order they are served in: an earlier object is never held
+    /// up by a later one, and the tail of one is filled with the source of the next.
+    flows: Vec<ObjectSender>,
+    pub(super) control: ControlSender,
+    pub(super) outbox: Outbox,
+    pub(super) credit: SendCredit,
+    pub(super) pool: Pool,
+    /// Highest feedback number acted upon.
+    last_feedback: u32,
+    pub(super) bytes_acknowledged: u64,
+    pub(super) counts: SymbolCounts,
+}
+
+/// Symbols sent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SymbolCounts {
+    pub(super) source: u64,
+    pub(super) resent: u64,
+    pub(super) repair: u64,
+}
+
+impl Outgoing {
+    pub(super) fn new() -> Self {
+        Self {
+            flows: Vec::new(),
+            control: ControlSender::default(),
+            outbox: Outbox::default(),
+            credit: SendCredit::default(),
+            pool: Pool::default(),
+            last_feedback: 0,
+            bytes_acknowledged: 0,
+            counts: SymbolCounts::default(),
+        }
+    }
+
+    pub(super) fn open(&mut self, flow: ObjectSender) {
+        self.outbox.push_thrice(Piece::Announce(flow.id()));
+        for plan in flow.further_plans() {
+            self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
+        }
+        self.flows.push(flow);
+    }
+
+    pub(super) fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Symbols of the flows that have not gone out for the first time.
+    pub(super) fn source_left(&self) -> u64 {
+        self.flows.iter().map(ObjectSender::source_left).sum()
+    }
+
+    /// Drops a flow; true when there was one.
+    pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
+        let before = self.flows.len();
+        self.flows.retain(|flow| flow.id() != id);
+        self.flows.len() < before
+    }
+
+    /// A flow that the receiver has wholly: it is dropped.
+    pub(super) fn take_finished(&mut self) -> Option<FlowId> {
+        let at = self.flows.iter().position(ObjectSender::is_finished)?;
+        Some(self.flows.remove(at).id())
+    }
+
+    fn flow(&mut self, id: FlowId) -> Option<&mut ObjectSender> {
+        self.flows.iter_mut().find(|flow| flow.id() == id)
+    }
+
+    /// Opens blocks as far as credit and the read-ahead go.
+    pub(super) fn open_blocks(&mut self, requests: &mut impl Extend<Request>) {
+        for flow in &mut self.flows {
+            while let Some(request) = flow.open_block(&mut self.credit, READ_AHEAD, &mut self.pool) {
+                requests.extend([request]);
+            }
+            // Later flows read ahead only once this one is all opened.
+            if flow.has_unopened() {
+                break;
+            }
+        }
+    }
+
+    /// Whether a block waits for the receiver's credit.
+    pub(super) fn is_credit_limited(&self) -> bool {
+        self.flows.iter().find_map(ObjectSender::next_k).is_some_and(|k| !self.credit.covers(k))
+    }
+
+    /// The next symbol by the flows' schedules. Work that has to be done first goes to `requests`.
+    pub(super) fn next_symbol(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<Picked> {
+        for _ in 0..REQUESTS_PER_ASK {
+            let mut behind = self.source_left();
+            let mut asked = false;
+            for flow in &mut self.flows {
+                behind -= flow.source_left();
+                match flow.next(now, path, behind > 0) {
+                    Step::Symbol(picked) => return Some(picked),
+                    Step::Request(request) => {
+                        requests.extend([request]);
+                        asked = true;
+                        break;
+                    }
+                    Step::Idle => {}
+                }
+            }
+            if !asked {
+                break;
+            }
+        }
+        None
+    }
+
+    /// A symbol that is worth sending when nothing is heard.
+    pub(super) fn probe(&mut self) -> Option<Picked> {
+        self.flows.iter_mut().find_map(ObjectSender::probe)
+    }
+
+    /// The bytes of a symbol picked just now, which goes out.
+    pub(super) fn take_symbol(&mut self, picked: &Picked) -> &[u8] {
+        match picked.kind {
+            SymbolKind::Source => self.counts.source += 1,
+            SymbolKind::Resent => self.counts.resent += 1,
+            SymbolKind::Repair => self.counts.repair += 1,
+        }
+        let id = picked.id;
+        self.flows.iter().find(|flow| flow.id() == id.flow).map_or(&[], |flow| flow.symbol(id))
+    }
+
+    /// A reply to a request of a flow that is sent; the request that follows from it.
+    pub(super) fn on_reply(&mut self, reply: Reply) -> Option<Request> {
+        match reply {
+            Reply::Read { flow, block, buffer } => self.flow(flow)?.on_read(block, buffer),
+            Reply::Encoded(job) => {
+                self.flow(job.flow)?.on_encoded(job);
+                None
+            }
+            Reply::Digest { key: FlowKey { direction: Direction::Sending, flow }, .. } => {
+                self.flow(flow)?.on_digest();
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// The fate of packets: first to what they carried, then to the schedules.
+    pub(super) fn on_report(&mut self, report: &Report<'_>) {
+        for sent in report.delivered {
+            match sent.content {
+                Content::Symbols { first, .. } => self.each_flow(first, ObjectSender::on_delivered),
+                Content::Control(key) => self.on_pieces_delivered(key),
+                Content::Nothing => {}
+            }
+        }
+        for sent in report.lost {
+            match sent.content {
+                Content::Symbols { first, .. } => self.each_flow(first, ObjectSender::on_lost),
+                Content::Control(key) => self.on_pieces_lost(key),
+                Content::Nothing => {}
+            }
+        }
+        for sent in report.spurious {
+            // Control frames are on their way again already, under another key.
+            if let Content::Symbols { first, .. } = sent.content {
+                self.each_flow(first, ObjectSender::on_spurious);
+            }
+        }
+        self.flows.iter_mut().for_each(|flow| flow.on_report(report));
+    }
+
+    fn each_flow(&mut self, id: SymbolId, act: impl Fn(&mut ObjectSender, SymbolId)) {
+        if let Some(flow) = self.flow(id.flow) {
+            act(flow, id);
+        }
+    }
+
+    fn on_pieces_delivered(&mut self, key: u32) {
+        for piece in self.outbox.settle(key) {
+            match piece {
+                Piece::Announce(id) => {
+                    if let Some(flow) = self.flow(id) {
+                        flow.on_announced();
+                    }
+                }
+                Piece::Control(range) => self.control.on_delivered(range),
+                Piece::Ping | Piece::Plan(..) | Piece::Reset(..) | Piece::Stop(..) => {}
+            }
+        }
+    }
+
+    fn on_pieces_lost(&mut self, key: u32) {
+        for piece in self.outbox.settle(key) {
+            match piece {
+                Piece::Control(range) => self.control.on_lost(range),
+                Piece::Ping => {}
+                other => self.outbox.push(other),
+            }
+        }
+    }
+
+    /// The block sections of feedback `number`. Feedback that others have overtaken says nothing new.
+    pub(super) fn on_statuses(&mut self, number: u32, statuses: &[FlowStatus]) {
+        if number <= self.last_feedback {
+            return;
+        }
+        self.last_feedback = number;
+        for status in statuses {
+            if let Some(at) = self.flows.iter().position(|flow| flow.id() == status.flow) {
+                self.bytes_acknowledged += self.flows[at].on_status(status, &mut self.pool);
+            }
+        }
+    }
+
+    /// Fills a control packet's plaintext with what is pending, at most `most` bytes in all; the pieces it carries.
+    pub(super) fn take_frames(&mut self, most: usize, out: &mut Vec<u8>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        while let Some(piece) = self.outbox.front() {
+            let frame = self.frame_of(piece);
+            let length = frame.as_ref().map_or(0, Frame::encoded_len);
+            if out.len() + length > most {
+                return pieces;
+            }
+            if let Some(frame) = frame {
+                frame.encode(out);
+                pieces.extend(self.outbox.pop());
+            } else {
+                // Its flow is gone: nobody needs it any more.
+                self.outbox.pop();
+            }
+        }
+        let mut data = Vec::new();
+        while let Some(room) = most.checked_sub(out.len() + CONTROL_FRAME_HEADER).filter(|room| *room > 0) {
+            data.clear();
+            let Some(range) = self.control.take(room, &mut data) else {
+                break;
+            };
+            Frame::Control { offset: range.start, data: &data }.encode(out);
+            pieces.push(Piece::Control(range));
+        }
+        pieces
+    }
+
+    fn frame_of(&self, piece: &Piece) -> Option<Frame<'static>> {
+        let flow = |id: &FlowId| self.flows.iter().find(|flow| flow.id() == *id);
+        match piece {
+            Piece::Ping => Some(Frame::Ping),
+            Piece::Announce(id) => flow(id).map(|flow| Frame::Announce(flow.announcement())),
+            Piece::Plan(id, number) => flow(id).and_then(|flow| flow.plan(*number)).map(Frame::Plan),
+            Piece::Reset(flow, code) => Some(Frame::Reset { flow: *flow, code: *code }),
+            Piece::Stop(flow, code) => Some(Frame::Stop { flow: *flow, code: *code }),
+            Piece::Control(_) => None,
+        }
+    }
+}

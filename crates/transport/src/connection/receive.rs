@@ -1,0 +1,200 @@
+//! What comes in: opened packets, their frames, and what follows from them.
+
+use super::incoming::Violation;
+use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
+use crate::secure::{Cipher, Opened, Opener};
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use crate::wire::{
+    Feedback, Frame, Frames, HEADER, Message2, PacketKind, Parameters, Refused, SymbolHeader, TAG, VersionAnswer,
+};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+impl Connection {
+    /// Opens this connection's packets; `None` before the handshake is done. Pure: it may work on any thread.
+    pub fn opener(&self) -> Option<Opener> {
+        self.sealing.opener()
+    }
+
+    /// Packets that one read brought, opened already; all with the same mark.
+    pub fn handle_packets(&mut self, now: Time, ecn: ReceivedEcn, packets: &mut [Opened<'_>]) {
+        for packet in packets {
+            if !self.sealing.is_new(packet.number) {
+                self.refuse(now, Refused::Replayed);
+                continue;
+            }
+            self.last_heard = now;
+            let bytes = (HEADER + packet.plaintext.len() + TAG) as u32 + self.sealing.datagram_overhead();
+            self.packets_received += 1;
+            self.bytes_received += u64::from(bytes);
+            match &mut self.phase {
+                Phase::Answered { .. } => {
+                    self.phase = Phase::Open;
+                    // The peer's first packet has the size that it knows to pass both ways.
+                    self.set_payload(HEADER + packet.plaintext.len() + TAG);
+                    self.events.push_back(Event::Connected);
+                }
+                Phase::Open => {}
+                Phase::Closing { due, .. } => {
+                    *due = true;
+                    continue;
+                }
+                Phase::Opening(_) | Phase::Drained => continue,
+            }
+            if let Err(reason) = self.handle_packet(now, ecn, bytes, packet) {
+                self.refuse(now, reason);
+            }
+        }
+        if matches!(self.phase, Phase::Open) {
+            self.settle(now);
+        }
+    }
+
+    /// A datagram for this connection was refused.
+    pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
+        self.refused.add(reason);
+        self.trace.record(now, TraceEvent::Refused { reason });
+    }
+
+    fn handle_packet(&mut self, now: Time, ecn: ReceivedEcn, bytes: u32, packet: &Opened<'_>) -> Result<(), Refused> {
+        let number = packet.number;
+        let asks = match packet.kind {
+            PacketKind::Symbol => {
+                let (SymbolHeader { id, plan }, symbol) = SymbolHeader::decode(packet.plaintext)?;
+                self.incoming.on_symbol(id, plan, symbol)?;
+                self.trace.record(now, TraceEvent::SymbolReceived { number, bytes, id });
+                true
+            }
+            PacketKind::Control => {
+                Frames::check_all(packet.plaintext)?;
+                self.trace.record(now, TraceEvent::PacketReceived { number, bytes, kind: "control" });
+                let mut asks = false;
+                for frame in Frames::new(packet.plaintext) {
+                    let frame = frame?;
+                    asks |= !matches!(frame, Frame::Feedback(_) | Frame::FeedbackSeen { .. } | Frame::Close { .. });
+                    if let Err(Violation(what)) = self.handle_frame(now, frame) {
+                        self.violation(now, what);
+                        return Ok(());
+                    }
+                }
+                asks
+            }
+        };
+        self.incoming.arrivals.insert(number, ecn, now);
+        self.incoming.clock.on_packet(bytes, asks);
+        Ok(())
+    }
+
+    fn handle_frame(&mut self, now: Time, frame: Frame<'_>) -> Result<(), Violation> {
+        match frame {
+            Frame::Ping => self.incoming.clock.hurry(),
+            Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
+            Frame::FeedbackSeen { number, rtt_micros } => {
+                self.incoming.clock.set_rtt(Duration::from_micros(rtt_micros.into()));
+                self.incoming.on_seen(number);
+            }
+            Frame::Control { offset, data } => {
+                let more = self.incoming.control.on_data(offset, data);
+                if more.map_err(|_| Violation("control data beyond its credit"))? {
+                    self.events.push_back(Event::ControlReadable);
+                }
+            }
+            Frame::Announce(announcement) => {
+                if let Some(change) = self.incoming.on_announcement(&announcement)? {
+                    self.on_change(now, change);
+                }
+            }
+            Frame::Plan(plan) => self.incoming.on_plan(plan)?,
+            Frame::Reset { flow, code } => {
+                if self.incoming.drop_flow(flow) {
+                    self.events.push_back(Event::Reset { flow, code });
+                }
+            }
+            Frame::Stop { flow, code } => {
+                if self.outgoing.drop_flow(flow) {
+                    self.events.push_back(Event::Stopped { flow, code });
+                }
+            }
+            Frame::Close { code, reason } => {
+                self.recovery.close(now);
+                self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
+        self.recovery
+            .on_feedback(now, feedback.packets.as_ref(), feedback.ecn)
+            .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
+        self.proving = false;
+        self.spread_report();
+        self.outgoing.credit.grant(feedback.credit.symbols);
+        self.outgoing.control.grant(feedback.credit.control);
+        self.outgoing.on_statuses(feedback.number, &feedback.flows);
+        self.seen = self.seen.max(Some(feedback.number));
+        Ok(())
+    }
+
+    /// Tells the flows what became of their packets.
+    pub(super) fn spread_report(&mut self) {
+        let report = self.recovery.report();
+        self.trace.report(&report, &self.recovery);
+        self.outgoing.on_report(&report);
+        self.probes = 0;
+    }
+
+    fn violation(&mut self, now: Time, what: &'static str) {
+        self.close(now, CloseCode::Violation as u32, what);
+        if let Some(Event::Closed(closed)) = self.events.back_mut() {
+            *closed = Closed::Violation(what.into());
+        }
+    }
+
+    /// The second message came, in a datagram of `size` bytes.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        message: &Message2<'_>,
+        size: usize,
+    ) -> Result<(), Refused> {
+        let Phase::Opening(opening) = &mut self.phase else {
+            return Err(Refused::HandshakeLate);
+        };
+        let opened = opening.on_answer(now, from, message, size)?;
+        let peer = Parameters::decode(&opened.established.payload)?;
+        if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
+            self.end(Closed::Violation("the peer chose no cipher that was offered".into()));
+            return Ok(());
+        }
+        self.sealing.set_remote(opened.remote);
+        self.establish(&opened.established.secrets, peer);
+        self.phase = Phase::Open;
+        self.last_heard = now;
+        self.set_payload(opened.payload);
+        if let Some(rtt) = opened.rtt {
+            self.recovery.set_rtt_from_handshake(now, rtt);
+        }
+        self.events.push_back(Event::Connected);
+        // The peer sends nothing until it has heard from us under the new keys: two packets say so, in case one is lost.
+        self.proving = true;
+        self.outgoing.outbox.push(super::Piece::Ping);
+        self.incoming.clock.hurry();
+        Ok(())
+    }
+
+    /// The peer holds the key but speaks other versions. Unauthenticated: believed only while nothing better came.
+    pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
+        let Phase::Opening(_) = self.phase else {
+            return Err(Refused::HandshakeLate);
+        };
+        let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
+        if offered.contains(&crate::wire::VERSION) {
+            return Err(Refused::BadVersion);
+        }
+        self.end(Closed::VersionMismatch { offered });
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Counts and estimates of a connection, for people and for tests.
+
+use crate::time::Rate;
+use std::time::Duration;
+
+/// What keeps a connection from sending faster at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// There is nothing to send.
+    #[default]
+    Nothing,
+    /// The congestion window is full.
+    Window,
+    /// The pacer: a told rate, a limit, or the window's own pace.
+    Pacing,
+    /// The source's bytes have not been read yet.
+    Source,
+    /// The receiver has no room: it does not write fast enough.
+    Receiver,
+}
+
+/// A connection at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ConnectionStats {
+    /// Packets sent, of every kind.
+    pub packets_sent: u64,
+    /// IP bytes sent.
+    pub bytes_sent: u64,
+    /// Authentic, new packets received.
+    pub packets_received: u64,
+    /// IP bytes of them.
+    pub bytes_received: u64,
+    /// Packets called lost, less those that came late.
+    pub packets_lost: u64,
+    /// Source symbols sent for the first time.
+    pub source_symbols: u64,
+    /// Source symbols sent again.
+    pub resent_symbols: u64,
+    /// Repair symbols sent.
+    pub repair_symbols: u64,
+    /// Symbols received that were not needed.
+    pub surplus_symbols: u64,
+    /// Bytes of objects written here and confirmed by the program.
+    pub bytes_written: u64,
+    /// Bytes of objects that the receiver has.
+    pub bytes_acknowledged: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Smallest round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// Estimated loss before repair, 0 to 1.
+    pub loss: f64,
+    /// Bytes that may be in flight.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// The pacer's rate.
+    pub pacing_rate: Option<Rate>,
+    /// Packets reported as marked CE.
+    pub marked: u64,
+    /// Datagrams for this connection that were refused.
+    pub refused: u64,
+    /// What holds sending back.
+    pub limited_by: LimitedBy,
+}

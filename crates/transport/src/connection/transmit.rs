@@ -1,0 +1,213 @@
+//! What goes out, in order: feedback, control frames, probes, data.
+
+use super::outbox::Piece;
+use super::{Batch, Connection, LimitedBy, Phase};
+use crate::flow::Picked;
+use crate::recovery::{Admission, Content, EcnCodepoint, Sent};
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, SymbolHeader, TAG};
+
+/// The sender names the feedback it has seen so many times per round trip (design section 8).
+const SEEN_PER_RTT: u32 = 4;
+
+impl Connection {
+    /// Fills `batch` with the next datagrams for one destination; false when there is nothing to send now. Their numbers
+    /// are fixed: they are to be sealed and sent, or counted lost.
+    pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
+        self.wake = None;
+        match &mut self.phase {
+            Phase::Opening(opening) => opening.poll_transmit(now, batch),
+            Phase::Answered { .. } | Phase::Drained => false,
+            Phase::Closing { .. } => self.transmit_close(batch),
+            Phase::Open => {
+                self.transmit_feedback(now, batch) || self.transmit_probe(now, batch) || self.transmit_paced(now, batch)
+            }
+        }
+    }
+
+    /// Payload bytes that frames may take in a control packet.
+    fn frame_room(&self) -> usize {
+        usize::from(self.symbol_size()) + SYMBOL_OVERHEAD - HEADER - TAG
+    }
+
+    pub(super) fn seen_due(&self) -> Option<Time> {
+        self.seen?;
+        let spacing = self.recovery.rtt().smoothed() / SEEN_PER_RTT;
+        Some(self.seen_told_at.map_or(Time::ZERO, |told| told + spacing))
+    }
+
+    /// Feedback, and with it whatever asks for none itself. Neither window nor pacer counts it.
+    fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let feedback_due = self.incoming.clock.due().is_some_and(|at| at <= now);
+        let seen_due = self.seen_due().is_some_and(|at| at <= now);
+        if !feedback_due && !seen_due {
+            return false;
+        }
+        let mut frames = Vec::new();
+        if let Some(number) = self.seen.take() {
+            let rtt = self.recovery.rtt().smoothed().as_micros();
+            let rtt_micros = u32::try_from(rtt).unwrap_or(u32::MAX);
+            Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
+            self.seen_told_at = Some(now);
+        }
+        if feedback_due {
+            let ecn = self.peer.as_ref().is_some_and(|peer| peer.feedback.ecn);
+            let room = self.frame_room() - frames.len();
+            self.incoming.feedback(now, ecn).encode_within(room, &mut frames);
+        }
+        self.sealing.begin(batch, EcnCodepoint::NotEct);
+        let (number, bytes) = self.push_frames(batch, &frames);
+        self.recovery.on_untracked(number, bytes);
+        if feedback_due {
+            self.incoming.clock.on_sent(bytes, now);
+        }
+        self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "feedback" });
+        true
+    }
+
+    /// After a silence: packets that ask for feedback and are worth having.
+    fn transmit_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.probes == 0 {
+            return false;
+        }
+        self.probes -= 1;
+        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        // Control data that nobody has acknowledged is the likelier cause of the silence.
+        if self.outgoing.flow_count() == 0 {
+            self.outgoing.control.double();
+        }
+        if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
+            self.push_control(now, batch, true);
+        } else if let Some(picked) = self.outgoing.probe() {
+            self.push_symbol(now, batch, &picked, true);
+        } else {
+            self.outgoing.outbox.push(Piece::Ping);
+            self.push_control(now, batch, true);
+        }
+        true
+    }
+
+    /// Control frames and data, as window and pacer allow.
+    fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
+        self.outgoing.open_blocks(&mut self.requests);
+        let idle = self.outgoing.flow_count() == 0 && self.outgoing.outbox.is_empty();
+        if self.outgoing.source_left() == 0 && self.recovery.loss().loss() > 0.0 {
+            self.outgoing.control.double();
+        }
+        if idle && !self.outgoing.control.is_ready() {
+            self.limited_by = LimitedBy::Nothing;
+            return false;
+        }
+        let budget = match self.recovery.admit(now) {
+            Admission::Bytes(bytes) => bytes,
+            Admission::Wait(until) => {
+                self.wake = Some(until);
+                self.limited_by = LimitedBy::Pacing;
+                return false;
+            }
+            Admission::Blocked => {
+                self.limited_by = LimitedBy::Window;
+                return false;
+            }
+        };
+        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
+            self.push_control(now, batch, false);
+            return true;
+        }
+        self.fill_with_data(now, batch, budget)
+    }
+
+    fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
+        let path = self.path_estimate();
+        // One symbol size for all flows of a connection: the segments of a batch are equal.
+        let size = usize::from(self.symbol_size()) + SYMBOL_OVERHEAD;
+        let bytes = u64::from(size as u32 + self.sealing.datagram_overhead());
+        while batch.has_room(size) && (budget >= bytes || batch.segments() == 0) {
+            let Some(picked) = self.outgoing.next_symbol(now, &path, &mut self.requests) else {
+                break;
+            };
+            self.push_symbol(now, batch, &picked, false);
+            budget = budget.saturating_sub(bytes);
+        }
+        if batch.segments() == 0 {
+            self.note_idle();
+            return false;
+        }
+        self.outgoing.outbox.on_batch();
+        true
+    }
+
+    /// The schedules had nothing although the path would have taken it.
+    fn note_idle(&mut self) {
+        self.recovery.set_app_limited();
+        self.limited_by = if self.outgoing.is_credit_limited() {
+            LimitedBy::Receiver
+        } else if self.outgoing.source_left() > 0 {
+            LimitedBy::Source
+        } else {
+            LimitedBy::Nothing
+        };
+    }
+
+    fn push_control(&mut self, now: Time, batch: &mut Batch, probe: bool) {
+        let mut frames = Vec::new();
+        let pieces = self.outgoing.take_frames(self.frame_room(), &mut frames);
+        if pieces.is_empty() {
+            // Everything pending belonged to flows that are gone; a packet is due all the same.
+            Frame::Ping.encode(&mut frames);
+        }
+        let (number, bytes) = self.push_frames(batch, &frames);
+        let content =
+            if pieces.is_empty() { Content::Nothing } else { Content::Control(self.outgoing.outbox.dispatch(pieces)) };
+        self.recovery.on_sent(Sent { number, time: now, bytes, content }, probe);
+        self.last_asked = now;
+        self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
+    }
+
+    fn push_symbol(&mut self, now: Time, batch: &mut Batch, picked: &Picked, probe: bool) {
+        let Picked { id, plan, .. } = *picked;
+        let header = self.next_header(PacketKind::Symbol);
+        let symbol = self.outgoing.take_symbol(picked);
+        let size = symbol.len() + SYMBOL_OVERHEAD;
+        batch.push_packet(header, [&SymbolHeader { id, plan }.encode(), symbol]);
+        let bytes = size as u32 + self.sealing.datagram_overhead();
+        let content = Content::Symbols { first: id, count: 1 };
+        self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content }, probe);
+        self.last_asked = now;
+        self.trace.record(now, TraceEvent::SymbolSent { number: header.number, bytes, id });
+    }
+
+    /// Appends a control packet; its number and IP bytes.
+    fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
+        let header = self.next_header(PacketKind::Control);
+        let padding = if self.proving { self.frame_room().saturating_sub(frames.len()) } else { 0 };
+        batch.push_packet(header, [frames, &vec![0; padding]]);
+        let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.sealing.datagram_overhead();
+        (header.number, bytes)
+    }
+
+    fn next_header(&mut self, kind: PacketKind) -> PacketHeader {
+        let (header, skipped) = self.sealing.next_header(kind);
+        if let Some(number) = skipped {
+            self.recovery.on_skipped(number);
+        }
+        header
+    }
+
+    fn transmit_close(&mut self, batch: &mut Batch) -> bool {
+        let Phase::Closing { code, reason, due, .. } = &mut self.phase else {
+            return false;
+        };
+        if !std::mem::take(due) {
+            return false;
+        }
+        let mut frames = Vec::new();
+        Frame::Close { code: *code, reason: reason.as_bytes() }.encode(&mut frames);
+        self.sealing.begin(batch, EcnCodepoint::NotEct);
+        let (number, bytes) = self.push_frames(batch, &frames);
+        self.recovery.on_untracked(number, bytes);
+        true
+    }
+}

@@ -1,0 +1,67 @@
+//! First messages that were answered: copies get the same answer, replays none.
+
+use super::ConnectionHandle;
+use crate::wire::{ConnectionId, KeyId, Message1};
+use std::collections::BTreeMap;
+
+/// First messages remembered. When that many have been answered, no further connection is accepted: to forget one would
+/// let its replay in.
+const MAX_KNOWN: usize = 65_536;
+
+/// Copies of one first message that are answered: more than a peer sends within its patience.
+const MAX_COPIES: u8 = 32;
+
+/// Every first message that this endpoint has answered.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    by_message: BTreeMap<(KeyId, ConnectionId), State>,
+    by_handle: BTreeMap<ConnectionHandle, (KeyId, ConnectionId)>,
+}
+
+#[derive(Debug)]
+enum State {
+    Live { noise1: Vec<u8>, noise2: Vec<u8>, copies: u8 },
+    Spent,
+}
+
+/// What is known of a first message.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// Nothing: it is new.
+    No,
+    /// It was answered with this.
+    Answered(Vec<u8>),
+    /// It is to be answered no more.
+    Spent,
+}
+
+impl Answers {
+    pub(super) fn find(&mut self, message: &Message1<'_>) -> Known {
+        match self.by_message.get_mut(&(message.key, message.connection)) {
+            None => Known::No,
+            Some(State::Live { noise1, noise2, copies }) if noise1 == message.noise && *copies < MAX_COPIES => {
+                *copies += 1;
+                Known::Answered(noise2.clone())
+            }
+            // The initiator's id is in the prologue: another message with this id is another's, or a repeat too many.
+            Some(State::Live { .. } | State::Spent) => Known::Spent,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.by_message.len() >= MAX_KNOWN
+    }
+
+    pub(super) fn remember(&mut self, message: &Message1<'_>, handle: ConnectionHandle, noise2: Vec<u8>) {
+        let name = (message.key, message.connection);
+        self.by_handle.insert(handle, name);
+        self.by_message.insert(name, State::Live { noise1: message.noise.to_vec(), noise2, copies: 1 });
+    }
+
+    /// The connection is gone.
+    pub(super) fn spend(&mut self, handle: ConnectionHandle) {
+        if let Some(name) = self.by_handle.remove(&handle) {
+            self.by_message.insert(name, State::Spent);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! One UDP socket's worth of connections: ids, keys, first messages and their replays, answers to other versions.
+
+mod answers;
+
+use crate::connection::{Connection, ConnectionSealing, HandshakeOpening, Limits, Parts, ReceivedEcn};
+use crate::profile::Profile;
+use crate::secure::{Cipher, Initiator, Opened, Prologue, Psk, respond};
+use crate::time::Time;
+use crate::wire::{
+    ConnectionId, Datagram, KeyId, Message1, Parameters, Refused, RefusedCounts, SYMBOL_OVERHEAD, VersionAnswer,
+};
+use answers::{Answers, Known};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Answers to strangers that may wait to be sent; more are dropped, and the strangers ask again.
+const MAX_ANSWERS: usize = 64;
+
+/// A responder waits this long for the first sealed packet: until the last copies of the first message are through.
+const PROOF_WITHIN: Duration = Duration::from_secs(10);
+
+/// Names a connection of one endpoint. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionHandle(u64);
+
+/// What holds for all connections of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// What each connection accepts.
+    pub limits: Limits,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// The cipher to use where the peer has it too.
+    pub cipher: Cipher,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self { limits: Limits::default(), max_connections: 1_024, cipher: Cipher::preferred() }
+    }
+}
+
+/// How to open a connection.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// How this side sends.
+    pub profile: Profile,
+    /// The program's bytes for the peer, sealed in the first message; at most [`crate::wire::limits::MAX_APPLICATION`].
+    pub application: Vec<u8>,
+    /// Addresses of the peer: all are asked, the first to answer is kept.
+    pub remotes: Vec<SocketAddr>,
+    /// How long to wait for an answer.
+    pub handshake_timeout: Duration,
+    /// Whether to record qlog.
+    pub qlog: bool,
+}
+
+/// How to answer whoever holds a key.
+#[derive(Clone, Debug)]
+pub struct AcceptOptions {
+    /// How this side sends.
+    pub profile: Profile,
+    /// The program's bytes for the peer, sealed in the second message.
+    pub application: Vec<u8>,
+    /// Whether to record qlog.
+    pub qlog: bool,
+}
+
+/// A connection cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// There is nobody to ask.
+    #[error("no address to connect to")]
+    NoAddress,
+    /// The endpoint has as many connections as it may.
+    #[error("too many connections")]
+    Busy,
+    /// The program's bytes do not fit the first message.
+    #[error("the application's bytes do not fit the handshake")]
+    TooLong,
+}
+
+/// Something happened that no connection can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndpointEvent {
+    /// Somebody who holds a key has opened a connection. [`crate::Event::Connected`] follows once they have proved it.
+    Accepted {
+        /// The connection.
+        handle: ConnectionHandle,
+        /// The key.
+        key: KeyId,
+    },
+}
+
+/// A datagram to send as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// The local address that was asked.
+    pub source: Option<IpAddr>,
+    /// The datagram.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Key {
+    psk: Psk,
+    expires: Option<Time>,
+    options: AcceptOptions,
+}
+
+/// Where a datagram came from and when.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    now: Time,
+    from: SocketAddr,
+    local: Option<IpAddr>,
+}
+
+/// One socket, many connections.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    random: ChaCha20Rng,
+    keys: BTreeMap<KeyId, Key>,
+    connections: BTreeMap<ConnectionHandle, (ConnectionId, Connection)>,
+    by_id: BTreeMap<ConnectionId, ConnectionHandle>,
+    known: Answers,
+    next_handle: u64,
+    answers: VecDeque<Answer>,
+    events: VecDeque<EndpointEvent>,
+    refused: RefusedCounts,
+}
+
+impl Endpoint {
+    /// An endpoint without connections. All its randomness comes from `seed`, which is to be secret and new.
+    pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Self {
+        Self {
+            config,
+            random: ChaCha20Rng::from_seed(seed),
+            keys: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            known: Answers::default(),
+            next_handle: 0,
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            refused: RefusedCounts::default(),
+        }
+    }
+
+    /// Answers whoever holds `key`, until it expires or is removed.
+    pub fn add_key(&mut self, key: [u8; 32], expires: Option<Time>, options: AcceptOptions) -> KeyId {
+        let psk = Psk::new(key);
+        let id = psk.id();
+        self.keys.insert(id, Key { psk, expires, options });
+        id
+    }
+
+    /// First messages with this key are met with silence from now on; connections stay.
+    pub fn remove_key(&mut self, key: KeyId) {
+        self.keys.remove(&key);
+    }
+
+    /// Opens a connection to whoever holds `key` at one of the addresses.
+    ///
+    /// # Errors
+    /// Nobody to ask, too many connections, or too many of the program's bytes.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        key: [u8; 32],
+        options: ConnectOptions,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let first = *options.remotes.first().ok_or(ConnectError::NoAddress)?;
+        if self.connections.len() >= self.config.max_connections {
+            return Err(ConnectError::Busy);
+        }
+        let psk = Psk::new(key);
+        let id = self.fresh_id();
+        let offer = self.parameters(id, self.config.cipher.offer(), &options.profile, options.application);
+        let payload = offer.encode(self.random.next_u32()).map_err(|_| ConnectError::TooLong)?;
+        let prologue = Prologue { key: psk.id(), connection: id };
+        let started = Initiator::new(&psk, prologue, &payload, self.seed()).map_err(|_| ConnectError::TooLong)?;
+        let largest = options.profile.symbol_sizes.first().copied().unwrap_or_default();
+        let opening = HandshakeOpening::new(
+            now,
+            options.handshake_timeout,
+            started,
+            prologue,
+            options.remotes,
+            usize::from(largest) + SYMBOL_OVERHEAD,
+        );
+        let parts = self.parts(now, options.profile, first, options.qlog);
+        Ok(self.insert(id, Connection::initiate(parts, opening)))
+    }
+
+    /// Datagrams of `stride` bytes (the last may be shorter) that came together from one address with one mark. They are
+    /// opened in place.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        ecn: ReceivedEcn,
+        data: &mut [u8],
+        stride: usize,
+    ) {
+        let arrival = Arrival { now, from, local };
+        let mut datagrams = data.chunks_mut(stride.max(1)).peekable();
+        let mut opened: Vec<Opened<'_>> = Vec::with_capacity(datagrams.len());
+        while let Some(datagram) = datagrams.next() {
+            let packet = match Datagram::classify(datagram) {
+                Ok(Datagram::Packet(header)) => header,
+                Ok(_) => {
+                    self.handle_cleartext(arrival, datagram);
+                    continue;
+                }
+                Err(reason) => {
+                    self.refused.add(reason);
+                    continue;
+                }
+            };
+            let Some(handle) = self.by_id.get(&packet.connection) else {
+                self.refused.add(Refused::UnknownConnection);
+                continue;
+            };
+            let Some((_, connection)) = self.connections.get_mut(handle) else {
+                continue;
+            };
+            match connection.opener().map(|opener| opener.open(datagram)) {
+                Some(Ok(packet)) => opened.push(packet),
+                Some(Err(reason)) => connection.refuse(now, reason),
+                None => connection.refuse(now, Refused::UnknownConnection),
+            }
+            // Packets of one read that belong together are handled together.
+            let same = |next: &&mut [u8]| next.get(1..9) == Some(&packet.connection.0);
+            if !datagrams.peek().is_some_and(same) {
+                connection.set_source(local);
+                connection.handle_packets(now, ecn, &mut opened);
+                opened.clear();
+            }
+        }
+    }
+
+    fn handle_cleartext(&mut self, arrival: Arrival, datagram: &[u8]) {
+        let handled = match Datagram::classify(datagram) {
+            Ok(Datagram::Message1(message)) => self.handle_message1(arrival, &message, datagram.len()),
+            Ok(Datagram::OtherVersion { key, connection, .. }) => self.answer_version(arrival, key, connection),
+            Ok(Datagram::Message2(message)) => match self.connection_by_id(message.destination) {
+                Some(connection) => connection.handle_answer(arrival.now, arrival.from, &message, datagram.len()),
+                None => Err(Refused::UnknownConnection),
+            },
+            Ok(Datagram::Versions(answer)) => match self.connection_by_id(answer.destination) {
+                Some(connection) => connection.handle_versions(&answer),
+                None => Err(Refused::UnknownConnection),
+            },
+            Ok(Datagram::Packet(_)) => Ok(()),
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = handled {
+            self.refused.add(reason);
+        }
+    }
+
+    fn handle_message1(&mut self, arrival: Arrival, message: &Message1<'_>, size: usize) -> Result<(), Refused> {
+        let live = |key: &&Key| key.expires.is_none_or(|at| arrival.now < at);
+        let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
+        let room = self.connections.len() < self.config.max_connections;
+        match self.known.find(message) {
+            Known::Answered(reply) => return self.answer(arrival, message, &reply, size),
+            Known::Spent => return Err(Refused::HandshakeReplayed),
+            Known::No if !room || self.known.is_full() => return Err(Refused::Busy),
+            Known::No => {}
+        }
+        let (psk, options) = (key.psk.clone(), key.options.clone());
+        let prologue = Prologue { key: message.key, connection: message.connection };
+        let (id, seed, grease) = (self.fresh_id(), self.seed(), self.random.next_u32());
+        let AcceptOptions { profile, application, qlog } = options;
+        let mut reply = self.parameters(id, Vec::new(), &profile, application);
+        let mut peer = None;
+        let preferred = self.config.cipher;
+        let answered = respond(&psk, prologue, message.noise, seed, |payload| {
+            let mut offer = Parameters::decode(payload)?;
+            let cipher = Cipher::choose(&offer.ciphers, preferred).ok_or(Refused::Unacceptable)?;
+            reply.ciphers = vec![cipher.wire()];
+            offer.ciphers = reply.ciphers.clone();
+            peer = Some(offer);
+            Ok(reply.encode(grease)?)
+        });
+        let (established, noise) = answered.map_err(|_| Refused::HandshakeFailed)?;
+        let Some(peer) = peer else {
+            return Err(Refused::HandshakeFailed);
+        };
+        let parts = self.parts(arrival.now, profile, arrival.from, qlog);
+        let until = arrival.now + PROOF_WITHIN;
+        let mut connection = Connection::respond(parts, &established.secrets, peer, until);
+        connection.set_source(arrival.local);
+        let handle = self.insert(id, connection);
+        self.events.push_back(EndpointEvent::Accepted { handle, key: message.key });
+        self.known.remember(message, handle, noise.clone());
+        self.answer(arrival, message, &noise, size)
+    }
+
+    /// Sends the one cached second message, padded to the size of the copy it answers: never more than was received.
+    fn answer(&mut self, arrival: Arrival, message: &Message1<'_>, noise: &[u8], size: usize) -> Result<(), Refused> {
+        let reply = crate::wire::Message2 { destination: message.connection, copy: message.copy, noise };
+        let mut bytes = Vec::with_capacity(size);
+        reply.encode(size, &mut bytes).map_err(|_| Refused::Amplification)?;
+        self.push_answer(arrival, bytes)
+    }
+
+    fn answer_version(&mut self, arrival: Arrival, key: KeyId, connection: ConnectionId) -> Result<(), Refused> {
+        if self.keys.contains_key(&key) {
+            let mut bytes = Vec::new();
+            VersionAnswer::encode(connection, self.random.next_u32(), &mut bytes);
+            self.push_answer(arrival, bytes)?;
+        }
+        Err(Refused::BadVersion)
+    }
+
+    fn push_answer(&mut self, arrival: Arrival, bytes: Vec<u8>) -> Result<(), Refused> {
+        if self.answers.len() >= MAX_ANSWERS {
+            return Err(Refused::Busy);
+        }
+        self.answers.push_back(Answer { destination: arrival.from, source: arrival.local, bytes });
+        Ok(())
+    }
+
+    /// Something happened.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// A datagram to send that belongs to no open connection.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// A connection.
+    pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.connections.get_mut(&handle).map(|(_, connection)| connection)
+    }
+
+    /// Every connection.
+    pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        self.connections.keys().copied()
+    }
+
+    /// Forgets a connection, drained or not. Its first message stays known: a replay opens nothing.
+    pub fn remove(&mut self, handle: ConnectionHandle) {
+        if let Some((id, _)) = self.connections.remove(&handle) {
+            self.by_id.remove(&id);
+            self.known.spend(handle);
+        }
+    }
+
+    /// Datagrams refused that belong to no connection, by reason.
+    pub const fn refused(&self) -> &RefusedCounts {
+        &self.refused
+    }
+
+    fn connection_by_id(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let handle = self.by_id.get(&id)?;
+        self.connections.get_mut(handle).map(|(_, connection)| connection)
+    }
+
+    fn parameters(
+        &self,
+        connection: ConnectionId,
+        ciphers: Vec<u8>,
+        profile: &Profile,
+        application: Vec<u8>,
+    ) -> Parameters {
+        let limits = &self.config.limits;
+        Parameters {
+            connection,
+            ciphers,
+            credit: limits.credit,
+            max_k: limits.flows.largest_k,
+            max_symbol_size: limits.flows.largest_symbol,
+            feedback: profile.feedback.choice(),
+            application,
+        }
+    }
+
+    fn parts(&mut self, now: Time, profile: Profile, remote: SocketAddr, qlog: bool) -> Parts {
+        let sealing = ConnectionSealing::new(remote, self.seed());
+        Parts { now, profile, limits: self.config.limits, sealing, qlog }
+    }
+
+    fn insert(&mut self, id: ConnectionId, connection: Connection) -> ConnectionHandle {
+        let handle = ConnectionHandle(self.next_handle);
+        self.next_handle += 1;
+        self.connections.insert(handle, (id, connection));
+        self.by_id.insert(id, handle);
+        handle
+    }
+
+    fn fresh_id(&mut self) -> ConnectionId {
+        let mut id = [0; 8];
+        self.random.fill_bytes(&mut id);
+        ConnectionId(id)
+    }
+
+    fn seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        self.random.fill_bytes(&mut seed);
+        seed
+    }
+}

@@ -1,0 +1,159 @@
+//! Work that the engine asks for. A request owns its buffers and is `Send`, so that a driver may run it inline or on a
+//! worker, and the simulator after a modelled delay. Buffers and credit come back with the [`Reply`].
+
+use crate::wire::FlowId;
+use erasure::{Block, Decoder, Encoder, Progress};
+use std::sync::Arc;
+
+/// Which way a flow's bytes go. Each side numbers the flows it sends, so an id alone names two flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// We send the flow.
+    Sending,
+    /// The peer sends the flow.
+    Receiving,
+}
+
+/// A flow of either direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    /// Who sends.
+    pub direction: Direction,
+    /// The sender's number for the flow.
+    pub flow: FlowId,
+}
+
+/// Work for the caller.
+#[derive(Debug)]
+pub enum Request {
+    /// Fill `buffer` with bytes `offset..offset + length` of the object that flow `flow` sends.
+    Read {
+        /// The flow.
+        flow: FlowId,
+        /// The block the bytes are for.
+        block: u32,
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        length: usize,
+        /// Comes with any length and content; goes back with at least `length` bytes.
+        buffer: Vec<u8>,
+    },
+    /// Put the first `length` bytes of `data` at `offset` of the object that flow `flow` brings.
+    Write {
+        /// The flow.
+        flow: FlowId,
+        /// The block the bytes are of.
+        block: u32,
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        length: usize,
+        /// The block.
+        data: Arc<Block>,
+    },
+    /// BLAKE3 of the first `length` bytes of `data`.
+    Digest {
+        /// The flow.
+        key: FlowKey,
+        /// The block.
+        block: u32,
+        /// How many bytes.
+        length: usize,
+        /// The block.
+        data: Arc<Block>,
+    },
+    /// Make repair symbols: pure computation, [`Request::run_pure`].
+    Encode(EncodeJob),
+    /// Recover the missing symbols of a block: pure computation, [`Request::run_pure`].
+    Decode(DecodeJob),
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Reply {
+    /// The bytes asked for.
+    Read {
+        /// The flow.
+        flow: FlowId,
+        /// The block.
+        block: u32,
+        /// At least the length asked for.
+        buffer: Vec<u8>,
+    },
+    /// The bytes are written: the engine may give their credit to the peer again.
+    Written {
+        /// The flow.
+        flow: FlowId,
+        /// The block.
+        block: u32,
+    },
+    /// The digest asked for.
+    Digest {
+        /// The flow.
+        key: FlowKey,
+        /// The block.
+        block: u32,
+        /// BLAKE3.
+        digest: [u8; 32],
+    },
+    /// Repair symbols are ready.
+    Encoded(EncodeJob),
+    /// A decoder has tried.
+    Decoded(DecodeJob, Progress),
+}
+
+impl Request {
+    /// Runs what is pure computation; gives back what needs the caller's storage.
+    ///
+    /// # Errors
+    /// `Err` holds the request when it is not [`Request::Encode`] or [`Request::Decode`].
+    pub fn run_pure(self) -> Result<Reply, Self> {
+        match self {
+            Self::Encode(job) => Ok(job.run()),
+            Self::Decode(job) => Ok(job.run()),
+            other => Err(other),
+        }
+    }
+}
+
+/// Makes `count` repair symbols of a block from `first` on.
+#[derive(Debug)]
+pub struct EncodeJob {
+    pub(crate) flow: FlowId,
+    pub(crate) block: u32,
+    pub(crate) source: Arc<Block>,
+    pub(crate) encoder: Box<dyn Encoder>,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) symbols: Vec<u8>,
+}
+
+impl EncodeJob {
+    fn run(mut self) -> Reply {
+        let size = self.source.symbol_size();
+        self.symbols.resize(self.count as usize * size, 0);
+        for (esi, out) in (self.first..).zip(self.symbols.chunks_exact_mut(size)) {
+            self.encoder.repair(&self.source, esi, out);
+        }
+        Reply::Encoded(self)
+    }
+}
+
+/// Recovers a block from what of it arrived.
+#[derive(Debug)]
+pub struct DecodeJob {
+    pub(crate) flow: FlowId,
+    pub(crate) block: u32,
+    pub(crate) partial: Block,
+    pub(crate) decoder: Box<dyn Decoder>,
+    /// Repair symbols the decoder holds.
+    pub(crate) repairs: u32,
+}
+
+impl DecodeJob {
+    fn run(mut self) -> Reply {
+        let progress = self.decoder.recover(&mut self.partial);
+        Reply::Decoded(self, progress)
+    }
+}

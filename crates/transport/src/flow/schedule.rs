@@ -1,0 +1,82 @@
+//! Schedules: which symbol of a flow goes next. Named by behaviour; a profile picks one.
+
+mod arq;
+mod windowed;
+
+pub use windowed::WindowedConfig;
+
+use super::sending::FlowView;
+use super::tail::Odds;
+use crate::recovery::Report;
+use crate::time::Time;
+use crate::wire::{BlockId, SymbolId};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// What a schedule knows of the path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathEstimate {
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub rtt: Option<Duration>,
+    /// Estimated chance that a packet is lost, before any repair.
+    pub loss: f64,
+    /// Mean number of packets lost together.
+    pub burst: f64,
+}
+
+impl PathEstimate {
+    /// The odds of the tail rule when each block may fail with chance `target`.
+    pub(super) const fn odds(&self, target: f64) -> Odds {
+        Odds { loss: self.loss, burst: self.burst, target }
+    }
+}
+
+/// What to send next. Window and pacer have agreed before the schedule is asked: what it returns is sent (law 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next source symbol in order.
+    Source,
+    /// A source symbol again.
+    Resend(SymbolId),
+    /// One more repair symbol of the block, which is ready.
+    Repair(BlockId),
+    /// Have `count` repair symbols of the block made, then ask again.
+    Prepare {
+        /// The block.
+        block: BlockId,
+        /// Repair symbols wanted.
+        count: u32,
+    },
+    /// Nothing until feedback or a reply comes.
+    Idle,
+}
+
+/// Decides which symbol of one flow goes next.
+pub trait Schedule: Debug + Send {
+    /// The next thing to send.
+    fn next(&mut self, now: Time, flow: &FlowView, path: &PathEstimate) -> Next;
+
+    /// The fate of packets is known, of this flow's or of others.
+    fn on_report(&mut self, report: &Report<'_>, flow: &FlowView);
+}
+
+/// A schedule and its numbers, as a profile holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum ScheduleConfig {
+    /// Source in order, lost source again, repair in the last round trips.
+    Windowed(WindowedConfig),
+    /// Source in order, lost source again.
+    Arq,
+}
+
+impl ScheduleConfig {
+    /// The schedule, ready for one flow.
+    pub fn build(&self) -> Box<dyn Schedule> {
+        match self {
+            Self::Windowed(config) => Box::new(windowed::Windowed::new(config.clone())),
+            Self::Arq => Box::new(arq::Arq),
+        }
+    }
+}

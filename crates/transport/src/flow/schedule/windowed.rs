@@ -1,0 +1,111 @@
+//! Source in order, with lost source sent again while there is more to come; when there is not, the tail rule.
+//!
+//! Mid-transfer a lost source symbol costs the same on the wire as a repair symbol and spares the decoder (anchors, field
+//! §3). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
+
+use super::{Next, PathEstimate, Schedule};
+use crate::flow::send_block::SendBlock;
+use crate::flow::sending::FlowView;
+use crate::flow::tail::Outstanding;
+use crate::recovery::Report;
+use crate::time::Time;
+use crate::wire::BlockId;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Numbers of the windowed schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowedConfig {
+    /// Accepted chance that some block is undecodable from what is in flight (design section 8: 1e-3).
+    pub tail_failure: f64,
+    /// On paths with shorter round trips, waiting for feedback costs less than coding.
+    pub repair_from_rtt: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Windowed {
+    config: WindowedConfig,
+    /// In the tail: blocks that want symbols, and how many.
+    wants: VecDeque<(u32, u32)>,
+    /// The wants were worked out from what is known now.
+    current: bool,
+}
+
+impl Windowed {
+    pub(super) const fn new(config: WindowedConfig) -> Self {
+        Self { config, wants: VecDeque::new(), current: false }
+    }
+
+    /// Works out anew what each open block wants.
+    fn survey(&mut self, flow: &FlowView, path: &PathEstimate) {
+        self.current = true;
+        self.wants.clear();
+        // The chance is for all blocks together.
+        let odds = path.odds(self.config.tail_failure / flow.unfinished().max(1) as f64);
+        for block in flow.open_blocks() {
+            let outstanding = Outstanding {
+                need: block.need(),
+                in_flight: block.in_flight(),
+                intact: block.is_intact(),
+                code: block.code(),
+            };
+            let extra = outstanding.extra(odds);
+            if extra > 0 {
+                self.wants.push_back((block.number(), extra));
+            }
+        }
+    }
+
+    /// The next symbol that a wanting block can have now; a block whose repair is not made yet lets others go first.
+    fn serve(&mut self, flow: &FlowView) -> Next {
+        for at in 0..self.wants.len() {
+            let (number, extra) = self.wants[at];
+            let Some(block) = flow.block(number) else {
+                continue;
+            };
+            let next = supply(flow, block, extra);
+            match next {
+                Next::Idle => continue,
+                Next::Prepare { .. } => {}
+                _ if extra == 1 => drop(self.wants.remove(at)),
+                _ => self.wants[at].1 -= 1,
+            }
+            return next;
+        }
+        Next::Idle
+    }
+}
+
+/// What serves a block that wants `extra` symbols: lost source first, since it may spare the decoder, then repair.
+fn supply(flow: &FlowView, block: &SendBlock, extra: u32) -> Next {
+    let id = BlockId { flow: flow.id(), block: block.number() };
+    if let Some(lost) = flow.first_lost_of(block) {
+        return Next::Resend(lost);
+    }
+    if block.repair_ready() > 0 {
+        return Next::Repair(id);
+    }
+    if block.can_prepare() { Next::Prepare { block: id, count: extra } } else { Next::Idle }
+}
+
+impl Schedule for Windowed {
+    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+        let coding = path.rtt.is_none_or(|rtt| rtt >= self.config.repair_from_rtt);
+        if flow.more_to_come() || !coding {
+            self.current = false;
+            if let Some(lost) = flow.first_lost() {
+                return Next::Resend(lost);
+            }
+            return if flow.source_ready() { Next::Source } else { Next::Idle };
+        }
+        if !self.current {
+            self.survey(flow, path);
+        }
+        self.serve(flow)
+    }
+
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
+        self.current = false;
+    }
+}

@@ -1,0 +1,269 @@
+//! A sender's open block: what was sent of it, what arrived, and its repair symbols.
+
+use super::layout::BlockShape;
+use super::request::{EncodeJob, Request};
+use crate::wire::FlowId;
+use erasure::{Block, BlockCode, Encoder};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What became of the source symbols, one bit each.
+#[derive(Clone, Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(bits: u32) -> Self {
+        Self(vec![0; (bits as usize).div_ceil(64)])
+    }
+
+    fn get(&self, at: u32) -> bool {
+        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// Sets the bit; false when it was set.
+    fn set(&mut self, at: u32) -> bool {
+        let word = &mut self.0[at as usize / 64];
+        let fresh = *word >> (at % 64) & 1 == 0;
+        *word |= 1 << (at % 64);
+        fresh
+    }
+
+    fn first_clear(&self) -> u32 {
+        let word = self.0.iter().position(|word| *word != u64::MAX).unwrap_or(self.0.len());
+        (word * 64) as u32 + self.0.get(word).map_or(0, |bits| bits.trailing_ones())
+    }
+}
+
+/// Repair symbols of a block, made in stated numbers on request.
+#[derive(Debug, Default)]
+struct Repairs {
+    encoder: Option<Box<dyn Encoder>>,
+    /// Symbols made: those from `sent` on are not sent yet.
+    symbols: Vec<u8>,
+    /// esi of the first symbol in `symbols`.
+    first: u32,
+    made: u32,
+    sent: u32,
+    busy: bool,
+}
+
+/// A block from the moment its bytes are asked for until the receiver has it.
+#[derive(Debug)]
+pub struct SendBlock {
+    shape: BlockShape,
+    symbol_size: usize,
+    data: Option<Arc<Block>>,
+    /// Next source symbol to go out for the first time.
+    next_source: u32,
+    delivered: Bits,
+    delivered_source: u32,
+    delivered_repair: u32,
+    in_flight: u32,
+    lost: VecDeque<u32>,
+    /// What the receiver said it needs, less what is known to have arrived since.
+    reported_need: Option<u32>,
+    repairs: Repairs,
+    done: bool,
+}
+
+impl SendBlock {
+    pub(super) fn new(shape: BlockShape, symbol_size: usize) -> Self {
+        let delivered = Bits::new(shape.k);
+        Self {
+            shape,
+            symbol_size,
+            data: None,
+            next_source: 0,
+            delivered,
+            delivered_source: 0,
+            delivered_repair: 0,
+            in_flight: 0,
+            lost: VecDeque::new(),
+            reported_need: None,
+            repairs: Repairs::default(),
+            done: false,
+        }
+    }
+
+    /// The block's number in its flow.
+    pub const fn number(&self) -> u32 {
+        self.shape.number
+    }
+
+    /// Source symbols.
+    pub const fn k(&self) -> u32 {
+        self.shape.k
+    }
+
+    /// The code of its repair symbols.
+    pub const fn code(&self) -> BlockCode {
+        self.shape.code
+    }
+
+    /// Symbols sent whose fate is not known.
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Symbols the receiver needs beyond those known to have arrived.
+    pub fn need(&self) -> u32 {
+        let arrived = self.delivered_source + self.delivered_repair;
+        self.reported_need.unwrap_or_else(|| self.shape.k.saturating_sub(arrived))
+    }
+
+    /// Only source was sent, and none of it is known lost.
+    pub fn is_intact(&self) -> bool {
+        self.repairs.sent == 0 && self.delivered_source + self.in_flight >= self.next_source
+    }
+
+    /// The receiver has it.
+    pub const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Repair symbols made and not sent yet.
+    pub const fn repair_ready(&self) -> u32 {
+        self.repairs.made - self.repairs.sent
+    }
+
+    /// More repair symbols can be asked for now.
+    pub fn can_prepare(&self) -> bool {
+        let next = self.shape.k + self.repairs.made;
+        !self.repairs.busy && self.data.is_some() && next < self.code().symbol_limit(self.shape.k)
+    }
+
+    /// A source symbol can go out for the first time now.
+    pub(super) fn source_ready(&self) -> bool {
+        self.data.is_some() && self.next_source < self.shape.k
+    }
+
+    pub(super) const fn source_left(&self) -> u32 {
+        self.shape.k - self.next_source
+    }
+
+    pub(super) const fn shape(&self) -> &BlockShape {
+        &self.shape
+    }
+
+    /// A lost source symbol that has not arrived since; those that have are forgotten.
+    pub(super) fn prune_lost(&mut self) -> bool {
+        while self.lost.front().is_some_and(|esi| self.delivered.get(*esi)) {
+            self.lost.pop_front();
+        }
+        !self.lost.is_empty()
+    }
+
+    pub(super) fn first_lost(&self) -> Option<u32> {
+        self.lost.front().copied()
+    }
+
+    /// The oldest source symbol sent that is not known to have arrived: what a probe may carry.
+    pub(super) fn oldest_unacknowledged(&self) -> Option<u32> {
+        let esi = self.delivered.first_clear();
+        (self.data.is_some() && esi < self.next_source).then_some(esi)
+    }
+
+    /// The block's bytes have come. They are shared with whoever digests them.
+    pub(super) fn fill(&mut self, mut buffer: Vec<u8>) -> Arc<Block> {
+        let whole = self.shape.k as usize * self.symbol_size;
+        buffer.truncate(self.shape.length);
+        buffer.resize(whole, 0);
+        let data = Arc::new(Block::full(self.shape.k, self.symbol_size, buffer));
+        self.data = Some(Arc::clone(&data));
+        data
+    }
+
+    pub(super) fn take_source(&mut self) -> u32 {
+        self.next_source += 1;
+        self.in_flight += 1;
+        self.next_source - 1
+    }
+
+    pub(super) fn take_resend(&mut self, esi: u32) {
+        if self.lost.front() == Some(&esi) {
+            self.lost.pop_front();
+        }
+        self.in_flight += 1;
+    }
+
+    pub(super) fn take_repair(&mut self) -> u32 {
+        self.repairs.sent += 1;
+        self.in_flight += 1;
+        self.shape.k + self.repairs.sent - 1
+    }
+
+    /// The bytes of a symbol that `take_*` named.
+    pub(super) fn symbol(&self, esi: u32) -> &[u8] {
+        if esi < self.shape.k {
+            return self.data.as_ref().and_then(|data| data.symbol(esi)).unwrap_or_default();
+        }
+        let at = (esi - self.repairs.first) as usize * self.symbol_size;
+        &self.repairs.symbols[at..at + self.symbol_size]
+    }
+
+    /// Asks for `count` more repair symbols.
+    pub(super) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<Request> {
+        let source = Arc::clone(self.data.as_ref()?);
+        let encoder = match self.repairs.encoder.take() {
+            Some(encoder) => encoder,
+            None => self.code().encoder(self.shape.k, self.symbol_size).ok()?,
+        };
+        let first = self.shape.k + self.repairs.made;
+        let count = count.min(encoder.symbol_limit().saturating_sub(first));
+        self.repairs.busy = true;
+        let symbols = Vec::new();
+        Some(Request::Encode(EncodeJob { flow, block: self.number(), source, encoder, first, count, symbols }))
+    }
+
+    pub(super) fn prepared(&mut self, job: EncodeJob) {
+        let repairs = &mut self.repairs;
+        repairs.busy = false;
+        repairs.encoder = Some(job.encoder);
+        if repairs.sent == repairs.made {
+            repairs.symbols = job.symbols;
+            repairs.first = job.first;
+        } else {
+            repairs.symbols.extend_from_slice(&job.symbols);
+        }
+        repairs.made += job.count;
+    }
+
+    pub(super) fn on_delivered(&mut self, esi: u32) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.on_arrived(esi);
+    }
+
+    /// A symbol arrived that was no longer counted as in flight.
+    pub(super) fn on_arrived(&mut self, esi: u32) {
+        let fresh = if esi >= self.shape.k {
+            self.delivered_repair += 1;
+            true
+        } else {
+            let fresh = self.delivered.set(esi);
+            self.delivered_source += u32::from(fresh);
+            fresh
+        };
+        if fresh {
+            self.reported_need = self.reported_need.map(|need| need.saturating_sub(1));
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, esi: u32) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if esi < self.shape.k && !self.delivered.get(esi) && !self.done {
+            self.lost.push_back(esi);
+        }
+    }
+
+    pub(super) fn on_need(&mut self, need: u32) {
+        self.reported_need = Some(need);
+    }
+
+    /// The receiver has the block: its memory is free again.
+    pub(super) fn finish(&mut self) -> Option<Arc<Block>> {
+        self.done = true;
+        self.lost = VecDeque::new();
+        self.repairs = Repairs { made: self.repairs.made, sent: self.repairs.made, ..Repairs::default() };
+        self.data.take()
+    }
+}

@@ -1,0 +1,202 @@
+//! The tail rule (design section 8): near the end, repair is sent until the chance that a block is still undecodable,
+//! given what is in flight, is small enough; then feedback is awaited.
+
+use erasure::BlockCode;
+
+/// What the rule looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Odds {
+    /// Chance that a packet is lost.
+    pub(super) loss: f64,
+    /// Mean number of packets lost together; 1 when losses are independent.
+    pub(super) burst: f64,
+    /// Accepted chance that the block is undecodable.
+    pub(super) target: f64,
+}
+
+/// A block as the rule sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outstanding {
+    /// Symbols the receiver still needs.
+    pub(super) need: u32,
+    /// Symbols on their way to it.
+    pub(super) in_flight: u32,
+    /// Only source was sent and nothing of it is known lost: if all arrives, no decoder has a say.
+    pub(super) intact: bool,
+    /// The block's code.
+    pub(super) code: BlockCode,
+}
+
+impl Outstanding {
+    /// Symbols to send beyond those in flight, so that the block is decodable with the odds asked for.
+    pub(super) fn extra(self, odds: Odds) -> u32 {
+        let enough = |extra: u32| {
+            let more = Self { in_flight: self.in_flight + extra, ..self };
+            more.undecodable(odds) <= odds.target
+        };
+        if enough(0) {
+            return 0;
+        }
+        let mut high = 1u32;
+        while !enough(high) {
+            // Past ten times what is needed the path is all but dead: feedback has to come first.
+            if high > 64 + self.need.saturating_mul(10) {
+                return high;
+            }
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if enough(middle) { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    /// The chance that too few of the symbols in flight arrive.
+    pub(super) fn undecodable(self, odds: Odds) -> f64 {
+        if self.in_flight < self.need {
+            return 1.0;
+        }
+        let spare = self.in_flight - self.need;
+        let above = |lost| more_lost_than(lost, self.in_flight, odds);
+        let mut chance = above(spare);
+        // What just suffices fails by the code's own chance (RFC 6330: one in a hundred at k, in ten thousand at k + 1).
+        for surplus in 0..2.min(spare) {
+            let exactly = above(spare - surplus - 1) - above(spare - surplus);
+            chance += exactly.max(0.0) * self.code.failure(surplus);
+        }
+        if spare < 2 && !self.intact {
+            chance += (1.0 - above(0)) * self.code.failure(spare);
+        }
+        chance
+    }
+}
+
+/// P[more than `spare` of `sent` packets are lost]. Bursts of mean length b are taken as b packets lost at a time.
+fn more_lost_than(spare: u32, sent: u32, odds: Odds) -> f64 {
+    if odds.loss <= 0.0 {
+        return 0.0;
+    }
+    if odds.loss >= 1.0 {
+        return if sent > spare { 1.0 } else { 0.0 };
+    }
+    let burst = odds.burst.max(1.0);
+    let trials = (f64::from(sent) / burst).ceil() as u32;
+    let bearable = (f64::from(spare) / burst).floor() as u32;
+    binomial_above(bearable, trials, odds.loss)
+}
+
+/// P[X > bearable] for X binomial in `trials` and `p`.
+fn binomial_above(bearable: u32, trials: u32, p: f64) -> f64 {
+    if bearable >= trials {
+        return 0.0;
+    }
+    let mean = f64::from(trials) * p;
+    if f64::from(bearable) + 1.0 < mean {
+        // The sum from below is the short one here.
+        return 1.0 - sum_down(bearable, trials, p);
+    }
+    let mut term = point(bearable + 1, trials, p);
+    let mut sum = 0.0;
+    for lost in bearable + 1..=trials {
+        sum += term;
+        term *= f64::from(trials - lost) / f64::from(lost + 1) * p / (1.0 - p);
+        if term < sum * 1e-6 {
+            break;
+        }
+    }
+    sum.min(1.0)
+}
+
+/// P[X <= bearable], summed downward from `bearable`.
+fn sum_down(bearable: u32, trials: u32, p: f64) -> f64 {
+    let mut term = point(bearable, trials, p);
+    let mut sum = 0.0;
+    for lost in (0..=bearable).rev() {
+        sum += term;
+        term *= f64::from(lost) / f64::from(trials - lost + 1) * (1.0 - p) / p;
+        if term < sum * 1e-6 {
+            break;
+        }
+    }
+    sum.min(1.0)
+}
+
+/// P[X = lost].
+fn point(lost: u32, trials: u32, p: f64) -> f64 {
+    let (x, n) = (f64::from(lost), f64::from(trials));
+    let ways = ln_factorial(n) - ln_factorial(x) - ln_factorial(n - x);
+    (ways + x * p.ln() + (n - x) * (1.0 - p).ln()).exp()
+}
+
+/// ln n! by Stirling's series, exact enough (1e-9) from n = 8 on, and by product below.
+fn ln_factorial(n: f64) -> f64 {
+    if n < 8.0 {
+        return (2..=n as u32).map(f64::from).product::<f64>().ln();
+    }
+    let inverse = 1.0 / n;
+    let series = inverse / 12.0 - inverse.powi(3) / 360.0 + inverse.powi(5) / 1260.0;
+    n * n.ln() - n + 0.5 * (std::f64::consts::TAU * n).ln() + series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn odds(loss: f64) -> Odds {
+        Odds { loss, burst: 1.0, target: 1e-3 }
+    }
+
+    const fn block(need: u32, in_flight: u32, code: BlockCode) -> Outstanding {
+        Outstanding { need, in_flight, intact: false, code }
+    }
+
+    #[test]
+    fn no_loss_needs_no_repair() {
+        let intact = Outstanding { intact: true, ..block(700, 700, BlockCode::RaptorQ) };
+        assert_eq!(intact.extra(odds(0.0)), 0);
+        assert_eq!(block(0, 0, BlockCode::ReedSolomon).extra(odds(0.2)), 0);
+        assert_eq!(block(5, 0, BlockCode::ReedSolomon).extra(odds(0.0)), 5);
+        // With k symbols, one decoding in a hundred fails: one symbol more is wanted.
+        assert_eq!(block(0, 0, BlockCode::RaptorQ).extra(odds(0.0)), 1);
+    }
+
+    /// Against the sum over all outcomes, computed independently.
+    #[test]
+    fn binomial_tail_is_exact() {
+        for (trials, p) in [(10u32, 0.3), (200, 0.05), (1000, 0.01), (1000, 0.2)] {
+            let mut point = (1.0f64 - p).powi(trials as i32);
+            let mut above = 1.0;
+            for lost in 0..trials {
+                above -= point;
+                if above > 1e-9 {
+                    let found = binomial_above(lost, trials, p);
+                    assert!((found - above).abs() < 1e-5 * above.max(1e-4), "{trials} {p} {lost}: {found} {above}");
+                }
+                point *= f64::from(trials - lost) / f64::from(lost + 1) * p / (1.0 - p);
+            }
+        }
+    }
+
+    #[test]
+    fn extra_is_the_smallest_that_meets_the_target() {
+        for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+            for (need, in_flight, loss) in [(711, 711, 0.05), (40, 10, 0.1), (1, 0, 0.3), (1024, 900, 0.02)] {
+                let found = block(need, in_flight, code).extra(odds(loss));
+                assert!(block(need, in_flight + found, code).undecodable(odds(loss)) <= 1e-3);
+                assert!(found == 0 || block(need, in_flight + found - 1, code).undecodable(odds(loss)) > 1e-3);
+            }
+        }
+        // 711 symbols at 5 %: 37 lost on average, 6 is one standard deviation.
+        let found = block(711, 711, BlockCode::ReedSolomon).extra(odds(0.05));
+        assert!((52..=62).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn bursts_ask_for_more() {
+        let alone = block(500, 500, BlockCode::RaptorQ).extra(odds(0.05));
+        let together = block(500, 500, BlockCode::RaptorQ).extra(Odds { burst: 8.0, ..odds(0.05) });
+        assert!(together > alone + 20, "{alone} {together}");
+    }
+}

@@ -1,0 +1,223 @@
+//! CUBIC (RFC 9438). Windows are in bytes, so a segment of the RFC is a full packet here.
+
+use super::config::CubicConfig;
+use super::hystart::HyStart;
+use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
+use crate::recovery::sent::Report;
+use crate::time::{Rate, Time};
+
+/// CUBIC with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2), collapse on persistent
+/// congestion (section 7.6) and undoing of reductions that turn out to be mistaken (RFC 9438 section 4.9).
+///
+/// A probe timeout alone changes nothing: the probe brings feedback, and that tells what was lost.
+#[derive(Debug)]
+pub(super) struct Cubic {
+    config: CubicConfig,
+    /// Bytes of a full packet.
+    packet: f64,
+    growth: Growth,
+    hystart: HyStart,
+    /// Losses of packets sent until then belong to the reduction made then.
+    recovery_start: Option<Time>,
+    /// No growth since then, because the window was not used.
+    paused: Option<Time>,
+    undo: Option<Undo>,
+    started: bool,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    /// cwnd, in bytes.
+    window: f64,
+    /// Slow start below it.
+    threshold: f64,
+    /// W_max: where the cubic has its plateau.
+    plateau: f64,
+    /// cwnd_prior: the window before the last reduction.
+    prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// Time without pauses counts from here.
+    start: Time,
+    /// K: seconds from the start to the plateau.
+    to_plateau: f64,
+    /// W_est: the window Reno would have, in bytes.
+    reno: f64,
+}
+
+/// State before the last reduction, as long as every loss behind it may still turn out to be late.
+#[derive(Debug)]
+struct Undo {
+    growth: Growth,
+    losses: u64,
+}
+
+impl Cubic {
+    pub(super) fn new(config: CubicConfig, max_packet: u32) -> Self {
+        let packet = f64::from(max_packet);
+        let window = f64::from(INITIAL_PACKETS) * packet;
+        let growth = Growth { window, threshold: f64::INFINITY, plateau: 0.0, prior: 0.0, epoch: None };
+        let hystart = HyStart::default();
+        Self { config, packet, growth, hystart, recovery_start: None, paused: None, undo: None, started: false }
+    }
+
+    fn smallest(&self) -> f64 {
+        f64::from(MIN_PACKETS) * self.packet
+    }
+
+    /// One reduction per round trip: what was sent before the last one does not count again.
+    fn on_congestion(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        let is_new = |sent: Time| self.recovery_start.is_none_or(|start| sent > start);
+        let lost = report.lost.last().is_some_and(|sent| is_new(sent.time));
+        // Feedback that marks packets but names none tells of what was sent about a round trip ago.
+        let round_trip_ago = report.now - path.rtt.smoothed();
+        let marked_time = report.delivered.last().map_or(round_trip_ago, |sent| sent.time);
+        let marked = report.newly_marked > 0 && is_new(marked_time);
+        let losses = report.lost.len() as u64;
+        if lost || marked {
+            // A mark is never mistaken, so a reduction with one cannot be undone.
+            self.undo = (!marked).then_some(Undo { growth: self.growth, losses });
+            self.reduce(report.now);
+        } else if let Some(undo) = &mut self.undo {
+            undo.losses += losses;
+        }
+    }
+
+    /// Section 4.6 and 4.7. Of the two bases the RFC allows, flight size and window, this is the window: it does not
+    /// grow unused, and a flight cut short by pacing would give up too much.
+    fn reduce(&mut self, now: Time) {
+        let window = self.growth.window;
+        let loses_ground = window < self.growth.plateau && self.config.fast_convergence;
+        self.growth.plateau = if loses_ground { window * (1.0 + self.config.beta) / 2.0 } else { window };
+        self.growth.prior = window;
+        self.growth.window = (window * self.config.beta).max(self.smallest());
+        self.growth.threshold = self.growth.window;
+        self.growth.epoch = None;
+        self.recovery_start = Some(now);
+        self.paused = None;
+    }
+
+    /// RFC 9002 section 7.6.2: back to the smallest window, in slow start up to the threshold of the reduction.
+    fn collapse(&mut self) {
+        self.growth.window = self.smallest();
+        self.growth.epoch = None;
+        self.recovery_start = None;
+        self.undo = None;
+    }
+
+    /// Losses that were none: the window from before comes back when all losses of the reduction are refuted.
+    fn on_spurious(&mut self, report: &Report<'_>) {
+        let Some(start) = self.recovery_start else {
+            return;
+        };
+        let refuted = report.spurious.iter().filter(|sent| sent.time <= start).count() as u64;
+        let Some(undo) = &mut self.undo else { return };
+        undo.losses = undo.losses.saturating_sub(refuted);
+        if undo.losses == 0 && refuted > 0 {
+            self.growth = Growth { window: undo.growth.window.max(self.growth.window), ..undo.growth };
+            // Time went on while the window was reduced; the cubic starts anew from where it stood.
+            self.growth.epoch = None;
+            self.undo = None;
+            self.recovery_start = None;
+        }
+    }
+
+    fn grow(&mut self, now: Time, acked: f64, path: &PathView<'_>) {
+        if let Some(since) = self.paused.take()
+            && let Some(epoch) = &mut self.growth.epoch
+        {
+            epoch.start += now.since(since);
+        }
+        if self.in_slow_start() {
+            let acked = acked / self.hystart.divisor();
+            self.growth.window = (self.growth.window + acked).min(self.growth.threshold);
+        } else {
+            self.avoid_congestion(now, acked, path);
+        }
+    }
+
+    /// Sections 4.2 to 4.5.
+    fn avoid_congestion(&mut self, now: Time, acked: f64, path: &PathView<'_>) {
+        let CubicConfig { beta, c, .. } = self.config;
+        let growth = &mut self.growth;
+        let window = growth.window;
+        let epoch = growth.epoch.get_or_insert_with(|| {
+            // Without a reduction behind it (slow start ended at a threshold) the plateau is here and K is 0.
+            growth.plateau = growth.plateau.max(window);
+            let packets = (growth.plateau - window) / self.packet;
+            Epoch { start: now, to_plateau: (packets / c).cbrt(), reno: window }
+        });
+        let cubic = |seconds: f64| c * (seconds - epoch.to_plateau).powi(3) * self.packet + growth.plateau;
+        let elapsed = now.since(epoch.start).as_secs_f64();
+        let target = cubic(elapsed + path.rtt.smoothed().as_secs_f64()).clamp(window, 1.5 * window);
+
+        // alpha_cubic makes Reno's average equal to that of a Reno with beta 1/2, until it has caught up (section 4.3).
+        let alpha = if epoch.reno < growth.prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        epoch.reno += alpha * self.packet * acked / window;
+        growth.window = if cubic(elapsed) < epoch.reno {
+            epoch.reno.max(window)
+        } else {
+            // Several packets per report: the sum of the RFC's steps, which never passes the target.
+            (window + (target - window) * acked / window).min(target)
+        };
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.packet = f64::from(path.max_packet);
+        if !self.started {
+            self.growth.window = f64::from(INITIAL_PACKETS) * self.packet;
+        }
+        self.growth.window = self.growth.window.max(self.smallest());
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {
+        self.started = true;
+    }
+
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        self.on_spurious(report);
+        self.on_congestion(report, path);
+        if path.persistent_congestion {
+            self.collapse();
+            return;
+        }
+        let in_recovery = |start: Time| report.delivered.partition_point(|sent| sent.time <= start);
+        let first = self.recovery_start.map_or(0, in_recovery);
+        let acked: u64 = report.delivered[first..].iter().map(|sent| u64::from(sent.bytes)).sum();
+        if report.app_limited {
+            self.paused.get_or_insert(report.now);
+        } else if acked > 0 {
+            // Later slow starts have a threshold that a loss has set, and need no guess.
+            if self.growth.threshold.is_infinite() && self.hystart.on_report(report) {
+                self.growth.threshold = self.growth.window;
+            }
+            self.grow(report.now, acked as f64, path);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.growth.window as u64
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.growth.window < self.growth.threshold
+    }
+}
+
+#[cfg(test)]
+mod tests;

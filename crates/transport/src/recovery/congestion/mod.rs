@@ -1,0 +1,57 @@
+//! Congestion control: how much may be in flight and how fast. One file per controller; [`CongestionConfig`] names them.
+
+mod config;
+mod cubic;
+mod hystart;
+mod told;
+
+pub use config::{CongestionConfig, CongestionParseError, CubicConfig};
+
+use super::loss_estimate::LossEstimate;
+use super::rtt::RttEstimator;
+use super::sent::Report;
+use crate::time::{Rate, Time};
+use std::fmt::Debug;
+
+/// The smallest window, in packets (RFC 9002 section 7.2).
+const MIN_PACKETS: u32 = 2;
+
+/// The window before anything is known, in packets (RFC 6928, RFC 9002 section 7.2).
+const INITIAL_PACKETS: u32 = 10;
+
+/// What a controller may know about the path beside the report.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView<'a> {
+    /// Round-trip time.
+    pub rtt: &'a RttEstimator,
+    /// Loss before decoding.
+    pub loss: &'a LossEstimate,
+    /// IP bytes of a full packet.
+    pub max_packet: u32,
+    /// Everything sent over three probe timeouts was lost (RFC 9002 section 7.6).
+    pub persistent_congestion: bool,
+}
+
+/// Decides how much may be in flight and how fast. All bytes are IP bytes: UDP payload plus the headers below it.
+pub trait CongestionControl: Debug + Send {
+    /// The path became known or changed: its packet size, or a round-trip time from the handshake.
+    fn on_path(&mut self, path: &PathView<'_>);
+
+    /// A packet of `bytes` left; `in_flight` bytes are on their way with it.
+    fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64);
+
+    /// Feedback came or a loss timer ran out.
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>);
+
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64;
+
+    /// The pacing rate; None: it follows from the window.
+    fn rate(&self) -> Option<Rate>;
+
+    /// The algorithm's name, as in a [`CongestionConfig`].
+    fn name(&self) -> &'static str;
+
+    /// Still looking for the path's capacity: the pacer leaves it room to double.
+    fn in_slow_start(&self) -> bool;
+}

@@ -1,0 +1,59 @@
+//! Sends at the rate it is told.
+
+use super::{CongestionControl, MIN_PACKETS, PathView};
+use crate::recovery::rtt::INITIAL_RTT;
+use crate::recovery::sent::Report;
+use crate::time::{Rate, Time};
+use std::time::Duration;
+
+/// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
+/// late. Above a round trip of 8 ms the second round trip covers it.
+const LATE_WAKING: Duration = Duration::from_millis(8);
+
+/// Paces at exactly its rate and does not mind loss. Its window only stops it when nothing comes back: two round trips
+/// at that rate, of which one is the flight and the rest holds late feedback and losses not yet noticed. Before a round
+/// trip is known it is taken as [`INITIAL_RTT`].
+#[derive(Debug)]
+pub(super) struct Told {
+    rate: Rate,
+    window: u64,
+}
+
+impl Told {
+    pub(super) fn new(rate: Rate, max_packet: u32) -> Self {
+        Self { rate, window: window(rate, INITIAL_RTT, max_packet) }
+    }
+}
+
+fn window(rate: Rate, rtt: Duration, max_packet: u32) -> u64 {
+    let span = rtt + rtt.max(LATE_WAKING);
+    rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
+}
+
+impl CongestionControl for Told {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.window = window(self.rate, path.rtt.smoothed(), path.max_packet);
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
+
+    fn on_report(&mut self, _report: &Report<'_>, path: &PathView<'_>) {
+        self.on_path(path);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        Some(self.rate)
+    }
+
+    fn name(&self) -> &'static str {
+        "told"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+}

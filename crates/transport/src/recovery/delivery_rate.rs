@@ -1,0 +1,118 @@
+//! Measures the rate at which packets are delivered (draft-cheng-iccrg-delivery-rate-estimation).
+
+use super::sent::RateSample;
+use crate::time::Time;
+use std::time::Duration;
+
+/// State of the sampler when a packet left, kept with the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Snapshot {
+    delivered: u64,
+    delivered_time: Time,
+    first_sent_time: Time,
+    app_limited: bool,
+}
+
+/// Counts deliveries and compares them with the state when the newest delivered packet left.
+#[derive(Debug)]
+pub(super) struct DeliveryRate {
+    delivered: u64,
+    delivered_time: Time,
+    first_sent_time: Time,
+    /// The sender had nothing to send until this many bytes are delivered.
+    app_limited_until: Option<u64>,
+    sample: Option<(Snapshot, Time)>,
+}
+
+impl DeliveryRate {
+    pub(super) fn new(now: Time) -> Self {
+        Self { delivered: 0, delivered_time: now, first_sent_time: now, app_limited_until: None, sample: None }
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time, in_flight: u64) -> Snapshot {
+        if in_flight == 0 {
+            self.first_sent_time = now;
+            self.delivered_time = now;
+        }
+        Snapshot {
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            first_sent_time: self.first_sent_time,
+            app_limited: self.is_app_limited(),
+        }
+    }
+
+    pub(super) fn set_app_limited(&mut self, in_flight: u64) {
+        self.app_limited_until = Some(self.delivered + in_flight);
+    }
+
+    /// Since it last had nothing to send, not everything it sent until then has been delivered.
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// Bytes in flight were lost: they no longer stand between now and the end of an application-limited phase.
+    pub(super) fn on_lost(&mut self, in_flight: u64) {
+        let all_gone = self.delivered + in_flight;
+        self.app_limited_until = self.app_limited_until.map(|until| until.min(all_gone));
+    }
+
+    pub(super) fn on_delivered(&mut self, now: Time, sent: Time, bytes: u32, snapshot: Snapshot) {
+        self.delivered += u64::from(bytes);
+        self.delivered_time = now;
+        if self.sample.is_none_or(|(newest, _)| snapshot.delivered >= newest.delivered) {
+            self.sample = Some((snapshot, sent));
+            self.first_sent_time = sent;
+        }
+    }
+
+    /// The sample of one feedback, once all its deliveries are known. None when it covers less than `min_rtt`.
+    pub(super) fn take_sample(&mut self, min_rtt: Duration) -> Option<RateSample> {
+        if self.app_limited_until.is_some_and(|until| self.delivered > until) {
+            self.app_limited_until = None;
+        }
+        let (newest, sent) = self.sample.take()?;
+        let interval = sent.since(newest.first_sent_time).max(self.delivered_time.since(newest.delivered_time));
+        (interval >= min_rtt && !interval.is_zero()).then(|| RateSample {
+            delivered: self.delivered - newest.delivered,
+            interval,
+            app_limited: newest.app_limited,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn measures_the_slower_of_sending_and_delivering() {
+        let mut rate = DeliveryRate::new(Time::ZERO);
+        // One packet of 1000 bytes each millisecond; delivered 100 ms later at half that pace.
+        let snapshots: Vec<_> = (0..10).map(|i| rate.on_sent(at(i), i * 1000)).collect();
+        for (i, snapshot) in (0..10).zip(snapshots) {
+            rate.on_delivered(at(100 + 2 * i), at(i), 1000, snapshot);
+        }
+        let sample = rate.take_sample(Duration::from_millis(100)).unwrap();
+        assert_eq!(sample, RateSample { delivered: 10_000, interval: Duration::from_millis(118), app_limited: false });
+        assert_eq!(rate.take_sample(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn marks_samples_of_an_idle_sender() {
+        let mut rate = DeliveryRate::new(Time::ZERO);
+        let before = rate.on_sent(at(0), 0);
+        rate.set_app_limited(1000);
+        let during = rate.on_sent(at(1), 1000);
+        rate.on_delivered(at(100), at(0), 1000, before);
+        assert!(!rate.take_sample(Duration::ZERO).unwrap().app_limited);
+        assert!(rate.is_app_limited());
+        rate.on_delivered(at(101), at(1), 1000, during);
+        assert!(rate.take_sample(Duration::ZERO).unwrap().app_limited);
+        assert!(!rate.is_app_limited());
+    }
+}

@@ -1,0 +1,181 @@
+//! Explicit congestion notification: whether to mark packets ECT(0), and what the peer's counts say (RFC 9000 section
+//! 13.4.2).
+
+use crate::wire::EcnCounts;
+
+/// So many marked packets may be delivered without any count before the peer is held not to count.
+const UNCOUNTED: u64 = 64;
+
+/// The codepoint to send packets with (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnCodepoint {
+    /// Not capable.
+    NotEct,
+    /// ECN-capable transport, codepoint 0.
+    Ect0,
+}
+
+/// What is known about ECN on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnState {
+    /// Nothing came back yet. Departs: RFC 9000 section 13.4.2 marks only the first ten packets of this phase. Here
+    /// all are marked until a probe timeout, which keeps the codepoint of a batch uniform, and none from then on until
+    /// a marked packet is known to have arrived: where they vanish it costs one probe timeout.
+    Testing,
+    /// The counts have agreed with what was delivered so far.
+    Capable,
+    /// Off for good: counts were absent or impossible.
+    Failed,
+}
+
+/// Counts of one path and their validation.
+#[derive(Clone, Debug)]
+pub struct Ecn {
+    state: EcnState,
+    /// A probe timeout passed while testing.
+    silence: bool,
+    /// Packets sent with ECT(0).
+    sent: u64,
+    /// Of these, known to have arrived.
+    delivered: u64,
+    counts: EcnCounts,
+}
+
+impl Ecn {
+    pub(super) fn new() -> Self {
+        Self { state: EcnState::Testing, silence: false, sent: 0, delivered: 0, counts: EcnCounts::default() }
+    }
+
+    /// What packets are to be sent with. Changes only when feedback comes or a timer runs out.
+    pub fn codepoint(&self) -> EcnCodepoint {
+        match self.state {
+            EcnState::Capable => EcnCodepoint::Ect0,
+            EcnState::Testing if !self.silence => EcnCodepoint::Ect0,
+            EcnState::Testing | EcnState::Failed => EcnCodepoint::NotEct,
+        }
+    }
+
+    /// What is known.
+    pub fn state(&self) -> EcnState {
+        self.state
+    }
+
+    /// The peer's last accepted counts.
+    pub fn counts(&self) -> EcnCounts {
+        self.counts
+    }
+
+    /// A packet was sent. Returns whether it was marked.
+    pub(super) fn on_sent(&mut self) -> bool {
+        let marked = self.codepoint() == EcnCodepoint::Ect0;
+        self.sent += u64::from(marked);
+        marked
+    }
+
+    /// A marked packet arrived.
+    pub(super) fn on_marked_delivered(&mut self) {
+        self.delivered += 1;
+    }
+
+    /// Nothing has come back within a probe timeout: perhaps marked packets do not pass.
+    pub(super) fn on_probe_timeout(&mut self) {
+        self.silence = true;
+    }
+
+    /// Takes the counts of a feedback, `newest` when no newer one was seen before it. Returns how many more packets
+    /// were marked CE.
+    pub(super) fn on_counts(&mut self, counts: Option<EcnCounts>, newest: bool) -> u64 {
+        if self.state == EcnState::Failed || !newest {
+            return 0;
+        }
+        let Some(counts) = counts else {
+            if self.state == EcnState::Testing && self.delivered >= UNCOUNTED {
+                self.state = EcnState::Failed;
+            }
+            return 0;
+        };
+        let before = self.counts;
+        let seen = counts.ect0.saturating_add(counts.ce);
+        let shrunk = counts.ect0 < before.ect0 || counts.ce < before.ce;
+        if shrunk || counts.ect1 > 0 || seen < self.delivered || seen > self.sent {
+            self.state = EcnState::Failed;
+            return 0;
+        }
+        if self.delivered > 0 {
+            self.state = EcnState::Capable;
+        }
+        self.counts = counts;
+        counts.ce - before.ce
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent_and_delivered(sent: u64, delivered: u64) -> Ecn {
+        let mut ecn = Ecn::new();
+        (0..sent).for_each(|_| assert!(ecn.on_sent()));
+        (0..delivered).for_each(|_| ecn.on_marked_delivered());
+        ecn
+    }
+
+    fn counts(ect0: u64, ect1: u64, ce: u64) -> Option<EcnCounts> {
+        Some(EcnCounts { ect0, ect1, ce })
+    }
+
+    #[test]
+    fn reports_what_was_newly_marked() {
+        let mut ecn = sent_and_delivered(20, 10);
+        assert_eq!(ecn.on_counts(counts(8, 0, 2), true), 2);
+        assert_eq!(ecn.state(), EcnState::Capable);
+        assert_eq!(ecn.on_counts(counts(9, 0, 5), true), 3);
+        assert_eq!(ecn.on_counts(counts(8, 0, 2), false), 0, "an overtaken feedback says nothing");
+        assert_eq!((ecn.state(), ecn.codepoint(), ecn.counts().ce), (EcnState::Capable, EcnCodepoint::Ect0, 5));
+    }
+
+    #[test]
+    fn impossible_counts_end_it() {
+        let cases = [
+            (counts(9, 0, 0), "fewer than were delivered"),
+            (counts(21, 0, 0), "more than were sent"),
+            (counts(10, 1, 0), "a codepoint never sent"),
+            (counts(u64::MAX, 0, u64::MAX), "overflow"),
+        ];
+        for (counts, why) in cases {
+            let mut ecn = sent_and_delivered(20, 10);
+            assert_eq!(ecn.on_counts(counts, true), 0, "{why}");
+            assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Failed, EcnCodepoint::NotEct), "{why}");
+            assert!(!ecn.on_sent(), "{why}");
+        }
+        let mut ecn = sent_and_delivered(20, 10);
+        assert_eq!(ecn.on_counts(counts(8, 0, 4), true), 4);
+        assert_eq!(ecn.on_counts(counts(12, 0, 3), true), 0);
+        assert_eq!(ecn.state(), EcnState::Failed, "counts never decrease");
+    }
+
+    #[test]
+    fn a_peer_that_does_not_count_ends_it() {
+        let mut ecn = sent_and_delivered(100, 63);
+        ecn.on_counts(None, true);
+        assert_eq!(ecn.state(), EcnState::Testing);
+        ecn.on_marked_delivered();
+        ecn.on_counts(None, true);
+        assert_eq!(ecn.state(), EcnState::Failed);
+    }
+
+    #[test]
+    fn silence_stops_the_marking_until_a_marked_packet_has_arrived() {
+        let mut ecn = sent_and_delivered(10, 0);
+        ecn.on_probe_timeout();
+        assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::NotEct));
+        assert!(!ecn.on_sent());
+        ecn.on_counts(counts(0, 0, 0), true);
+        assert_eq!(ecn.codepoint(), EcnCodepoint::NotEct, "only unmarked packets arrive");
+        ecn.on_marked_delivered();
+        ecn.on_counts(counts(1, 0, 0), true);
+        assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Capable, EcnCodepoint::Ect0));
+        ecn.on_probe_timeout();
+        assert_eq!(ecn.codepoint(), EcnCodepoint::Ect0);
+    }
+}

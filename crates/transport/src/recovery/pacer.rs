@@ -1,0 +1,218 @@
+//! Spreads packets over time: a bucket of credit that fills at the pacing rate.
+
+use crate::time::{Rate, Time};
+use std::time::Duration;
+
+/// What one batch carries at most (design section 8).
+const BATCH: Duration = Duration::from_millis(1);
+/// What a sender that wakes late may catch up at once. A timer is seldom later; without this a told rate is not kept.
+pub(super) const LATE: Duration = Duration::from_millis(4);
+/// At low rates a millisecond carries less than a packet: two at a time halve the wake-ups.
+const MIN_BATCH_PACKETS: u64 = 2;
+/// The most segments that one system call takes.
+const MAX_BATCH_PACKETS: u64 = 64;
+
+/// Credit is counted in units of 10^-9 bit: nanoseconds times bits per second are then whole units, and without
+/// rounding there is no drift.
+const PER_BYTE: i128 = 8_000_000_000;
+
+/// Token bucket. With no rate it lets everything pass.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    rate: Option<Rate>,
+    /// What may be sent, in bytes times [`PER_BYTE`]; negative after packets that did not ask (probes).
+    credit: i128,
+    updated: Time,
+    /// Credit was used up: the next batch waits until it is whole.
+    exhausted: bool,
+    packet: u64,
+}
+
+impl Pacer {
+    pub(super) fn new(now: Time, packet: u32) -> Self {
+        Self { rate: None, credit: 0, updated: now, exhausted: false, packet: u64::from(packet) }
+    }
+
+    pub(super) fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// The last time it was told.
+    pub(super) fn updated(&self) -> Time {
+        self.updated
+    }
+
+    pub(super) fn set_packet(&mut self, packet: u32) {
+        self.packet = u64::from(packet);
+    }
+
+    /// Paces at `rate` from now on.
+    pub(super) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
+        self.refill(now);
+        let before = self.rate;
+        self.rate = rate;
+        let Some(rate) = rate else {
+            self.credit = 0;
+            return;
+        };
+        self.credit = if before.is_none() { self.batch(rate) } else { self.credit.min(self.depth(rate)) };
+    }
+
+    /// How many bytes may go now, at least one packet; or when a whole batch may.
+    pub(super) fn admit(&mut self, now: Time) -> Result<u64, Time> {
+        self.refill(now);
+        let Some(rate) = self.rate else {
+            return Ok(MAX_BATCH_PACKETS * self.packet);
+        };
+        let batch = self.batch(rate);
+        self.exhausted = if self.exhausted { self.credit < batch } else { self.credit < cost(self.packet) };
+        if self.exhausted {
+            let bits = i128::from(rate.bits_per_second());
+            let nanos = (batch - self.credit + bits - 1) / bits;
+            return Err(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)));
+        }
+        Ok(u64::try_from(self.credit.min(batch) / PER_BYTE).unwrap_or(0))
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u32) {
+        self.refill(now);
+        if self.rate.is_some() {
+            self.credit -= cost(u64::from(bytes));
+        }
+    }
+
+    fn refill(&mut self, now: Time) {
+        let elapsed = now.since(self.updated).as_nanos() as i128;
+        if elapsed == 0 {
+            return;
+        }
+        self.updated = now;
+        if let Some(rate) = self.rate {
+            let filled = elapsed.saturating_mul(i128::from(rate.bits_per_second()));
+            self.credit = self.credit.saturating_add(filled).min(self.depth(rate));
+        }
+    }
+
+    /// Whole packets that leave within [`BATCH`], within the limits.
+    fn batch(&self, rate: Rate) -> i128 {
+        let packets = rate.bytes_in(BATCH) / self.packet;
+        cost(packets.clamp(MIN_BATCH_PACKETS, MAX_BATCH_PACKETS) * self.packet)
+    }
+
+    fn depth(&self, rate: Rate) -> i128 {
+        self.batch(rate).max(i128::from(rate.bits_per_second()) * LATE.as_nanos() as i128)
+    }
+}
+
+fn cost(bytes: u64) -> i128 {
+    i128::from(bytes) * PER_BYTE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: u32 = 1479;
+
+    fn paced(bits: u64) -> Pacer {
+        let mut pacer = Pacer::new(Time::ZERO, PACKET);
+        pacer.set_rate(Time::ZERO, Some(Rate::from_bits_per_second(bits)));
+        pacer
+    }
+
+    /// Sends `packets` packets as fast as allowed, waking `late` after each deadline. Returns when the last one left.
+    fn drain(pacer: &mut Pacer, packets: u64, late: Duration) -> Time {
+        let mut now = Time::ZERO;
+        let mut left = packets;
+        while left > 0 {
+            match pacer.admit(now) {
+                Err(until) => {
+                    assert!(until > now);
+                    now = until + late;
+                }
+                Ok(bytes) => {
+                    let count = (bytes / u64::from(PACKET)).min(left);
+                    assert!(count > 0);
+                    (0..count).for_each(|_| pacer.on_sent(now, PACKET));
+                    left -= count;
+                }
+            }
+        }
+        now
+    }
+
+    #[test]
+    fn a_million_packets_take_what_the_rate_says() {
+        for bits in [1_000_000_007, 97_000_001, 333_333_333, 9_999_999_967] {
+            let mut pacer = paced(bits);
+            let rate = Rate::from_bits_per_second(bits);
+            let first = u64::try_from(pacer.batch(rate) / PER_BYTE).unwrap();
+            let end = drain(&mut pacer, 1_000_000, Duration::ZERO);
+            let exact = rate.time_for(1_000_000 * u64::from(PACKET) - first);
+            let last_batch = rate.time_for(first);
+            let error = end.since(Time::ZERO).abs_diff(exact);
+            assert!(error <= last_batch, "{bits}: {error:?} off");
+            // Never above the rate: the average over the whole run, less the first batch, is at most R.
+            assert!(end.since(Time::ZERO) + Duration::from_nanos(1) >= exact, "{bits}");
+        }
+    }
+
+    #[test]
+    fn a_late_timer_does_not_lose_rate_but_an_idle_sender_does() {
+        let rate = Rate::from_bits_per_second(100_000_000);
+        for late_micros in [50, 500, 2500] {
+            let mut pacer = paced(rate.bits_per_second());
+            let end = drain(&mut pacer, 100_000, Duration::from_micros(late_micros));
+            let exact = rate.time_for(100_000 * u64::from(PACKET));
+            let error = end.since(Time::ZERO).abs_diff(exact);
+            assert!(error < Duration::from_millis(4), "{late_micros} us late: {error:?} off");
+        }
+        let mut pacer = paced(rate.bits_per_second());
+        let much_later = Time::ZERO + Duration::from_secs(10);
+        let mut burst = 0;
+        while let Ok(bytes) = pacer.admit(much_later) {
+            let packets = bytes / u64::from(PACKET);
+            (0..packets).for_each(|_| pacer.on_sent(much_later, PACKET));
+            burst += packets * u64::from(PACKET);
+        }
+        let most = rate.bytes_in(LATE);
+        assert!(burst <= most && burst + u64::from(PACKET) > most, "{burst} of {most}");
+    }
+
+    #[test]
+    fn batches_are_a_millisecond_within_limits() {
+        let whole = |bits: u64| u64::try_from(paced(bits).batch(Rate::from_bits_per_second(bits)) / PER_BYTE).unwrap();
+        assert_eq!(whole(1_000_000), 2 * 1479);
+        assert_eq!(whole(100_000_000), 8 * 1479);
+        assert_eq!(whole(100_000_000_000), 64 * 1479);
+    }
+
+    #[test]
+    fn a_part_of_a_batch_may_wait_without_starting_a_new_wait() {
+        let mut pacer = paced(100_000_000);
+        let bytes = pacer.admit(Time::ZERO).unwrap();
+        assert_eq!(bytes, 8 * 1479);
+        pacer.on_sent(Time::ZERO, PACKET);
+        assert_eq!(pacer.admit(Time::ZERO), Ok(7 * 1479));
+        (0..7).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
+        let until = pacer.admit(Time::ZERO).unwrap_err();
+        // 8 * 1479 bytes at 12.5 bytes per microsecond.
+        assert_eq!(until.as_nanos(), 946_560);
+        assert_eq!(pacer.admit(Time::from_nanos(900_000)), Err(until), "woken early: still a whole batch");
+        assert_eq!(pacer.admit(until), Ok(8 * 1479));
+    }
+
+    #[test]
+    fn a_new_rate_counts_from_now_and_no_rate_lets_all_pass() {
+        let mut pacer = paced(8_000_000);
+        (0..2).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
+        // 1000 bytes at the old rate, 1958 at ten times it.
+        let switch = Time::from_nanos(1_000_000);
+        pacer.set_rate(switch, Some(Rate::from_bits_per_second(80_000_000)));
+        assert_eq!(pacer.admit(switch), Err(switch + Duration::from_nanos((6 * 1479 - 1000) * 100)));
+        pacer.set_rate(switch, None);
+        assert_eq!(pacer.admit(switch), Ok(64 * 1479));
+        pacer.set_rate(switch, Some(Rate::from_bits_per_second(u64::MAX)));
+        assert!(pacer.admit(Time::from_nanos(u64::MAX)).is_ok());
+    }
+}

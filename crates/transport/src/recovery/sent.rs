@@ -1,0 +1,86 @@
+//! Where the two middle rooms meet: [`Sent`] says what a packet carried, [`Report`] what became of it. Recovery never
+//! looks into [`Content`]; flows never see a packet number they could act upon.
+
+use crate::time::Time;
+use crate::wire::SymbolId;
+use std::time::Duration;
+
+/// What a packet carried, kept for the one who has to act on its fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing that needs to arrive: a probe or feedback.
+    Nothing,
+    /// Symbols of a flow, `count` of consecutive esi from this one on.
+    Symbols {
+        /// The first symbol.
+        first: SymbolId,
+        /// How many.
+        count: u8,
+    },
+    /// Control frames, kept by the connection under this key.
+    Control(u32),
+}
+
+/// A packet on its way that asks for feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Packet number.
+    pub number: u64,
+    /// When it left.
+    pub time: Time,
+    /// IP bytes: UDP payload plus headers.
+    pub bytes: u32,
+    /// What it carried.
+    pub content: Content,
+}
+
+/// Why there is a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Feedback came.
+    Feedback,
+    /// The loss timer ran out: packets overtaken by others are now called lost.
+    LossTimer,
+    /// The path was given up: everything in flight is lost.
+    Closed,
+}
+
+/// A sample of the rate at which packets were delivered (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateSample {
+    /// Bytes delivered over `interval`.
+    pub delivered: u64,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: Duration,
+    /// The sender had nothing to send during the sample: it is a lower bound.
+    pub app_limited: bool,
+}
+
+/// The one normalised form of feedback and timeouts: nothing downstream knows which profile or wire form produced it.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// When it was made.
+    pub now: Time,
+    /// Why.
+    pub cause: Cause,
+    /// Packets newly known to have arrived, in order of number.
+    pub delivered: &'a [Sent],
+    /// Packets newly called lost, in order of number.
+    pub lost: &'a [Sent],
+    /// Packets called lost earlier that arrived after all.
+    pub spurious: &'a [Sent],
+    /// IP bytes in `delivered`.
+    pub delivered_bytes: u64,
+    /// IP bytes in `lost`.
+    pub lost_bytes: u64,
+    /// Packets newly reported as marked CE.
+    pub newly_marked: u64,
+    /// Round-trip time measured by this feedback.
+    pub rtt: Option<Duration>,
+    /// Rate measured by this feedback.
+    pub rate_sample: Option<RateSample>,
+    /// Bytes that were in flight before this report.
+    pub in_flight_before: u64,
+    /// The sender had nothing to send lately: the window was not the limit.
+    pub app_limited: bool,
+}

@@ -1,0 +1,27 @@
+//! Randomness for the tests of this room: the same seed gives the same numbers (splitmix64).
+
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True with this probability.
+    pub(super) fn chance(&mut self, probability: f64) -> bool {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= probability && probability > 0.0
+    }
+}

@@ -1,0 +1,190 @@
+//! The handshake: Noise NNpsk0, through `snow`, with randomness from a seed.
+//!
+//! `snow` is used for the two messages only. Its two final keys become the [`Secret`]s of the packet key schedule.
+
+use std::fmt;
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use snow::HandshakeState;
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use thiserror::Error;
+
+use super::keys::{Psk, Secret};
+use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};
+use crate::wire::{ConnectionId, KeyId, Refused, VERSION};
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+
+/// What stands in the clear in the first message and must be authentic. Which copy of the message it is, and the padding, are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prologue {
+    /// Names the pre-shared key.
+    pub key: KeyId,
+    /// The initiator's connection id.
+    pub connection: ConnectionId,
+}
+
+impl Prologue {
+    /// The text "downpour", the version, the key id, the connection id.
+    fn to_bytes(self) -> Vec<u8> {
+        [b"downpour".as_slice(), &VERSION.to_be_bytes(), &self.key.0, &self.connection.0].concat()
+    }
+}
+
+/// A handshake that has been completed.
+#[derive(Debug)]
+pub struct Established {
+    /// The peer's payload.
+    pub payload: Vec<u8>,
+    /// The secrets of both directions.
+    pub secrets: Secrets,
+}
+
+/// The secrets of a connection, as one side sees them.
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    /// For the packets this side sends.
+    pub send: Secret,
+    /// For the packets it receives.
+    pub receive: Secret,
+}
+
+/// Why a handshake message could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HandshakeError {
+    /// The peer's message was refused, by the handshake or by who looked at its payload.
+    #[error("refused: {0}")]
+    Refused(#[from] Refused),
+    /// One's own payload exceeds [`MAX_HANDSHAKE_PAYLOAD`].
+    #[error("a handshake payload has at most {MAX_HANDSHAKE_PAYLOAD} bytes, not {0}")]
+    PayloadTooLong(usize),
+}
+
+/// The side that has sent the first message and waits for the second.
+pub struct Initiator {
+    noise: HandshakeState,
+}
+
+impl Initiator {
+    /// Starts a handshake; returns the Noise message to send, in as many copies as needed. `seed` is random and never used again.
+    ///
+    /// # Errors
+    ///
+    /// When the payload is too long.
+    pub fn new(
+        psk: &Psk,
+        prologue: Prologue,
+        payload: &[u8],
+        seed: [u8; 32],
+    ) -> Result<(Self, Vec<u8>), HandshakeError> {
+        let mut noise = start(psk, prologue, seed, true);
+        let message = write(&mut noise, payload)?;
+        Ok((Self { noise }, message))
+    }
+
+    /// Completes the handshake with the second message. A message that is refused changes nothing: the true one can still come. Once
+    /// one has been accepted, every other is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::HandshakeFailed`] if the message is not authentic, [`Refused::HandshakeLate`] after one that was.
+    pub fn finish(&mut self, message2: &[u8]) -> Result<Established, Refused> {
+        if self.noise.is_handshake_finished() {
+            return Err(Refused::HandshakeLate);
+        }
+        let payload = read(&mut self.noise, message2)?;
+        let (send, receive) = self.noise.dangerously_get_raw_split();
+        let secrets = Secrets { send: Secret::new(send), receive: Secret::new(receive) };
+        Ok(Established { payload, secrets })
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator").finish_non_exhaustive()
+    }
+}
+
+/// Answers a first message. `answer` sees the initiator's payload, which is authentic but may be a replay, and returns one's own or
+/// refuses. Returns the Noise message to send. `seed` is random and never used again.
+///
+/// # Errors
+///
+/// [`Refused::HandshakeFailed`] if the message is not authentic (or not with this prologue), what `answer` refused with, or a payload of
+/// one's own that is too long.
+pub fn respond(
+    psk: &Psk,
+    prologue: Prologue,
+    message1: &[u8],
+    seed: [u8; 32],
+    answer: impl FnOnce(&[u8]) -> Result<Vec<u8>, Refused>,
+) -> Result<(Established, Vec<u8>), HandshakeError> {
+    let mut noise = start(psk, prologue, seed, false);
+    let payload = read(&mut noise, message1)?;
+    let message2 = write(&mut noise, &answer(&payload)?)?;
+    let (receive, send) = noise.dangerously_get_raw_split();
+    let secrets = Secrets { send: Secret::new(send), receive: Secret::new(receive) };
+    Ok((Established { payload, secrets }, message2))
+}
+
+fn start(psk: &Psk, prologue: Prologue, seed: [u8; 32], initiator: bool) -> HandshakeState {
+    let (key, prologue) = (psk.noise_key(), prologue.to_bytes());
+    let params = PATTERN.parse().expect("the pattern's name is well formed");
+    snow::Builder::with_resolver(params, Box::new(Seeded(seed)))
+        .psk(0, &key)
+        .and_then(|builder| builder.prologue(&prologue))
+        .and_then(|builder| if initiator { builder.build_initiator() } else { builder.build_responder() })
+        .expect("NNpsk0 needs a pre-shared key and nothing else, and the resolver knows its algorithms")
+}
+
+fn write(noise: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
+    let too_long = HandshakeError::PayloadTooLong(payload.len());
+    if payload.len() > MAX_HANDSHAKE_PAYLOAD {
+        return Err(too_long);
+    }
+    let mut message = vec![0; payload.len() + NOISE_OVERHEAD];
+    let length = noise.write_message(payload, &mut message).map_err(|_| too_long)?;
+    message.truncate(length);
+    Ok(message)
+}
+
+fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, Refused> {
+    // The size of what came bounds this, not a size that it claims.
+    let mut payload = vec![0; message.len()];
+    let length = noise.read_message(message, &mut payload).map_err(|_| Refused::HandshakeFailed)?;
+    payload.truncate(length);
+    Ok(payload)
+}
+
+/// The default algorithms with randomness from a seed in place of the system's.
+struct Seeded([u8; 32]);
+
+impl CryptoResolver for Seeded {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(SeededRandom(ChaCha20Rng::from_seed(self.0))))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+struct SeededRandom(ChaCha20Rng);
+
+impl Random for SeededRandom {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
+        self.0.fill_bytes(dest);
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The key schedule: HKDF-SHA256 (RFC 5869) from the pre-shared key to the keys of every epoch.
+
+use std::fmt;
+
+use ring::aead::{LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+
+use super::cipher::Cipher;
+use crate::wire::KeyId;
+
+/// Packets per key: 2^22, half of what AES-GCM bears (RFC 9001, section 6.6).
+pub const EPOCH_BITS: u32 = 22;
+
+/// The key epoch of a packet number.
+pub const fn epoch_of(number: u64) -> u64 {
+    number >> EPOCH_BITS
+}
+
+/// A pre-shared key, all of whose bits are random. Never printed.
+#[derive(Clone)]
+pub struct Psk([u8; 32]);
+
+impl Psk {
+    /// A key of these bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key's bytes, for a ticket.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The key's name on the wire. It does not tell the key.
+    pub fn id(&self) -> KeyId {
+        KeyId(expand(&self.extract(), &[b"key id"]))
+    }
+
+    /// What the handshake mixes in as its pre-shared key.
+    pub(super) fn noise_key(&self) -> [u8; 32] {
+        expand(&self.extract(), &[b"noise psk"])
+    }
+
+    fn extract(&self) -> Prk {
+        Salt::new(HKDF_SHA256, b"downpour v1").extract(&self.0)
+    }
+}
+
+impl fmt::Debug for Psk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Psk(..)")
+    }
+}
+
+/// What a handshake leaves for one direction: the secret of epoch 0. Never printed.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// A secret of these bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The secret's bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn prk(&self) -> Prk {
+        Prk::new_less_safe(HKDF_SHA256, &self.0)
+    }
+
+    /// The secret of the epoch after this one's; there is no way back.
+    fn next(&self) -> Self {
+        Self(expand(&self.prk(), &[b"downpour epoch"]))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The packet keys of one direction: those of the current epoch and of its two neighbours. Made once per 2^22 packets and shared.
+pub struct PacketKeys {
+    cipher: Cipher,
+    epoch: u64,
+    previous: Option<EpochKey>,
+    current: EpochKey,
+    next: EpochKey,
+    /// The secret of the epoch after `next`. Those before it are gone.
+    after_next: Secret,
+}
+
+impl PacketKeys {
+    /// The keys of epoch 0 and 1.
+    pub fn new(secret: &Secret, cipher: Cipher) -> Self {
+        let next = secret.next();
+        Self {
+            cipher,
+            epoch: 0,
+            previous: None,
+            current: EpochKey::new(secret, cipher),
+            next: EpochKey::new(&next, cipher),
+            after_next: next.next(),
+        }
+    }
+
+    /// The current epoch.
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The keys with `epoch` as the current one, if it is the next: a sender moves on when its numbers do, a receiver when a packet of the
+    /// next epoch has opened. The keys before `epoch - 1` can no longer be made.
+    pub fn advanced_to(&self, epoch: u64) -> Option<Self> {
+        (Some(epoch) == self.epoch.checked_add(1)).then(|| Self {
+            cipher: self.cipher,
+            epoch,
+            previous: Some(self.current.clone()),
+            current: self.next.clone(),
+            next: EpochKey::new(&self.after_next, self.cipher),
+            after_next: self.after_next.next(),
+        })
+    }
+
+    /// The key of an epoch, if it is the current one or next to it.
+    pub(super) fn key_of(&self, epoch: u64) -> Option<&EpochKey> {
+        if epoch == self.epoch {
+            Some(&self.current)
+        } else if Some(epoch) == self.epoch.checked_add(1) {
+            Some(&self.next)
+        } else if epoch.checked_add(1) == Some(self.epoch) {
+            self.previous.as_ref()
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Debug for PacketKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketKeys").field("cipher", &self.cipher).field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+/// The key and the static part of the nonce of one epoch.
+#[derive(Clone)]
+pub(super) struct EpochKey {
+    pub(super) key: LessSafeKey,
+    iv: [u8; NONCE_LEN],
+}
+
+impl EpochKey {
+    fn new(secret: &Secret, cipher: Cipher) -> Self {
+        let prk = secret.prk();
+        let key: [u8; 32] = expand(&prk, &[b"downpour key", &[cipher.wire()]]);
+        let key = UnboundKey::new(cipher.algorithm(), &key).expect("both ciphers take 32 bytes");
+        Self { key: LessSafeKey::new(key), iv: expand(&prk, &[b"downpour iv", &[cipher.wire()]]) }
+    }
+
+    /// The nonce of a packet number: never the same twice, as a number is never used twice (RFC 9001, section 5.3).
+    pub(super) fn nonce(&self, number: u64) -> Nonce {
+        let mut nonce = self.iv;
+        for (byte, number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
+            *byte ^= number;
+        }
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+struct Length<const N: usize>;
+
+impl<const N: usize> KeyType for Length<N> {
+    fn len(&self) -> usize {
+        N
+    }
+}
+
+/// HKDF-Expand with the parts of `info` joined.
+fn expand<const N: usize>(prk: &Prk, info: &[&[u8]]) -> [u8; N] {
+    let mut out = [0; N];
+    prk.expand(info, Length::<N>)
+        .and_then(|okm| okm.fill(&mut out))
+        .expect("HKDF-SHA256 gives up to 8,160 bytes, and this asks for at most 32");
+    out
+}

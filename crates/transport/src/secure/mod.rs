@@ -1,0 +1,20 @@
+//! Handshake, keys and epochs, sealing and opening, the replay window. `docs/PROTOCOL.md` shows every derivation.
+//!
+//! A handshake ([`Initiator`], [`respond`]) turns a [`Psk`] into two [`Secret`]s, one per direction. Each becomes [`PacketKeys`], behind
+//! which a [`Sealer`] or an [`Opener`] works; both are pure and can be used from any thread.
+
+mod cipher;
+#[doc(hidden)]
+pub mod fuzzing;
+mod handshake;
+mod keys;
+mod packet;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+pub use cipher::{Cipher, UnknownCipher};
+pub use handshake::{Established, HandshakeError, Initiator, Prologue, Secrets, respond};
+pub use keys::{EPOCH_BITS, PacketKeys, Psk, Secret, epoch_of};
+pub use packet::{Opened, Opener, SealError, Sealer};
+pub use replay::ReplayWindow;

@@ -1,0 +1,137 @@
+//! What happens inside a connection, for whoever wants to look: one event enum, written as qlog.
+//!
+//! Records form a JSON text sequence (RFC 7464) in the shape of qlog 0.4 (draft-ietf-quic-qlog-main-schema); events carry
+//! the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols, blocks, flows.
+
+use crate::recovery::{Recovery, Report};
+use crate::time::Time;
+use crate::wire::{FlowId, Refused, SymbolId};
+use serde_json::{Value, json};
+
+/// Something worth a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TraceEvent {
+    PacketSent { number: u64, bytes: u32, kind: &'static str },
+    PacketReceived { number: u64, bytes: u32, kind: &'static str },
+    SymbolSent { number: u64, bytes: u32, id: SymbolId },
+    SymbolReceived { number: u64, bytes: u32, id: SymbolId },
+    Refused { reason: Refused },
+    ProbeTimeout,
+    FlowOpened { flow: FlowId, length: u64 },
+    FlowAnnounced { flow: FlowId, length: u64 },
+    FlowSent { flow: FlowId },
+    FlowReceived { flow: FlowId },
+    Closed,
+}
+
+/// An observer that may not be there.
+#[derive(Debug)]
+pub(crate) struct Trace(Option<Box<Qlog>>);
+
+#[derive(Debug)]
+struct Qlog {
+    records: Vec<u8>,
+    origin: Time,
+}
+
+impl Trace {
+    pub(crate) const fn off() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn qlog(now: Time) -> Self {
+        let mut log = Qlog { records: Vec::new(), origin: now };
+        log.push(&json!({
+            "file_schema": "urn:ietf:params:qlog:file:sequential",
+            "serialization_format": "application/qlog+json-seq",
+            "title": "downpour",
+            "trace": {
+                "common_fields": { "time_format": "relative_to_epoch", "reference_time": { "clock_type": "monotonic", "epoch": "unknown" } },
+                "vantage_point": { "type": "unknown" },
+                "event_schemas": ["urn:ietf:params:qlog:events:recovery", "urn:downpour:qlog:events"],
+            },
+        }));
+        Self(Some(Box::new(log)))
+    }
+
+    pub(crate) fn record(&mut self, now: Time, event: TraceEvent) {
+        if let Some(log) = &mut self.0 {
+            let (name, data) = describe(event);
+            log.event(now, name, data);
+        }
+    }
+
+    /// What feedback or a loss timer brought, and where the path stands since.
+    pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery) {
+        let Some(log) = &mut self.0 else { return };
+        for sent in report.lost {
+            log.event(report.now, "recovery:packet_lost", json!({ "header": { "packet_number": sent.number } }));
+        }
+        for sent in report.spurious {
+            log.event(report.now, "recovery:spurious_loss", json!({ "header": { "packet_number": sent.number } }));
+        }
+        let rtt = recovery.rtt();
+        log.event(
+            report.now,
+            "recovery:metrics_updated",
+            json!({
+                "smoothed_rtt": rtt.smoothed().as_secs_f64() * 1e3,
+                "min_rtt": rtt.min().as_secs_f64() * 1e3,
+                "latest_rtt": rtt.latest().as_secs_f64() * 1e3,
+                "congestion_window": recovery.window(),
+                "bytes_in_flight": recovery.bytes_in_flight(),
+                "pacing_rate": recovery.pacing_rate().map(|rate| rate.bits_per_second()),
+                "loss": recovery.loss().loss(),
+                "delivered": report.delivered_bytes,
+            }),
+        );
+    }
+
+    /// Appends the records made so far to `out` and forgets them.
+    pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
+        if let Some(log) = &mut self.0 {
+            out.append(&mut log.records);
+        }
+    }
+}
+
+impl Qlog {
+    fn event(&mut self, now: Time, name: &str, data: Value) {
+        let time = now.since(self.origin).as_secs_f64() * 1e3;
+        self.push(&json!({ "time": time, "name": name, "data": data }));
+    }
+
+    fn push(&mut self, record: &Value) {
+        self.records.push(0x1e);
+        self.records.extend_from_slice(record.to_string().as_bytes());
+        self.records.push(b'\n');
+    }
+}
+
+fn describe(event: TraceEvent) -> (&'static str, Value) {
+    let packet = |number: u64, bytes: u32, kind: &str| json!({ "header": { "packet_type": kind, "packet_number": number }, "raw": { "length": bytes } });
+    let symbol = |number: u64, bytes: u32, id: SymbolId| {
+        let mut data = packet(number, bytes, "symbol");
+        data["symbol"] = json!({ "flow": id.flow.0, "block": id.block, "esi": id.esi });
+        data
+    };
+    match event {
+        TraceEvent::PacketSent { number, bytes, kind } => ("downpour:packet_sent", packet(number, bytes, kind)),
+        TraceEvent::PacketReceived { number, bytes, kind } => ("downpour:packet_received", packet(number, bytes, kind)),
+        TraceEvent::SymbolSent { number, bytes, id } => ("downpour:packet_sent", symbol(number, bytes, id)),
+        TraceEvent::SymbolReceived { number, bytes, id } => ("downpour:packet_received", symbol(number, bytes, id)),
+        TraceEvent::Refused { reason } => ("downpour:datagram_refused", json!({ "reason": reason.name() })),
+        TraceEvent::ProbeTimeout => {
+            ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
+        }
+        TraceEvent::FlowOpened { flow, length } => {
+            ("downpour:flow_opened", json!({ "flow": flow.0, "length": length }))
+        }
+        TraceEvent::FlowAnnounced { flow, length } => {
+            ("downpour:flow_announced", json!({ "flow": flow.0, "length": length }))
+        }
+        TraceEvent::FlowSent { flow } => ("downpour:flow_sent", json!({ "flow": flow.0 })),
+        TraceEvent::FlowReceived { flow } => ("downpour:flow_received", json!({ "flow": flow.0 })),
+        TraceEvent::Closed => ("downpour:connection_closed", json!({})),
+    }
+}

@@ -1,0 +1,235 @@
+//! Frames to bytes and back. `docs/PROTOCOL.md` shows every layout.
+
+use erasure::BlockCode;
+
+use super::bytes::{Put, Reader, length_u16};
+use super::error::WireError;
+use super::frame::{Announcement, Feedback, Frame, Plan};
+use super::ids::FlowId;
+use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON};
+
+/// Frame types. 0x0a to 0x0d are reserved for path challenge and response, ranges wanted, and a stream's end.
+pub(super) mod kind {
+    pub(in super::super) const PADDING: u8 = 0x00;
+    pub(in super::super) const PING: u8 = 0x01;
+    pub(in super::super) const FEEDBACK: u8 = 0x02;
+    pub(in super::super) const FEEDBACK_SEEN: u8 = 0x03;
+    pub(in super::super) const CONTROL: u8 = 0x04;
+    pub(in super::super) const ANNOUNCE: u8 = 0x05;
+    pub(in super::super) const PLAN: u8 = 0x06;
+    pub(in super::super) const RESET: u8 = 0x07;
+    pub(in super::super) const STOP: u8 = 0x08;
+    pub(in super::super) const CLOSE: u8 = 0x09;
+}
+
+/// Bytes of a control frame without its data: what a packet's room must exceed to carry any.
+pub const CONTROL_FRAME_HEADER: usize = 11;
+
+impl Frame<'_> {
+    /// Appends the frame. Control data above [`MAX_CONTROL_DATA`] and a reason above [`MAX_REASON`] are cut; feedback is written
+    /// whole, so where room is short use [`Feedback::encode_within`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ping => out.put_u8(kind::PING),
+            Self::Feedback(feedback) => {
+                feedback.encode_within(usize::MAX, out);
+            }
+            Self::FeedbackSeen { number, rtt_micros } => {
+                out.put_u8(kind::FEEDBACK_SEEN);
+                out.put_u32(*number);
+                out.put_u32(*rtt_micros);
+            }
+            Self::Control { offset, data } => {
+                debug_assert!(data.len() <= MAX_CONTROL_DATA);
+                out.put_u8(kind::CONTROL);
+                out.put_u64(*offset);
+                put_string(data, MAX_CONTROL_DATA, out);
+            }
+            Self::Announce(announcement) => put_announcement(announcement, out),
+            Self::Plan(plan) => put_plan(plan, out),
+            Self::Reset { flow, code } => put_end(kind::RESET, *flow, *code, out),
+            Self::Stop { flow, code } => put_end(kind::STOP, *flow, *code, out),
+            Self::Close { code, reason } => {
+                out.put_u8(kind::CLOSE);
+                out.put_u32(*code);
+                put_string(reason, MAX_REASON, out);
+            }
+        }
+    }
+
+    /// Bytes that [`encode`](Self::encode) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Self::Ping => 1,
+            Self::Feedback(feedback) => feedback.len(),
+            Self::FeedbackSeen { .. } => 9,
+            Self::Control { data, .. } => CONTROL_FRAME_HEADER + data.len().min(MAX_CONTROL_DATA),
+            Self::Announce(_) => 28,
+            Self::Plan(_) => 22,
+            Self::Reset { .. } | Self::Stop { .. } => 7,
+            Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
+        }
+    }
+
+    fn decode<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
+        Ok(match kind {
+            kind::PING => Frame::Ping,
+            kind::FEEDBACK => Frame::Feedback(Feedback::decode(reader)?),
+            kind::FEEDBACK_SEEN => Frame::FeedbackSeen { number: reader.u32()?, rtt_micros: reader.u32()? },
+            kind::CONTROL => {
+                let (offset, data) = (reader.u64()?, string(reader, MAX_CONTROL_DATA, "control data")?);
+                if offset.checked_add(data.len() as u64).is_none() {
+                    return Err(WireError::Malformed("offset of control data"));
+                }
+                Frame::Control { offset, data }
+            }
+            kind::ANNOUNCE => Frame::Announce(announcement(reader)?),
+            kind::PLAN => Frame::Plan(plan(reader)?),
+            kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
+            kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
+            kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
+            unknown => return Err(WireError::UnknownFrame(unknown)),
+        })
+    }
+}
+
+/// The frames of a control packet, in order; padding is skipped. Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    reader: Reader<'a>,
+    read: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// Frames of this plaintext.
+    pub const fn new(plaintext: &'a [u8]) -> Self {
+        Self { reader: Reader::new(plaintext), read: 0 }
+    }
+
+    /// Whether every frame parses. A packet is refused as a whole, so this comes before the first frame is acted upon.
+    ///
+    /// # Errors
+    ///
+    /// The first one that reading the frames would meet.
+    pub fn check_all(plaintext: &'a [u8]) -> Result<(), WireError> {
+        Self::new(plaintext).try_for_each(|frame| frame.map(drop))
+    }
+
+    fn read_one(&mut self, kind: u8) -> Result<Frame<'a>, WireError> {
+        self.read += 1;
+        if self.read > MAX_FRAMES {
+            return Err(WireError::Limit("frames"));
+        }
+        Frame::decode(kind, &mut self.reader)
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let kind = loop {
+            match self.reader.u8() {
+                Ok(kind::PADDING) => {}
+                Ok(kind) => break kind,
+                Err(_) => return None,
+            }
+        };
+        let frame = self.read_one(kind);
+        if frame.is_err() {
+            self.reader = Reader::new(&[]);
+        }
+        Some(frame)
+    }
+}
+
+/// Writes a 16-bit length and so many bytes, at most `limit`.
+fn put_string(bytes: &[u8], limit: usize, out: &mut Vec<u8>) {
+    let bytes = &bytes[..bytes.len().min(limit)];
+    out.put_u16(length_u16(bytes.len()));
+    out.put(bytes);
+}
+
+fn string<'a>(reader: &mut Reader<'a>, limit: usize, name: &'static str) -> Result<&'a [u8], WireError> {
+    let length = usize::from(reader.u16()?);
+    if length > limit {
+        return Err(WireError::Limit(name));
+    }
+    reader.bytes(length)
+}
+
+/// A flow other than the control stream.
+fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
+    match reader.u16()? {
+        0 => Err(WireError::Malformed("flow 0")),
+        flow => Ok(FlowId(flow)),
+    }
+}
+
+fn put_end(kind: u8, flow: FlowId, code: u32, out: &mut Vec<u8>) {
+    out.put_u8(kind);
+    out.put_u16(flow.0);
+    out.put_u32(code);
+}
+
+/// `k`, the code's number, and the length of its parameters: no code of this version has any.
+fn put_code(k: u32, code: BlockCode, out: &mut Vec<u8>) {
+    out.put_u32(k);
+    out.put_u8(code.wire());
+    out.put_u8(0);
+}
+
+fn code(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
+    let k = reader.u32()?;
+    let code = BlockCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code"))?;
+    if reader.u8()? != 0 {
+        return Err(WireError::Malformed("parameters of the code"));
+    }
+    if k == 0 || k > code.max_source_symbols() {
+        return Err(WireError::Malformed("k"));
+    }
+    Ok((k, code))
+}
+
+fn put_announcement(announcement: &Announcement, out: &mut Vec<u8>) {
+    let Announcement { flow, length, symbol_size, symbols_per_packet, tag, plan } = *announcement;
+    debug_assert!((plan.flow, plan.number, plan.first_block, plan.first_symbol) == (flow, 0, 0, 0), "plan 0");
+    out.put_u8(kind::ANNOUNCE);
+    out.put_u16(flow.0);
+    out.put_u64(length);
+    out.put_u16(symbol_size);
+    out.put_u8(symbols_per_packet);
+    out.put_u64(tag);
+    put_code(plan.k, plan.code, out);
+}
+
+fn announcement(reader: &mut Reader<'_>) -> Result<Announcement, WireError> {
+    let flow = flow(reader)?;
+    let (length, symbol_size, symbols_per_packet, tag) = (reader.u64()?, reader.u16()?, reader.u8()?, reader.u64()?);
+    let (k, code) = code(reader)?;
+    if symbols_per_packet == 0 {
+        return Err(WireError::Malformed("symbols per packet"));
+    }
+    code.check(k, usize::from(symbol_size)).map_err(|_| WireError::Malformed("symbol size"))?;
+    let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k, code };
+    Ok(Announcement { flow, length, symbol_size, symbols_per_packet, tag, plan })
+}
+
+fn put_plan(plan: &Plan, out: &mut Vec<u8>) {
+    out.put_u8(kind::PLAN);
+    out.put_u16(plan.flow.0);
+    out.put_u8(plan.number);
+    out.put_u32(plan.first_block);
+    out.put_u64(plan.first_symbol);
+    put_code(plan.k, plan.code, out);
+}
+
+fn plan(reader: &mut Reader<'_>) -> Result<Plan, WireError> {
+    let (flow, number) = (flow(reader)?, reader.u8()?);
+    let (first_block, first_symbol) = (reader.u32()?, reader.u64()?);
+    let (k, code) = code(reader)?;
+    if number == 0 {
+        return Err(WireError::Malformed("plan 0 outside its announcement"));
+    }
+    Ok(Plan { flow, number, first_block, first_symbol, k, code })
+}

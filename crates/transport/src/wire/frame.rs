@@ -1,0 +1,150 @@
+//! Frames: what a control packet carries. A control packet holds any number of them, padded or not.
+
+use super::ids::FlowId;
+use erasure::BlockCode;
+
+/// One frame of a control packet. Byte strings are borrowed from the opened packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Asks for feedback and says nothing else: probes and keep-alives.
+    Ping,
+    /// What arrived and what is still needed.
+    Feedback(Feedback),
+    /// The sender of data names the highest feedback it has seen, so that the receiver need not repeat what that one said.
+    FeedbackSeen {
+        /// Highest feedback number seen.
+        number: u32,
+        /// The sender's smoothed round-trip time in microseconds: the receiver spaces its feedback by it. 0: not known.
+        rtt_micros: u32,
+    },
+    /// Bytes of flow 0, the control stream.
+    Control {
+        /// Offset of the first byte in the stream.
+        offset: u64,
+        /// The bytes.
+        data: &'a [u8],
+    },
+    /// A flow begins.
+    Announce(Announcement),
+    /// A further plan of a flow.
+    Plan(Plan),
+    /// The sender of the flow gives it up.
+    Reset {
+        /// The flow.
+        flow: FlowId,
+        /// The program's reason.
+        code: u32,
+    },
+    /// The receiver of the flow wants no more of it.
+    Stop {
+        /// The flow.
+        flow: FlowId,
+        /// The program's reason.
+        code: u32,
+    },
+    /// The connection ends.
+    Close {
+        /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.
+        code: u32,
+        /// A reason for humans, at most 256 bytes of UTF-8.
+        reason: &'a [u8],
+    },
+}
+
+/// One feedback frame: optional sections (design section 1, "feedback").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// Counts up by one per feedback of a connection's direction.
+    pub number: u32,
+    /// Which packets arrived.
+    pub packets: Option<PacketRanges>,
+    /// Counts of packets by ECN mark since the connection began.
+    pub ecn: Option<EcnCounts>,
+    /// Which blocks are done and what the others need, per flow.
+    pub flows: Vec<FlowStatus>,
+    /// Absolute credit; always present.
+    pub credit: Credit,
+}
+
+/// Which packets arrived, newest first, as far back as the section had room for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PacketRanges {
+    /// Microseconds between the arrival of `largest` and the sending of this feedback.
+    pub delay_micros: u32,
+    /// Inclusive ranges (lowest, highest) of packet numbers that arrived, highest first, disjoint and not adjacent. Never empty.
+    pub ranges: Vec<(u64, u64)>,
+}
+
+/// Packets received so far by ECN mark.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EcnCounts {
+    /// Marked ECT(0).
+    pub ect0: u64,
+    /// Marked ECT(1).
+    pub ect1: u64,
+    /// Marked CE.
+    pub ce: u64,
+}
+
+/// The receiver's view of one flow's blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowStatus {
+    /// The flow.
+    pub flow: FlowId,
+    /// Every block below this number is done: all its source symbols are known to the receiver.
+    pub done_below: u32,
+    /// Blocks from `done_below` on of which something is known, ascending.
+    pub blocks: Vec<BlockStatus>,
+}
+
+/// The receiver's view of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockStatus {
+    /// The block.
+    pub block: u32,
+    /// At least so many more symbols are needed; 0: done.
+    pub need: u32,
+}
+
+/// What the peer may send, absolute, counted from the connection's beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// Source symbols of blocks that the sender may have started (sum of their `k`).
+    pub symbols: u64,
+    /// Bytes of the control stream.
+    pub control: u64,
+}
+
+/// Announces a flow: what its receiver must know before it can place a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// The flow, not 0.
+    pub flow: FlowId,
+    /// Length of the object in bytes.
+    pub length: u64,
+    /// T: bytes per symbol.
+    pub symbol_size: u16,
+    /// r: symbols of consecutive esi per packet.
+    pub symbols_per_packet: u8,
+    /// The program's tag for this flow: says what the object is.
+    pub tag: u64,
+    /// Plan 0, from block 0 and symbol 0 on: only its `k` and code cross the wire.
+    pub plan: Plan,
+}
+
+/// How the blocks from `first_block` on are coded, until the next plan's first block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The flow.
+    pub flow: FlowId,
+    /// The plan's number in its flow.
+    pub number: u8,
+    /// First block the plan covers.
+    pub first_block: u32,
+    /// Source symbols of the flow before that block: places the block in the object.
+    pub first_symbol: u64,
+    /// Source symbols per block; an object's last block has what is left.
+    pub k: u32,
+    /// The code.
+    pub code: BlockCode,
+}

@@ -1,0 +1,58 @@
+//! Names of things on the wire.
+
+use std::fmt;
+
+/// A connection as its receiver knows it: every packet carries the id that its receiver chose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub [u8; 8]);
+
+/// Names a pre-shared key without telling it: derived from the key, sent in the clear in message 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub [u8; 8]);
+
+/// One direction of bytes inside a connection. Each side numbers the flows it sends; 0 is the control stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u16);
+
+/// A source block of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId {
+    /// The flow.
+    pub flow: FlowId,
+    /// The block's number in its flow, from 0.
+    pub block: u32,
+}
+
+/// A symbol of a block: source below `k`, repair from `k` on (RFC 5052 encoding symbol id).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SymbolId {
+    /// The flow.
+    pub flow: FlowId,
+    /// The block's number in its flow.
+    pub block: u32,
+    /// Encoding symbol id, 24 bits.
+    pub esi: u32,
+}
+
+impl SymbolId {
+    /// The block this symbol belongs to.
+    pub const fn block_id(self) -> BlockId {
+        BlockId { flow: self.flow, block: self.block }
+    }
+}
+
+fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0, f)
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0, f)
+    }
+}

@@ -1,0 +1,50 @@
+//! Limits of the wire. What exceeds one is refused when it is read and never produced when it is written.
+
+/// Bytes of UDP payload that one datagram can carry over IPv4 (65,535 less the IP and UDP headers).
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// Smallest first message, padding included, in bytes: what every path is expected to carry (RFC 9000, section 14.1), and what
+/// the answer to a stranger is measured against.
+pub const MIN_MESSAGE1: usize = 1_200;
+
+/// Bytes that Noise adds to the payload of each handshake message: an ephemeral key 32, a tag 16.
+pub const NOISE_OVERHEAD: usize = 48;
+
+/// Bytes of Noise payload that fit in a first message of [`MIN_MESSAGE1`] bytes.
+pub const MAX_HANDSHAKE_PAYLOAD: usize = MIN_MESSAGE1 - super::datagram::MESSAGE1_HEADER - NOISE_OVERHEAD;
+
+/// TLV entries in a set of parameters.
+pub const MAX_PARAMETERS: usize = 64;
+
+/// Bytes of the program in a set of parameters: with every other parameter present they still fit [`MAX_HANDSHAKE_PAYLOAD`].
+pub const MAX_APPLICATION: usize = 1_024;
+
+/// Ciphers in one offer.
+pub const MAX_CIPHERS: usize = 8;
+
+/// Versions in a version answer.
+pub const MAX_VERSIONS: usize = 16;
+
+/// Highest packet number: one less than the largest 64-bit number, so that "the number after it" exists.
+pub const MAX_PACKET_NUMBER: u64 = u64::MAX - 1;
+
+/// Encoding symbol ids are below this (24 bits).
+pub const ESI_LIMIT: u32 = 1 << 24;
+
+/// Frames in one control packet, padding not counted.
+pub const MAX_FRAMES: usize = 256;
+
+/// Bytes of the control stream in one frame.
+pub const MAX_CONTROL_DATA: usize = 16_384;
+
+/// Bytes of the reason in a close frame.
+pub const MAX_REASON: usize = 256;
+
+/// Bytes of run lengths or bitmap in one feedback: 2,048 runs, or the last 32,768 packets. No feedback names more than 16,384 ranges.
+pub const MAX_RANGES_BODY: usize = 4_096;
+
+/// Flows in one feedback.
+pub const MAX_FLOW_STATUSES: usize = 255;
+
+/// Blocks of one flow in one feedback.
+pub const MAX_BLOCK_STATUSES: usize = 65_535;

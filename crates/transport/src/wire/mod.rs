@@ -1,0 +1,28 @@
+//! Packets and frames to bytes and back: fixed layouts, limits, versions. `docs/PROTOCOL.md` is the same, in words.
+
+mod bytes;
+mod codec;
+mod datagram;
+mod error;
+mod feedback;
+mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+mod ids;
+pub mod limits;
+mod packet;
+mod parameters;
+mod ranges;
+mod refused;
+#[cfg(test)]
+mod tests;
+
+pub use codec::{CONTROL_FRAME_HEADER, Frames};
+pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_version};
+pub use error::WireError;
+pub use feedback::MIN_FEEDBACK;
+pub use frame::{Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketRanges, Plan};
+pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
+pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
+pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters};
+pub use refused::{Refused, RefusedCounts};

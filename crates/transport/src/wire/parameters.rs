@@ -1,0 +1,214 @@
+//! What each side tells the other inside its handshake message: type, length and value, unknown types ignored.
+
+use super::bytes::{Put, Reader, length_u16};
+use super::error::WireError;
+use super::frame::Credit;
+use super::ids::ConnectionId;
+use super::limits::{MAX_APPLICATION, MAX_CIPHERS, MAX_PARAMETERS};
+
+/// Parameter types. Every type with the low half of both bytes 0xa is reserved for grease.
+mod kind {
+    pub(super) const CONNECTION: u16 = 1;
+    pub(super) const CIPHERS: u16 = 2;
+    pub(super) const CREDIT_SYMBOLS: u16 = 3;
+    pub(super) const CREDIT_CONTROL: u16 = 4;
+    pub(super) const MAX_K: u16 = 5;
+    pub(super) const MAX_SYMBOL_SIZE: u16 = 6;
+    pub(super) const FEEDBACK: u16 = 7;
+    pub(super) const APPLICATION: u16 = 8;
+}
+
+const FLAG_ECN: u8 = 1;
+const FLAG_BLOCKS: u8 = 1 << 1;
+const TIMING_EVERY_PACKET: u8 = 0;
+const TIMING_SPACED: u8 = 1;
+
+/// One side's parameters, carried as its Noise payload and so authentic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// This side's connection id: packets for it carry this one.
+    pub connection: ConnectionId,
+    /// From the initiator the ciphers offered, best first; from the responder the one chosen. 1 to [`MAX_CIPHERS`] numbers; unknown ones
+    /// are skipped by who chooses.
+    pub ciphers: Vec<u8>,
+    /// What the peer may send before the first feedback.
+    pub credit: Credit,
+    /// The largest `k` this side accepts.
+    pub max_k: u32,
+    /// The largest symbol size this side accepts, in bytes.
+    pub max_symbol_size: u16,
+    /// The feedback this side wants for the data it sends.
+    pub feedback: FeedbackChoice,
+    /// The program's bytes, at most [`MAX_APPLICATION`].
+    pub application: Vec<u8>,
+}
+
+/// What a sender of data wants in its receiver's feedback. Packets and credit are always in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedbackChoice {
+    /// Counts of packets by ECN mark.
+    pub ecn: bool,
+    /// Which blocks are done and what the others need.
+    pub blocks: bool,
+    /// When to send it.
+    pub timing: FeedbackTiming,
+}
+
+/// When a receiver of data sends feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedbackTiming {
+    /// For every packet.
+    EveryPacket,
+    /// Every max(`min_micros`, round-trip time / `per_rtt`).
+    Spaced {
+        /// Feedbacks per round-trip time, at least 1.
+        per_rtt: u8,
+        /// Least time between two, in microseconds.
+        min_micros: u32,
+    },
+}
+
+impl Parameters {
+    /// The parameters' bytes, with one reserved entry made from `grease` that every reader must ignore.
+    ///
+    /// # Errors
+    ///
+    /// When there is no cipher or more than [`MAX_CIPHERS`], or the program's bytes exceed [`MAX_APPLICATION`].
+    pub fn encode(&self, grease: u32) -> Result<Vec<u8>, WireError> {
+        check_ciphers(&self.ciphers)?;
+        if self.application.len() > MAX_APPLICATION {
+            return Err(WireError::Limit("application bytes"));
+        }
+        let mut out = Vec::new();
+        put_entry(kind::CONNECTION, &self.connection.0, &mut out);
+        put_entry(kind::CIPHERS, &self.ciphers, &mut out);
+        put_entry(kind::CREDIT_SYMBOLS, &self.credit.symbols.to_be_bytes(), &mut out);
+        put_entry(kind::CREDIT_CONTROL, &self.credit.control.to_be_bytes(), &mut out);
+        put_entry(kind::MAX_K, &self.max_k.to_be_bytes(), &mut out);
+        put_entry(kind::MAX_SYMBOL_SIZE, &self.max_symbol_size.to_be_bytes(), &mut out);
+        put_entry(kind::FEEDBACK, &self.feedback.encode(), &mut out);
+        if !self.application.is_empty() {
+            put_entry(kind::APPLICATION, &self.application, &mut out);
+        }
+        let [high, low, value @ ..] = grease.to_be_bytes();
+        let reserved = u16::from_be_bytes([(high & 0xf0) | 0x0a, (low & 0xf0) | 0x0a]);
+        put_entry(reserved, &value, &mut out);
+        Ok(out)
+    }
+
+    /// Reads a set of parameters.
+    ///
+    /// # Errors
+    ///
+    /// When an entry is cut off, has a value that is not allowed, stands twice, or one of the types 1 to 7 is missing.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut found = Found::default();
+        let mut seen = Vec::new();
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let (kind, length) = (reader.u16()?, reader.u16()?);
+            let value = reader.bytes(usize::from(length))?;
+            if seen.contains(&kind) {
+                return Err(WireError::Malformed("parameter that stands twice"));
+            }
+            if seen.len() == MAX_PARAMETERS {
+                return Err(WireError::Limit("parameters"));
+            }
+            seen.push(kind);
+            found.take(kind, value)?;
+        }
+        found.complete()
+    }
+}
+
+/// Parameters read so far.
+#[derive(Default)]
+struct Found<'a> {
+    connection: Option<ConnectionId>,
+    ciphers: Option<&'a [u8]>,
+    credit_symbols: Option<u64>,
+    credit_control: Option<u64>,
+    max_k: Option<u32>,
+    max_symbol_size: Option<u16>,
+    feedback: Option<FeedbackChoice>,
+    application: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    fn take(&mut self, kind: u16, value: &'a [u8]) -> Result<(), WireError> {
+        match kind {
+            kind::CONNECTION => self.connection = Some(ConnectionId(fixed(value, "connection id")?)),
+            kind::CIPHERS => {
+                check_ciphers(value)?;
+                self.ciphers = Some(value);
+            }
+            kind::CREDIT_SYMBOLS => self.credit_symbols = Some(u64::from_be_bytes(fixed(value, "credit in symbols")?)),
+            kind::CREDIT_CONTROL => self.credit_control = Some(u64::from_be_bytes(fixed(value, "credit of control")?)),
+            kind::MAX_K => self.max_k = Some(u32::from_be_bytes(fixed(value, "largest k")?)),
+            kind::MAX_SYMBOL_SIZE => {
+                self.max_symbol_size = Some(u16::from_be_bytes(fixed(value, "largest symbol size")?))
+            }
+            kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode(fixed(value, "feedback choice")?)?),
+            kind::APPLICATION if value.len() > MAX_APPLICATION => {
+                return Err(WireError::Limit("application bytes"));
+            }
+            kind::APPLICATION => self.application = value,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn complete(self) -> Result<Parameters, WireError> {
+        let missing = WireError::Missing;
+        Ok(Parameters {
+            connection: self.connection.ok_or(missing("connection id"))?,
+            ciphers: self.ciphers.ok_or(missing("ciphers"))?.to_vec(),
+            credit: Credit {
+                symbols: self.credit_symbols.ok_or(missing("credit in symbols"))?,
+                control: self.credit_control.ok_or(missing("credit of control"))?,
+            },
+            max_k: self.max_k.ok_or(missing("largest k"))?,
+            max_symbol_size: self.max_symbol_size.ok_or(missing("largest symbol size"))?,
+            feedback: self.feedback.ok_or(missing("feedback choice"))?,
+            application: self.application.to_vec(),
+        })
+    }
+}
+
+impl FeedbackChoice {
+    fn encode(self) -> [u8; 7] {
+        let flags = (u8::from(self.ecn) * FLAG_ECN) | (u8::from(self.blocks) * FLAG_BLOCKS);
+        let (timing, per_rtt, min_micros) = match self.timing {
+            FeedbackTiming::EveryPacket => (TIMING_EVERY_PACKET, 0, 0),
+            FeedbackTiming::Spaced { per_rtt, min_micros } => (TIMING_SPACED, per_rtt, min_micros),
+        };
+        let [a, b, c, d] = min_micros.to_be_bytes();
+        [flags, timing, per_rtt, a, b, c, d]
+    }
+
+    fn decode([flags, timing, per_rtt, min_micros @ ..]: [u8; 7]) -> Result<Self, WireError> {
+        if flags & !(FLAG_ECN | FLAG_BLOCKS) != 0 {
+            return Err(WireError::Malformed("flags of the feedback choice"));
+        }
+        let timing = match (timing, per_rtt, u32::from_be_bytes(min_micros)) {
+            (TIMING_EVERY_PACKET, 0, 0) => FeedbackTiming::EveryPacket,
+            (TIMING_SPACED, 1.., min_micros) => FeedbackTiming::Spaced { per_rtt, min_micros },
+            _ => return Err(WireError::Malformed("timing of the feedback choice")),
+        };
+        Ok(Self { ecn: flags & FLAG_ECN != 0, blocks: flags & FLAG_BLOCKS != 0, timing })
+    }
+}
+
+fn put_entry(kind: u16, value: &[u8], out: &mut Vec<u8>) {
+    out.put_u16(kind);
+    out.put_u16(length_u16(value.len()));
+    out.put(value);
+}
+
+fn fixed<const N: usize>(value: &[u8], name: &'static str) -> Result<[u8; N], WireError> {
+    value.try_into().map_err(|_| WireError::Malformed(name))
+}
+
+fn check_ciphers(ciphers: &[u8]) -> Result<(), WireError> {
+    if ciphers.is_empty() || ciphers.len() > MAX_CIPHERS { Err(WireError::Limit("ciphers")) } else { Ok(()) }
+}

@@ -1,0 +1,192 @@
+//! Handshake datagrams, parameters, and the counters of what is refused.
+
+use super::super::limits::*;
+use super::*;
+
+const KEY: KeyId = KeyId([1, 2, 3, 4, 5, 6, 7, 8]);
+const CONNECTION: ConnectionId = ConnectionId([11, 12, 13, 14, 15, 16, 17, 18]);
+
+fn message1(size: usize) -> Result<Vec<u8>, WireError> {
+    let mut out = Vec::new();
+    Message1 { key: KEY, connection: CONNECTION, copy: 2, noise: b"noise" }.encode(size, &mut out)?;
+    Ok(out)
+}
+
+#[test]
+fn message1_layout() {
+    let bytes = message1(1_451).unwrap();
+    let head = [1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18, 2, 0, 5];
+    assert_eq!(bytes[..24], head);
+    assert_eq!(&bytes[24..29], b"noise");
+    assert_eq!(bytes[29..], [0; 1_451 - 29]);
+    let message = Message1 { key: KEY, connection: CONNECTION, copy: 2, noise: b"noise" };
+    assert_eq!(Datagram::classify(&bytes), Ok(Datagram::Message1(message)));
+}
+
+#[test]
+fn a_first_message_is_at_least_1200_bytes() {
+    assert!(message1(1_199).is_err());
+    let bytes = message1(1_200).unwrap();
+    assert!(Datagram::classify(&bytes).is_ok());
+    assert_eq!(Datagram::classify(&bytes[..1_199]), Err(Refused::TooShort));
+    assert!(message1(MAX_DATAGRAM + 1).is_err());
+    let noise = [0; 1_177];
+    let large = Message1 { key: KEY, connection: CONNECTION, copy: 0, noise: &noise };
+    assert_eq!(large.encode(1_200, &mut Vec::new()), Err(WireError::Limit("handshake message")));
+}
+
+#[test]
+fn message2_layout() {
+    let mut bytes = Vec::new();
+    let message = Message2 { destination: CONNECTION, copy: 3, noise: b"answer" };
+    message.encode(1_200, &mut bytes).unwrap();
+    assert_eq!(bytes.len(), 1_200);
+    assert_eq!(bytes[..12], [2, 11, 12, 13, 14, 15, 16, 17, 18, 3, 0, 6]);
+    assert_eq!(&bytes[12..18], b"answer");
+    assert_eq!(Datagram::classify(&bytes), Ok(Datagram::Message2(message)));
+    assert_eq!(message.encode(17, &mut bytes), Err(WireError::Limit("handshake message")));
+}
+
+#[test]
+fn version_answers() {
+    let mut bytes = Vec::new();
+    VersionAnswer::encode(CONNECTION, 0x1234_5678, &mut bytes);
+    assert_eq!(bytes, [3, 11, 12, 13, 14, 15, 16, 17, 18, 2, 0x1a, 0x3a, 0x5a, 0x7a, 0, 0, 0, 1]);
+    let Ok(Datagram::Versions(answer)) = Datagram::classify(&bytes) else { panic!("a version answer") };
+    assert_eq!(answer.destination, CONNECTION);
+    assert_eq!(answer.versions().collect::<Vec<_>>(), [0x1a3a_5a7a, VERSION]);
+    bytes[9] = 3;
+    assert_eq!(Datagram::classify(&bytes), Err(Refused::Malformed));
+    bytes[9] = 17;
+    bytes.resize(200, 0);
+    assert_eq!(Datagram::classify(&bytes), Err(Refused::Malformed));
+}
+
+#[test]
+fn another_version_is_read_as_far_as_all_versions_agree() {
+    let mut bytes = message1(1_200).unwrap();
+    bytes[4] = 2;
+    // What follows the connection id may be laid out in any way.
+    bytes[21..].fill(0xff);
+    let other = Datagram::OtherVersion { version: 2, key: KEY, connection: CONNECTION };
+    assert_eq!(Datagram::classify(&bytes), Ok(other));
+}
+
+#[test]
+fn other_datagrams() {
+    assert_eq!(Datagram::classify(&[]), Err(Refused::TooShort));
+    for kind in (0..=255).filter(|kind| ![1, 2, 3, 0x10, 0x11].contains(kind)) {
+        assert_eq!(Datagram::classify(&[kind; 2_000]), Err(Refused::UnknownType));
+    }
+    let header = PacketHeader { kind: PacketKind::Control, connection: CONNECTION, number: 5 };
+    let mut packet = header.encode().to_vec();
+    packet.resize(HEADER + TAG, 0);
+    assert_eq!(Datagram::classify(&packet), Ok(Datagram::Packet(header)));
+    assert_eq!(Datagram::classify(&packet[..32]), Err(Refused::TooShort));
+    let mut claims = message1(1_200).unwrap();
+    claims[22..24].fill(0xff);
+    assert_eq!(Datagram::classify(&claims), Err(Refused::Malformed));
+    assert_eq!(Datagram::classify(&[2, 0, 0]), Err(Refused::Malformed));
+}
+
+fn parameters() -> Parameters {
+    Parameters {
+        connection: CONNECTION,
+        ciphers: vec![1, 2],
+        credit: Credit { symbols: 0x0102, control: 0x0304 },
+        max_k: 8_192,
+        max_symbol_size: 1_408,
+        feedback: FeedbackChoice {
+            ecn: true,
+            blocks: true,
+            timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
+        },
+        application: b"app".to_vec(),
+    }
+}
+
+#[test]
+fn parameters_layout() {
+    let bytes = [
+        &[0, 1, 0, 8, 11, 12, 13, 14, 15, 16, 17, 18][..],
+        &[0, 2, 0, 2, 1, 2],
+        &[0, 3, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2],
+        &[0, 4, 0, 8, 0, 0, 0, 0, 0, 0, 3, 4],
+        &[0, 5, 0, 4, 0, 0, 0x20, 0],
+        &[0, 6, 0, 2, 0x05, 0x80],
+        &[0, 7, 0, 7, 0b11, 1, 32, 0, 0, 0x03, 0xe8],
+        &[0, 8, 0, 3, b'a', b'p', b'p'],
+        &[0x1a, 0x3a, 0, 2, 0x56, 0x78],
+    ];
+    assert_eq!(parameters().encode(0x1234_5678), Ok(bytes.concat()));
+    assert_eq!(Parameters::decode(&bytes.concat()), Ok(parameters()));
+    // Each of the first seven must be there, and none twice.
+    for index in 0..bytes.len() {
+        let without = [&bytes[..index], &bytes[index + 1..]].concat().concat();
+        assert_eq!(Parameters::decode(&without).is_err(), index < 7, "without entry {index}");
+        let twice = [&bytes[..], &bytes[index..=index]].concat().concat();
+        assert_eq!(Parameters::decode(&twice), Err(WireError::Malformed("parameter that stands twice")));
+    }
+    let whole = bytes.concat();
+    for end in 0..whole.len() - 6 {
+        let read = Parameters::decode(&whole[..end]);
+        assert!(read.is_err() || end == whole.len() - 13, "cut after {end} bytes: {read:?}");
+    }
+}
+
+#[test]
+fn parameters_keep_their_limits() {
+    let too_long = Parameters { application: vec![0; MAX_APPLICATION + 1], ..parameters() };
+    assert_eq!(too_long.encode(0), Err(WireError::Limit("application bytes")));
+    let without = Parameters { ciphers: vec![], ..parameters() };
+    assert_eq!(without.encode(0), Err(WireError::Limit("ciphers")));
+    let largest = Parameters { ciphers: vec![1; MAX_CIPHERS], application: vec![0; MAX_APPLICATION], ..parameters() };
+    let bytes = largest.encode(u32::MAX).unwrap();
+    assert!(bytes.len() <= MAX_HANDSHAKE_PAYLOAD, "{} bytes", bytes.len());
+    assert_eq!(MAX_HANDSHAKE_PAYLOAD, 1_128);
+    assert_eq!(Parameters::decode(&bytes), Ok(largest));
+    let mut many = parameters().encode(0).unwrap();
+    for kind in 0x100..0x100 + 55_u16 {
+        many.extend_from_slice(&[&kind.to_be_bytes()[..], &[0, 0]].concat());
+    }
+    assert_eq!(Parameters::decode(&many), Ok(parameters()), "64 entries");
+    many.extend_from_slice(&[2, 0, 0, 0]);
+    assert_eq!(Parameters::decode(&many), Err(WireError::Limit("parameters")));
+}
+
+#[test]
+fn feedback_choices() {
+    let choice_of = |value: [u8; 7]| {
+        let mut bytes = Parameters { application: vec![], ..parameters() }.encode(0).unwrap();
+        let at = bytes.len() - 6 - 7;
+        bytes[at..at + 7].copy_from_slice(&value);
+        Parameters::decode(&bytes).map(|read| read.feedback)
+    };
+    let every = FeedbackChoice { ecn: false, blocks: false, timing: FeedbackTiming::EveryPacket };
+    assert_eq!(choice_of([0; 7]), Ok(every));
+    assert_eq!(choice_of([4, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flags of the feedback choice")));
+    let timing = Err(WireError::Malformed("timing of the feedback choice"));
+    assert_eq!(choice_of([0, 2, 1, 0, 0, 0, 0]), timing);
+    assert_eq!(choice_of([0, 1, 0, 0, 0, 0, 0]), timing, "no feedback in a round trip");
+    assert_eq!(choice_of([0, 0, 1, 0, 0, 0, 0]), timing);
+}
+
+#[test]
+fn refusals_are_counted_by_reason() {
+    let mut counts = RefusedCounts::default();
+    counts.add(Refused::Replayed);
+    counts.add(Refused::Replayed);
+    counts.add(Refused::Busy);
+    let mut sum = counts;
+    sum.merge(&counts);
+    assert_eq!((sum.get(Refused::Replayed), sum.get(Refused::Busy), sum.total()), (4, 2, 6));
+    assert_eq!(counts.iter().count(), Refused::ALL.len());
+    assert_eq!(counts.iter().filter(|&(_, count)| count > 0).count(), 2);
+    let mut names: Vec<_> = Refused::ALL.iter().map(|reason| reason.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Refused::ALL.len(), "names are distinct");
+    for (index, reason) in Refused::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, index);
+    }
+}

@@ -1,0 +1,121 @@
+//! The feedback frame: layout, budgets, hostile bytes.
+
+use super::*;
+
+fn feedback() -> Feedback {
+    Feedback {
+        number: 7,
+        packets: Some(PacketRanges { delay_micros: 9, ranges: vec![(4, 10)] }),
+        ecn: Some(EcnCounts { ect0: 1, ect1: 2, ce: 3 }),
+        flows: vec![FlowStatus {
+            flow: FlowId(1),
+            done_below: 5,
+            blocks: vec![BlockStatus { block: 6, need: 0 }, BlockStatus { block: 8, need: 300 }],
+        }],
+        credit: Credit { symbols: 0x0102, control: 0x0304 },
+    }
+}
+
+#[test]
+fn layout_with_every_section() {
+    let bytes = [
+        &[2, 0b0000_0111, 0, 0, 0, 7][..],
+        &[0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4],
+        // Packets: seven in a row are one bit map of one byte.
+        &[0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 9, 1, 0, 1, 0b1111_1110],
+        &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3],
+        // One flow, done below 5, two statuses.
+        &[1, 0, 1, 0, 0, 0, 5, 0, 2, 0, 0, 0, 6, 0, 0, 0, 0, 0, 8, 1, 44],
+    ];
+    assert_layout(&Frame::Feedback(feedback()), &bytes.concat());
+}
+
+#[test]
+fn layout_without_sections() {
+    let bare = Feedback { packets: None, ecn: None, flows: vec![], ..feedback() };
+    let bytes = [2, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4];
+    assert_eq!(bytes.len(), MIN_FEEDBACK);
+    assert_layout(&Frame::Feedback(bare), &bytes);
+}
+
+fn within(feedback: &Feedback, budget: usize) -> Option<Feedback> {
+    let mut bytes = Vec::new();
+    let written = feedback.encode_within(budget, &mut bytes);
+    assert_eq!(written, bytes.len());
+    assert!(written <= budget, "{written} bytes in a budget of {budget}");
+    (written > 0).then(|| match read_one(&bytes) {
+        Ok(Frame::Feedback(read)) => read,
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn number_and_credit_always_fit() {
+    let whole = feedback();
+    assert_eq!(within(&whole, MIN_FEEDBACK - 1), None);
+    let bare = Feedback { packets: None, ecn: None, flows: vec![], ..feedback() };
+    assert_eq!(within(&whole, MIN_FEEDBACK), Some(bare));
+    assert_eq!(within(&whole, usize::MAX), Some(whole.clone()));
+    let mut bytes = Vec::new();
+    whole.encode_within(usize::MAX, &mut bytes);
+    assert_eq!(within(&whole, bytes.len()), Some(whole));
+}
+
+#[test]
+fn packets_get_at_least_half_and_blocks_what_is_left() {
+    let every_other = (0..10_000).rev().map(|n| (2 * n, 2 * n)).collect();
+    let blocks = (0..1_000).map(|block| BlockStatus { block, need: block + 1 }).collect();
+    let flows = vec![FlowStatus { flow: FlowId(1), done_below: 0, blocks }];
+    let packets = Some(PacketRanges { delay_micros: 0, ranges: every_other });
+    let crowded = Feedback { packets, flows, ..feedback() };
+    // 1000 - 22 - 24 leaves 954: 477 for packets, of which 462 bytes of bitmap, 477 for blocks.
+    let told = within(&crowded, 1_000).unwrap();
+    assert_eq!(told.packets.unwrap().ranges.len(), 462 * 4);
+    assert_eq!(told.flows[0].blocks.len(), (477 - 1 - 8) / 6);
+    // What the blocks do not need is the packets'.
+    let calm =
+        Feedback { flows: vec![FlowStatus { flow: FlowId(1), done_below: 3, blocks: vec![] }], ..crowded.clone() };
+    assert_eq!(within(&calm, 1_000).unwrap().packets.unwrap().ranges.len(), (954 - 9 - 15) * 4);
+    // And the other way round.
+    let few = Some(PacketRanges { delay_micros: 0, ranges: vec![(0, 9)] });
+    let told = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
+    assert_eq!(told.packets.unwrap().ranges, [(0, 9)]);
+    assert_eq!(told.flows[0].blocks.len(), (954 - 17 - 9) / 6);
+}
+
+#[test]
+fn a_need_beyond_16_bits_saturates() {
+    let mut large = feedback();
+    large.flows[0].blocks[1].need = 1 << 20;
+    assert_eq!(within(&large, 200).unwrap().flows[0].blocks[1].need, 65_535);
+}
+
+#[test]
+fn empty_sections_are_left_out() {
+    let empty = Feedback { packets: Some(PacketRanges::default()), ..feedback() };
+    assert_eq!(within(&empty, 200).unwrap().packets, None);
+}
+
+#[test]
+fn hostile_sections() {
+    let mut bytes = bytes_of(&Frame::Feedback(feedback()));
+    for reserved in 3..8 {
+        bytes[1] = 1 << reserved;
+        assert_eq!(read_one(&bytes), Err(WireError::Malformed("feedback section")));
+    }
+    let flows = |section: &[u8]| {
+        let bytes = [&[2, 0b100][..], &[0; 20], section].concat();
+        read_one(&bytes).map(drop)
+    };
+    assert_eq!(flows(&[0]), Err(WireError::Malformed("flows section without a flow")));
+    assert_eq!(flows(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flow of a status")));
+    assert_eq!(flows(&[1, 0, 1, 0, 0, 0, 0, 255, 255]), Err(WireError::Truncated), "65,535 claimed, none there");
+    let order = Err(WireError::Malformed("order of the block statuses"));
+    let head = [1, 0, 1, 0, 0, 0, 5, 0, 1];
+    assert_eq!(flows(&[&head[..], &[0, 0, 0, 4, 0, 1]].concat()), order, "below done_below");
+    assert_eq!(flows(&[&head[..], &[0, 0, 0, 5, 0, 1]].concat()), Ok(()));
+    let two = [1, 0, 1, 0, 0, 0, 5, 0, 2];
+    assert_eq!(flows(&[&two[..], &[0, 0, 0, 5, 0, 1, 0, 0, 0, 5, 0, 1]].concat()), order, "twice");
+    let last = [255, 255, 255, 255, 0, 1];
+    assert_eq!(flows(&[&two[..], &last, &last].concat()), order, "the last block twice");
+}

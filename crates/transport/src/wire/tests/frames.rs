@@ -1,0 +1,155 @@
+//! Layouts of packets and frames.
+
+use erasure::BlockCode;
+
+use super::super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_PACKET_NUMBER, MAX_REASON};
+use super::*;
+
+#[test]
+fn a_symbol_packet_is_43_bytes_more_than_its_symbols() {
+    assert_eq!(SYMBOL_OVERHEAD, 43);
+    assert_eq!((HEADER, TAG), (17, 16));
+    assert_eq!(HEADER + SYMBOL_HEADER + TAG, SYMBOL_OVERHEAD);
+}
+
+#[test]
+fn packet_header_layout() {
+    let header = PacketHeader {
+        kind: PacketKind::Symbol,
+        connection: ConnectionId([1, 2, 3, 4, 5, 6, 7, 8]),
+        number: 0x1112_1314_1516_1718,
+    };
+    let bytes = [0x10, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
+    assert_eq!(header.encode(), bytes);
+    assert_eq!(PacketHeader::decode(&bytes), Ok(header));
+    assert_eq!(PacketHeader::decode(&bytes[..16]), Err(WireError::Truncated));
+    assert_eq!(PacketHeader { kind: PacketKind::Control, ..header }.encode()[0], 0x11);
+    let highest = PacketHeader { number: MAX_PACKET_NUMBER, ..header };
+    assert_eq!(PacketHeader::decode(&highest.encode()), Ok(highest));
+    let mut beyond = highest.encode();
+    beyond[16] = 0xff;
+    assert_eq!(PacketHeader::decode(&beyond), Err(WireError::Malformed("packet number")));
+    assert!(PacketHeader::decode(&[0x12; 17]).is_err());
+}
+
+#[test]
+fn symbol_header_layout() {
+    let id = SymbolId { flow: FlowId(0x0102), block: 0x0304_0506, esi: 0x07_0809 };
+    let header = SymbolHeader { id, plan: 0x0a };
+    let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0xee, 0xff];
+    assert_eq!(header.encode(), bytes[..10]);
+    assert_eq!(SymbolHeader::decode(&bytes), Ok((header, &[0xee, 0xff][..])));
+    assert_eq!(SymbolHeader::decode(&bytes[..9]), Err(WireError::Truncated));
+    assert_eq!(SymbolHeader::decode(&[0; 10]), Err(WireError::Malformed("flow of a symbol")));
+}
+
+#[test]
+fn short_frames() {
+    assert_layout(&Frame::Ping, &[1]);
+    let seen = Frame::FeedbackSeen { number: 0x0102_0304, rtt_micros: 50_000 };
+    assert_layout(&seen, &[3, 1, 2, 3, 4, 0, 0, 0xc3, 0x50]);
+    assert_layout(&Frame::Reset { flow: FlowId(0x0102), code: 7 }, &[7, 1, 2, 0, 0, 0, 7]);
+    assert_layout(&Frame::Stop { flow: FlowId(0xffff), code: 0x100 }, &[8, 255, 255, 0, 0, 1, 0]);
+    assert_layout(&Frame::Close { code: 1, reason: b"bye" }, &[9, 0, 0, 0, 1, 0, 3, b'b', b'y', b'e']);
+    assert_layout(&Frame::Close { code: 0, reason: b"" }, &[9, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn control_layout() {
+    let frame = Frame::Control { offset: 0x0102_0304_0506_0708, data: b"hello" };
+    assert_layout(&frame, &[4, 1, 2, 3, 4, 5, 6, 7, 8, 0, 5, b'h', b'e', b'l', b'l', b'o']);
+    assert_eq!(Frame::Control { offset: 0, data: &[] }.encoded_len(), CONTROL_FRAME_HEADER);
+}
+
+#[test]
+fn announcement_and_plan_layouts() {
+    let plan =
+        Plan { flow: FlowId(2), number: 0, first_block: 0, first_symbol: 0, k: 0x0400, code: BlockCode::RaptorQ };
+    let announcement = Announcement {
+        flow: FlowId(2),
+        length: 0x0102_0304_0506_0708,
+        symbol_size: 1408,
+        symbols_per_packet: 1,
+        tag: 0x1112_1314_1516_1718,
+        plan,
+    };
+    let bytes = [
+        5, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 0x05, 0x80, 1, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 4, 0, 2,
+        0,
+    ];
+    assert_layout(&Frame::Announce(announcement), &bytes);
+    let later = Plan { number: 3, first_block: 0x0506_0708, first_symbol: 9, code: BlockCode::ReedSolomon, ..plan };
+    let bytes = [6, 0, 2, 3, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 4, 0, 1, 0];
+    assert_layout(&Frame::Plan(later), &bytes);
+}
+
+/// A frame's bytes with one byte replaced.
+fn with(frame: &Frame<'_>, at: usize, byte: u8) -> Vec<u8> {
+    let mut bytes = bytes_of(frame);
+    bytes[at] = byte;
+    bytes
+}
+
+#[test]
+fn announcements_and_plans_that_make_no_sense() {
+    let plan = Plan { flow: FlowId(1), number: 0, first_block: 0, first_symbol: 0, k: 4, code: BlockCode::ReedSolomon };
+    let announce = Frame::Announce(Announcement {
+        flow: FlowId(1),
+        length: 9,
+        symbol_size: 2,
+        symbols_per_packet: 1,
+        tag: 0,
+        plan,
+    });
+    let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
+    assert_eq!(refused(with(&announce, 2, 0)), WireError::Malformed("flow 0"));
+    assert_eq!(refused(with(&announce, 12, 0)), WireError::Malformed("symbol size"));
+    assert_eq!(refused(with(&announce, 12, 3)), WireError::Malformed("symbol size"), "odd, with Reed-Solomon");
+    assert_eq!(refused(with(&announce, 13, 0)), WireError::Malformed("symbols per packet"));
+    assert_eq!(refused(with(&announce, 25, 0)), WireError::Malformed("k"));
+    assert_eq!(refused(with(&announce, 22, 1)), WireError::Malformed("k"), "2^24 + 4");
+    for reserved in [3, 4, 5, 128, 255] {
+        assert_eq!(refused(with(&announce, 26, reserved)), WireError::Malformed("code"));
+    }
+    assert_eq!(refused(with(&announce, 27, 1)), WireError::Malformed("parameters of the code"));
+    let second = Frame::Plan(Plan { number: 1, ..plan });
+    assert_eq!(refused(with(&second, 3, 0)), WireError::Malformed("plan 0 outside its announcement"));
+    assert_eq!(refused(with(&second, 2, 0)), WireError::Malformed("flow 0"));
+    assert_eq!(refused(vec![7, 0, 0, 0, 0, 0, 1]), WireError::Malformed("flow 0"));
+}
+
+#[test]
+fn padding_is_skipped_and_unknown_frames_are_not() {
+    let mut frames = Frames::new(&[0, 0, 1, 0, 8, 0, 1, 0, 0, 0, 2, 0, 0]);
+    assert_eq!(frames.next(), Some(Ok(Frame::Ping)));
+    assert_eq!(frames.next(), Some(Ok(Frame::Stop { flow: FlowId(1), code: 2 })));
+    assert_eq!(frames.next(), None);
+    assert_eq!(Frames::check_all(&[]), Ok(()));
+    assert_eq!(Frames::check_all(&[0; 1500]), Ok(()));
+    for unknown in 0x0a..=0xff {
+        assert_eq!(read_one(&[unknown, 1, 1]), Err(WireError::UnknownFrame(unknown)));
+        assert_eq!(Frames::check_all(&[1, 0, unknown]), Err(WireError::UnknownFrame(unknown)));
+    }
+}
+
+#[test]
+fn limits_hold() {
+    assert_eq!(Frames::check_all(&[1; MAX_FRAMES]), Ok(()));
+    assert_eq!(Frames::check_all(&[1; MAX_FRAMES + 1]), Err(WireError::Limit("frames")));
+
+    let long = vec![7; MAX_CONTROL_DATA + 1];
+    let frame = Frame::Control { offset: 0, data: &long[1..] };
+    assert_eq!(read_one(&bytes_of(&frame)), Ok(frame));
+    let mut bytes = vec![4, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x01];
+    bytes.extend_from_slice(&long);
+    assert_eq!(read_one(&bytes), Err(WireError::Limit("control data")));
+    let overflow = [4, 255, 255, 255, 255, 255, 255, 255, 255, 0, 1, 0];
+    assert_eq!(read_one(&overflow), Err(WireError::Malformed("offset of control data")));
+
+    let mut bytes = vec![9, 0, 0, 0, 0, 1, 1];
+    bytes.extend_from_slice(&[b'x'; MAX_REASON + 1]);
+    assert_eq!(read_one(&bytes), Err(WireError::Limit("reason")));
+    let reason = [b'y'; MAX_REASON + 50];
+    let cut = bytes_of(&Frame::Close { code: 2, reason: &reason });
+    assert_eq!(read_one(&cut), Ok(Frame::Close { code: 2, reason: &reason[..MAX_REASON] }));
+}

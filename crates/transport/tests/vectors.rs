@@ -1,0 +1,298 @@
+//! The test vectors of `docs/vectors` and the corpora of `fuzz/corpus`, made again and compared: the wire does not change unnoticed.
+//!
+//! `UPDATE_VECTORS=1 cargo test -p transport --test vectors` writes them anew after a change that is meant.
+
+#![cfg(test)]
+
+#[path = "vectors/samples.rs"]
+mod samples;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use samples::frames;
+use serde_json::{Value, json};
+use transport::secure::{
+    Cipher, EPOCH_BITS, Initiator, PacketKeys, Prologue, Psk, Sealer, Secret, epoch_of, fuzzing::fuzz_handshake,
+    respond,
+};
+use transport::wire::{
+    ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, KeyId, Message1, Message2,
+    PacketHeader, PacketKind, Parameters, SymbolHeader, SymbolId, TAG, VersionAnswer, fuzzing::fuzz_wire,
+};
+
+const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
+const RESPONDER: ConnectionId = ConnectionId([0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27]);
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 32 bytes that count up from `first`.
+fn counting(first: u8) -> [u8; 32] {
+    std::array::from_fn(|index| first + index as u8)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compares a file with what it should hold, or writes it where that is asked for.
+fn compare(path: &str, expected: &[u8]) {
+    let file = root().join(path);
+    if std::env::var_os("UPDATE_VECTORS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, expected).unwrap();
+        return;
+    }
+    let found = fs::read(&file).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{path} differs from what the code makes; if the wire is meant to change, run\n    \
+         UPDATE_VECTORS=1 cargo test -p transport --test vectors\nand say so in docs/PROTOCOL.md and CHANGELOG.md"
+    );
+}
+
+fn compare_json(name: &str, vectors: &Value) {
+    let text = serde_json::to_string_pretty(vectors).unwrap() + "\n";
+    compare(&format!("docs/vectors/{name}.json"), text.as_bytes());
+}
+
+fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    bytes
+}
+
+fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) -> Parameters {
+    Parameters {
+        connection,
+        ciphers,
+        credit: Credit { symbols: 65_536, control: 1 << 20 },
+        max_k: 8_192,
+        max_symbol_size: 8_192,
+        feedback: FeedbackChoice {
+            ecn: true,
+            blocks: true,
+            timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
+        },
+        application: application.to_vec(),
+    }
+}
+
+#[test]
+fn headers() {
+    let header = PacketHeader { kind: PacketKind::Symbol, connection: CONNECTION, number: 0x0102_0304_0506_0708 };
+    let control = PacketHeader { kind: PacketKind::Control, connection: CONNECTION, number: 0 };
+    let symbol = SymbolHeader { id: SymbolId { flow: FlowId(1), block: 0x0203_0405, esi: 0x06_0708 }, plan: 9 };
+    let mut versions = Vec::new();
+    VersionAnswer::encode(CONNECTION, 0x1234_5678, &mut versions);
+    compare_json(
+        "headers",
+        &json!({
+            "symbol_packet": { "connection": hex(&CONNECTION.0), "number": "0x0102030405060708", "bytes": hex(&header.encode()) },
+            "control_packet": { "connection": hex(&CONNECTION.0), "number": "0x0", "bytes": hex(&control.encode()) },
+            "symbol_header": { "flow": 1, "block": 0x0203_0405, "esi": 0x06_0708, "plan": 9, "bytes": hex(&symbol.encode()) },
+            "version_answer": { "destination": hex(&CONNECTION.0), "versions": ["0x1a3a5a7a", "0x1"], "bytes": hex(&versions) },
+        }),
+    );
+}
+
+#[test]
+fn every_frame() {
+    let vectors: Vec<_> = frames()
+        .iter()
+        .map(|(says, frame)| {
+            let bytes = frame_bytes(frame);
+            assert_eq!(Frames::new(&bytes).next().as_ref(), Some(&Ok(frame.clone())), "{says}");
+            json!({ "says": says, "bytes": hex(&bytes) })
+        })
+        .collect();
+    compare_json("frames", &json!(vectors));
+}
+
+#[test]
+fn parameter_sets() {
+    let offer = parameters(CONNECTION, Cipher::Aes256Gcm.offer(), b"application");
+    let every_packet = FeedbackChoice { ecn: false, blocks: false, timing: FeedbackTiming::EveryPacket };
+    let chosen = Parameters { feedback: every_packet, ..parameters(RESPONDER, vec![2], b"") };
+    compare_json(
+        "parameters",
+        &json!([
+            {
+                "says": "ciphers 1, 2; credit 65536 symbols, 2^20 bytes; k to 8192; T to 8192; ECN, blocks, 32 per RTT and 1000 us \
+                         apart; \"application\"; grease 0x12345678",
+                "bytes": hex(&offer.encode(0x1234_5678).unwrap()),
+            },
+            {
+                "says": "cipher 2; the same credit and limits; packets only, for every packet; no application bytes; grease 0",
+                "bytes": hex(&chosen.encode(0).unwrap()),
+            },
+        ]),
+    );
+}
+
+/// A sealed packet with the keys of its own epoch.
+fn sealed(secret: &Secret, cipher: Cipher, kind: PacketKind, number: u64, plaintext: &[u8]) -> Vec<u8> {
+    let keys = (1..=epoch_of(number))
+        .fold(PacketKeys::new(secret, cipher), |keys, epoch| keys.advanced_to(epoch).expect("the next epoch"));
+    let header = PacketHeader { kind, connection: CONNECTION, number };
+    let mut packet = [&header.encode()[..], plaintext, &[0; TAG]].concat();
+    Sealer::new(Arc::new(keys)).seal(&mut packet).unwrap();
+    packet
+}
+
+#[test]
+fn keys_and_sealed_packets() {
+    let psk = Psk::new(counting(0));
+    let secret = Secret::new(counting(0x40));
+    let symbol = SymbolHeader { id: SymbolId { flow: FlowId(1), block: 2, esi: 3 }, plan: 0 };
+    let symbols = [&symbol.encode()[..], &counting(0x60)].concat();
+    let mut packets = Vec::new();
+    for cipher in Cipher::ALL {
+        for (kind, number, plaintext) in [
+            (PacketKind::Control, 0, &[1][..]),
+            (PacketKind::Symbol, 0x01_0203, &symbols),
+            (PacketKind::Symbol, (1 << EPOCH_BITS) - 1, &symbols),
+            (PacketKind::Symbol, 1 << EPOCH_BITS, &symbols),
+            (PacketKind::Control, 5 << EPOCH_BITS, &[0, 1, 0]),
+        ] {
+            packets.push(json!({
+                "cipher": cipher.name(),
+                "number": number,
+                "epoch": epoch_of(number),
+                "plaintext": hex(plaintext),
+                "packet": hex(&sealed(&secret, cipher, kind, number, plaintext)),
+            }));
+        }
+    }
+    compare_json(
+        "packets",
+        &json!({
+            "psk": hex(psk.as_bytes()),
+            "key_id": hex(&psk.id().0),
+            "secret_of_epoch_0": hex(secret.as_bytes()),
+            "connection": hex(&CONNECTION.0),
+            "packets": packets,
+        }),
+    );
+}
+
+/// Both datagrams of a handshake with fixed seeds, and what it leaves.
+fn handshake() -> (Vec<u8>, Vec<u8>, Value) {
+    let psk = Psk::new(counting(0));
+    let prologue = Prologue { key: psk.id(), connection: CONNECTION };
+    let offer = parameters(CONNECTION, Cipher::Aes256Gcm.offer(), b"from the initiator").encode(1).unwrap();
+    let chosen = parameters(RESPONDER, vec![Cipher::Aes256Gcm.wire()], b"from the responder").encode(2).unwrap();
+    let (seed1, seed2) = (counting(0x80), counting(0xa0));
+    let (mut initiator, noise1) = Initiator::new(&psk, prologue, &offer, seed1).unwrap();
+    let answer = |seen: &[u8]| {
+        assert_eq!(seen, offer);
+        Ok(chosen.clone())
+    };
+    let (_, noise2) = respond(&psk, prologue, &noise1, seed2, answer).unwrap();
+    let established = initiator.finish(&noise2).unwrap();
+    assert_eq!(established.payload, chosen);
+    let mut message1 = Vec::new();
+    Message1 { key: psk.id(), connection: CONNECTION, copy: 1, noise: &noise1 }.encode(1_200, &mut message1).unwrap();
+    let mut message2 = Vec::new();
+    Message2 { destination: CONNECTION, copy: 1, noise: &noise2 }.encode(1_200, &mut message2).unwrap();
+    let unpadded = |message: &[u8], header: usize, noise: &[u8]| hex(&message[..header + noise.len()]);
+    let vector = json!({
+        "psk": hex(psk.as_bytes()),
+        "key_id": hex(&psk.id().0),
+        "initiator_connection": hex(&CONNECTION.0),
+        "initiator_ephemeral_private": hex(&ephemeral(seed1)),
+        "responder_ephemeral_private": hex(&ephemeral(seed2)),
+        "payload1": hex(&offer),
+        "message1_without_padding": unpadded(&message1, 24, &noise1),
+        "payload2": hex(&chosen),
+        "message2_without_padding": unpadded(&message2, Message2::HEADER, &noise2),
+        "secret_initiator_to_responder": hex(established.secrets.send.as_bytes()),
+        "secret_responder_to_initiator": hex(established.secrets.receive.as_bytes()),
+    });
+    (message1, message2, vector)
+}
+
+/// The private key that a seed gives: the first 32 bytes of ChaCha20 under it.
+fn ephemeral(seed: [u8; 32]) -> [u8; 32] {
+    use rand_core::{Rng, SeedableRng};
+    let mut key = [0; 32];
+    rand_chacha::ChaCha20Rng::from_seed(seed).fill_bytes(&mut key);
+    key
+}
+
+#[test]
+fn a_handshake() {
+    let (message1, message2, vector) = handshake();
+    assert!(matches!(Datagram::classify(&message1), Ok(Datagram::Message1(_))));
+    assert!(matches!(Datagram::classify(&message2), Ok(Datagram::Message2(_))));
+    compare_json("handshake", &vector);
+}
+
+/// Seeds of the fuzz targets: one file for everything the wire has.
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (index, (says, frame)) in frames().iter().enumerate() {
+        let name = says.split(':').next().unwrap_or_default().replace(' ', "_");
+        seeds.push((format!("wire/frame_{index:02}_{name}"), frame_bytes(frame)));
+    }
+    let all = frames().iter().flat_map(|(_, frame)| frame_bytes(frame)).collect();
+    seeds.push(("wire/frames_all".into(), all));
+    let offer = parameters(CONNECTION, vec![1, 2], b"application").encode(7).unwrap();
+    let mut versions = Vec::new();
+    VersionAnswer::encode(CONNECTION, 0, &mut versions);
+    let other_version = {
+        let mut bytes = Vec::new();
+        let message = Message1 { key: KeyId([9; 8]), connection: CONNECTION, copy: 0, noise: &[] };
+        message.encode(1_200, &mut bytes).unwrap();
+        bytes[4] = 2;
+        bytes
+    };
+    let packet = sealed(&Secret::new(counting(0x40)), Cipher::Aes256Gcm, PacketKind::Control, 77, &[1, 0, 0]);
+    let (message1, message2, _) = handshake();
+    for room in ["wire", "handshake"] {
+        for (name, bytes) in [
+            ("message1", &message1),
+            ("message2", &message2),
+            ("other_version", &other_version),
+            ("versions", &versions),
+            ("parameters", &offer),
+            ("packet", &packet),
+        ] {
+            seeds.push((format!("{room}/{name}"), bytes.clone()));
+        }
+    }
+    seeds.push(("handshake/noise1".into(), message1[24..300].to_vec()));
+    seeds
+}
+
+#[test]
+fn corpora_are_complete() {
+    for (name, bytes) in seeds() {
+        compare(&format!("fuzz/corpus/{name}"), &bytes);
+    }
+}
+
+/// Replays every file of a corpus, those that fuzzing has added included.
+fn replay(corpus: &str, target: fn(&[u8])) {
+    let folder = root().join("fuzz/corpus").join(corpus);
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    for file in files {
+        println!("replaying {}", file.display());
+        target(&fs::read(&file).unwrap());
+    }
+}
+
+#[test]
+fn the_wire_corpus_replays() {
+    replay("wire", fuzz_wire);
+}
+
+#[test]
+fn the_handshake_corpus_replays() {
+    replay("handshake", fuzz_handshake);
+}

@@ -1,0 +1,75 @@
+//! Every frame of the wire, with what it says in words.
+
+use erasure::BlockCode;
+use transport::wire::{
+    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
+};
+
+/// All of them: the vectors and the seeds of the fuzz targets.
+pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
+    let mut frames = vec![("ping", Frame::Ping)];
+    frames.extend(feedbacks().map(|(says, feedback)| (says, Frame::Feedback(feedback))));
+    let seen = Frame::FeedbackSeen { number: 6, rtt_micros: 50_000 };
+    frames.push(("feedback seen: number 6, 50000 us", seen));
+    let control = Frame::Control { offset: 1 << 32, data: b"hello" };
+    frames.push(("control: offset 2^32, \"hello\"", control));
+    frames.extend(announcement_and_plan());
+    frames.push(("reset: flow 1, code 256", Frame::Reset { flow: FlowId(1), code: 256 }));
+    frames.push(("stop: flow 1, code 257", Frame::Stop { flow: FlowId(1), code: 257 }));
+    frames.push(("close: code 0, \"done\"", Frame::Close { code: 0, reason: b"done" }));
+    frames
+}
+
+fn feedbacks() -> [(&'static str, Feedback); 4] {
+    let alternating = (1_000..1_040).rev().filter(|number| number % 2 == 0);
+    [
+        ("feedback: number 7, credit 40960 symbols and 2^20 bytes of control", feedback(vec![])),
+        (
+            "feedback: packets 990-1000 and 100-900 after 250 us, ECT(0) 800, CE 12, flow 1 done below 4, its block 5 done, \
+             its block 9 needs 300, flow 2 with nothing",
+            full_feedback(),
+        ),
+        ("feedback: packets 200000-400000 and 0-100000, as runs", feedback(vec![(200_000, 400_000), (0, 100_000)])),
+        (
+            "feedback: the even packets 1000 to 1038, as a bitmap",
+            feedback(alternating.map(|number| (number, number)).collect()),
+        ),
+    ]
+}
+
+fn feedback(ranges: Vec<(u64, u64)>) -> Feedback {
+    let credit = Credit { symbols: 40_960, control: 1 << 20 };
+    let packets = (!ranges.is_empty()).then_some(PacketRanges { delay_micros: 0, ranges });
+    Feedback { number: 7, packets, ecn: None, flows: vec![], credit }
+}
+
+fn full_feedback() -> Feedback {
+    let blocks = vec![BlockStatus { block: 5, need: 0 }, BlockStatus { block: 9, need: 300 }];
+    let flows = vec![
+        FlowStatus { flow: FlowId(1), done_below: 4, blocks },
+        FlowStatus { flow: FlowId(2), done_below: 0, blocks: vec![] },
+    ];
+    let packets = PacketRanges { delay_micros: 250, ranges: vec![(990, 1_000), (100, 900)] };
+    let ecn = EcnCounts { ect0: 800, ect1: 0, ce: 12 };
+    Feedback { packets: Some(packets), ecn: Some(ecn), flows, ..feedback(vec![]) }
+}
+
+fn announcement_and_plan() -> [(&'static str, Frame<'static>); 2] {
+    let plan = Plan { flow: FlowId(1), number: 0, first_block: 0, first_symbol: 0, k: 1_024, code: BlockCode::RaptorQ };
+    let announcement = Announcement {
+        flow: FlowId(1),
+        length: 10_000_000,
+        symbol_size: 1_408,
+        symbols_per_packet: 1,
+        tag: 0x0102_0304_0506_0708,
+        plan,
+    };
+    let later = Plan { number: 1, first_block: 6, first_symbol: 6_144, k: 959, code: BlockCode::ReedSolomon, ..plan };
+    [
+        (
+            "announce: flow 1, 10000000 bytes, T 1408, 1 symbol per packet, tag 0x0102030405060708, k 1024, RaptorQ",
+            Frame::Announce(announcement),
+        ),
+        ("plan: flow 1, plan 1 from block 6 and symbol 6144 on, k 959, Reed-Solomon", Frame::Plan(later)),
+    ]
+}
