@@ -346,6 +346,11 @@ impl Endpoint {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
 
+    /// The earliest time at which some connection wants [`Connection::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.connections.values().filter_map(|(_, connection)| connection.poll_timeout()).min()
+    }
+
     /// Every connection.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         self.connections.keys().copied()

@@ -305,5 +305,4 @@ impl Flight {
 }
 
 #[cfg(test)]
-#[path = "flight_tests.rs"]
 mod tests;

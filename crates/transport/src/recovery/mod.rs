@@ -85,6 +85,4 @@ pub struct NeverSent {
 }
 
 #[cfg(test)]
-mod test_random;
-#[cfg(test)]
 mod tests;

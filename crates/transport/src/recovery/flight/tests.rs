@@ -7,26 +7,13 @@ use crate::recovery::tests::random::Random;
 use std::collections::BTreeMap;
 
 fn entry(number: u64, time: Time) -> Entry {
-    let sent = Sent {
-        number,
-        time,
-        bytes: 100 + (number % 7) as u32,
-        content: Content::Control(number as u32),
-    };
+    let sent = Sent { number, time, bytes: 100 + (number % 7) as u32, content: Content::Control(number as u32) };
     let snapshot = DeliveryRate::new(time).on_sent(time, 0);
-    Entry {
-        sent,
-        snapshot,
-        ordinal: number as u32,
-        marked: false,
-    }
+    Entry { sent, snapshot, ordinal: number as u32, marked: false }
 }
 
 fn ranges(ranges: &[(u64, u64)]) -> PacketRanges {
-    PacketRanges {
-        delay_micros: 0,
-        ranges: ranges.to_vec(),
-    }
+    PacketRanges { delay_micros: 0, ranges: ranges.to_vec() }
 }
 
 /// Ranges, highest first, of the numbers that `has` names among those below `end`.
@@ -58,11 +45,7 @@ impl Model {
     fn acknowledge(&mut self, packets: &PacketRanges) -> (Vec<u64>, Vec<u64>) {
         let (mut delivered, mut late) = (Vec::new(), Vec::new());
         for &(low, high) in packets.ranges.iter().rev() {
-            let numbers: Vec<u64> = self
-                .packets
-                .range(low..=high)
-                .map(|(&number, _)| number)
-                .collect();
+            let numbers: Vec<u64> = self.packets.range(low..=high).map(|(&number, _)| number).collect();
             for number in numbers {
                 match self.packets.remove(&number) {
                     Some((_, Fate::Outstanding)) => delivered.push(number),
@@ -70,9 +53,7 @@ impl Model {
                 }
             }
         }
-        self.largest = self
-            .largest
-            .max(packets.ranges.first().map(|range| range.1));
+        self.largest = self.largest.max(packets.ranges.first().map(|range| range.1));
         (delivered, late)
     }
 
@@ -97,10 +78,7 @@ impl Model {
     }
 
     fn outstanding(&self) -> (u64, usize) {
-        let outstanding = self
-            .packets
-            .values()
-            .filter(|(_, fate)| *fate == Fate::Outstanding);
+        let outstanding = self.packets.values().filter(|(_, fate)| *fate == Fate::Outstanding);
         let bytes: Vec<u64> = outstanding.map(|(sent, _)| u64::from(sent.bytes)).collect();
         (bytes.iter().sum(), bytes.len())
     }
@@ -125,9 +103,7 @@ fn agrees_with_the_model(seed: u64) {
                 2 => {}
                 _ => {
                     flight.push(entry(number, now));
-                    model
-                        .packets
-                        .insert(number, (entry(number, now).sent, Fate::Outstanding));
+                    model.packets.insert(number, (entry(number, now).sent, Fate::Outstanding));
                     tracked += 1;
                 }
             }
@@ -138,15 +114,10 @@ fn agrees_with_the_model(seed: u64) {
             received[number as usize] |= random.below(8) == 0 && !flight.skipped.contains(&number);
         }
         let from = known.saturating_sub(random.below(200));
-        let until = if random.below(4) == 0 {
-            known.saturating_sub(random.below(50))
-        } else {
-            known
-        };
+        let until = if random.below(4) == 0 { known.saturating_sub(random.below(50)) } else { known };
         let skipped: Vec<u64> = flight.skipped.iter().copied().collect();
-        let feedback = ranges_of(until, |number| {
-            number >= from && received[number as usize] && !skipped.contains(&number)
-        });
+        let feedback =
+            ranges_of(until, |number| number >= from && received[number as usize] && !skipped.contains(&number));
         assert_eq!(flight.check(&feedback), Ok(()), "{replay}");
         let (mut delivered, mut late) = (Vec::new(), Vec::new());
         flight.acknowledge(&feedback, |arrival| match arrival {
@@ -155,27 +126,16 @@ fn agrees_with_the_model(seed: u64) {
         });
         assert_eq!((delivered, late), model.acknowledge(&feedback), "{replay}");
 
-        let rule = LossRule {
-            packets: 3 + random.below(60),
-            age: Duration::from_millis(20 + random.below(100)),
-        };
+        let rule = LossRule { packets: 3 + random.below(60), age: Duration::from_millis(20 + random.below(100)) };
         let mut lost = Vec::new();
         let next = flight.detect(now, rule, |entry| lost.push(entry.sent.number));
         assert_eq!((lost, next), model.detect(now, rule), "{replay}");
-        assert_eq!(
-            (flight.bytes(), flight.packets()),
-            model.outstanding(),
-            "{replay}"
-        );
+        assert_eq!((flight.bytes(), flight.packets()), model.outstanding(), "{replay}");
     }
     let mut given_up = 0;
     flight.give_up(now, |_| given_up += 1);
     assert_eq!(given_up, model.outstanding().1, "{replay}");
-    assert_eq!(
-        (flight.bytes(), flight.packets()),
-        (0, 0),
-        "{replay}: of {tracked}"
-    );
+    assert_eq!((flight.bytes(), flight.packets()), (0, 0), "{replay}: of {tracked}");
 }
 
 #[test]
@@ -186,40 +146,21 @@ fn ring_agrees_with_a_map() {
 #[test]
 fn what_was_never_sent_is_convicted_and_nothing_is_touched() {
     let mut flight = Flight::default();
-    assert_eq!(
-        flight.check(&ranges(&[(0, 0)])),
-        Err(NeverSent { number: 0 })
-    );
+    assert_eq!(flight.check(&ranges(&[(0, 0)])), Err(NeverSent { number: 0 }));
     (0..10).for_each(|number| flight.push(entry(number, Time::ZERO)));
     flight.push_skipped(10);
     flight.push(entry(11, Time::ZERO));
     flight.push_untracked(12);
-    assert_eq!(
-        flight.check(&ranges(&[(0, 13)])),
-        Err(NeverSent { number: 13 })
-    );
-    assert_eq!(
-        flight.check(&ranges(&[(u64::MAX, u64::MAX)])),
-        Err(NeverSent { number: u64::MAX })
-    );
-    assert_eq!(
-        flight.check(&ranges(&[(10, 12), (0, 3)])),
-        Err(NeverSent { number: 10 })
-    );
-    assert_eq!(
-        flight.check(&ranges(&[(12, 12), (4, 10)])),
-        Err(NeverSent { number: 10 })
-    );
+    assert_eq!(flight.check(&ranges(&[(0, 13)])), Err(NeverSent { number: 13 }));
+    assert_eq!(flight.check(&ranges(&[(u64::MAX, u64::MAX)])), Err(NeverSent { number: u64::MAX }));
+    assert_eq!(flight.check(&ranges(&[(10, 12), (0, 3)])), Err(NeverSent { number: 10 }));
+    assert_eq!(flight.check(&ranges(&[(12, 12), (4, 10)])), Err(NeverSent { number: 10 }));
     assert_eq!(flight.check(&ranges(&[(11, 12), (0, 9)])), Ok(()));
     assert_eq!(flight.packets(), 11);
     let mut count = 0;
     flight.acknowledge(&ranges(&[(11, 12), (0, 9)]), |_| count += 1);
     assert_eq!((count, flight.packets(), flight.slots.len()), (11, 0, 0));
-    assert_eq!(
-        flight.check(&ranges(&[(10, 10)])),
-        Err(NeverSent { number: 10 }),
-        "remembered after it left the ring"
-    );
+    assert_eq!(flight.check(&ranges(&[(10, 10)])), Err(NeverSent { number: 10 }), "remembered after it left the ring");
 }
 
 #[test]
@@ -244,12 +185,8 @@ fn malformed_ranges_do_no_harm() {
 fn repeated_news_costs_nothing_per_packet() {
     const ROUND: u64 = 10_000;
     let mut flight = Flight::default();
-    let rule = LossRule {
-        packets: 3,
-        age: Duration::from_secs(9),
-    };
-    let (mut frames, mut named, mut range_count, mut delivered, mut lost) =
-        (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
+    let rule = LossRule { packets: 3, age: Duration::from_secs(9) };
+    let (mut frames, mut named, mut range_count, mut delivered, mut lost) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
     for number in 0..20 * ROUND {
         let now = Time::from_nanos(number * 10_000);
         flight.push(entry(number, now));
@@ -260,59 +197,31 @@ fn repeated_news_costs_nothing_per_packet() {
         let oldest = newest.saturating_sub(ROUND * 5 / 4);
         let feedback = ranges_of(newest + 1, |number| number >= oldest && number % 50 != 7);
         frames += 1;
-        named += feedback
-            .ranges
-            .iter()
-            .map(|(low, high)| high - low + 1)
-            .sum::<u64>();
+        named += feedback.ranges.iter().map(|(low, high)| high - low + 1).sum::<u64>();
         range_count += feedback.ranges.len() as u64;
         flight.acknowledge(&feedback, |_| delivered += 1);
         flight.detect(now, rule, |_| lost += 1);
         // Lost packets are forgotten after three round trips.
         flight.forget(now - Duration::from_nanos(3 * ROUND * 10_000));
     }
-    assert!(
-        lost * 48 < delivered && delivered < lost * 50,
-        "{delivered} delivered, {lost} lost"
-    );
-    assert!(
-        named > 35 * delivered,
-        "{named} packets named for {delivered} delivered"
-    );
+    assert!(lost * 48 < delivered && delivered < lost * 50, "{delivered} delivered, {lost} lost");
+    assert!(named > 35 * delivered, "{named} packets named for {delivered} delivered");
     let budget = 4 * (delivered + lost) + 4 * range_count + frames;
-    assert!(
-        flight.visits < budget,
-        "{} slot visits, budget {budget}, {named} packets named",
-        flight.visits
-    );
-    assert!(
-        flight.slots.len() < 5 * ROUND as usize,
-        "{}",
-        flight.slots.len()
-    );
-    println!(
-        "{} visits for {delivered} delivered, {lost} lost, {range_count} ranges, {named} named",
-        flight.visits
-    );
+    assert!(flight.visits < budget, "{} slot visits, budget {budget}, {named} packets named", flight.visits);
+    assert!(flight.slots.len() < 5 * ROUND as usize, "{}", flight.slots.len());
+    println!("{} visits for {delivered} delivered, {lost} lost, {range_count} ranges, {named} named", flight.visits);
 }
 
 #[test]
 fn late_packets_are_remembered_within_bounds() {
     let mut flight = Flight::default();
     flight.push(entry(0, Time::ZERO));
-    let rule = LossRule {
-        packets: 3,
-        age: Duration::from_secs(9),
-    };
+    let rule = LossRule { packets: 3, age: Duration::from_secs(9) };
     for number in 1..200_000 {
         flight.push(entry(number, Time::ZERO));
         flight.acknowledge(&ranges(&[(number, number)]), |_| {});
         flight.detect(Time::ZERO, rule, |entry| assert_eq!(entry.sent.number, 0));
-        assert!(
-            flight.slots.len() <= LATE_PACKETS + 1,
-            "{}",
-            flight.slots.len()
-        );
+        assert!(flight.slots.len() <= LATE_PACKETS + 1, "{}", flight.slots.len());
     }
     assert_eq!(flight.slots.len(), 0);
     assert_eq!(flight.packets(), 0);

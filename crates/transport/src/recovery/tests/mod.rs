@@ -1,12 +1,13 @@
 //! A path in virtual time: one sender with a [`Recovery`], a receiver that says what arrived.
 
 mod events;
+pub(super) mod random;
 mod transfers;
 
-use super::test_random::Random;
 use super::*;
 use crate::time::Rate;
 use crate::wire::{EcnCounts, PacketRanges};
+use random::Random;
 use std::collections::{BTreeMap, VecDeque};
 
 const OVERHEAD: u32 = 28;

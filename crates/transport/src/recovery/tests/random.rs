@@ -1,10 +1,10 @@
 //! Randomness for the tests of this room: the same seed gives the same numbers (splitmix64).
 
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(in crate::recovery) struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(in crate::recovery) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -16,12 +16,12 @@ impl Random {
     }
 
     /// A number below `bound`, which is not 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(in crate::recovery) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// True with this probability.
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(in crate::recovery) fn chance(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= probability && probability > 0.0
     }
 }

@@ -50,6 +50,24 @@ fn a_jump_of_any_size_is_one_pass() {
     assert!((1..10_000).all(|jump| window.check_and_set(jump * (1 << 40))));
 }
 
+#[test]
+fn a_jump_forgets_neither_too_much_nor_too_little() {
+    let mut filled = ReplayWindow::default();
+    assert!((0..WINDOW).all(|number| filled.check_and_set(number)));
+    for start in WINDOW..WINDOW + 64 {
+        assert!(filled.check_and_set(start));
+        for jump in 2..200 {
+            let (mut window, highest) = (filled.clone(), start + jump);
+            assert!(window.check_and_set(highest));
+            assert!(!window.check_and_set(highest - WINDOW + 1), "the oldest, after {start} + {jump}");
+            assert!(
+                (start + 1..highest).all(|number| window.check_and_set(number)),
+                "those between, after {start} + {jump}"
+            );
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn it_agrees_with_the_model(

@@ -1,0 +1,179 @@
+//! One object over one link, and what came of it.
+
+use crate::host::{Host, HostConfig};
+use crate::storage::Received;
+use netsim::{Duplex, Loss, NodeId, topology};
+use std::time::Duration;
+use transport::{Closed, ConnectionStats, EndpointConfig, Profile, Rate};
+
+/// Which side opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connector {
+    /// The sender of the object.
+    Sender,
+    /// The receiver: it fetches.
+    Receiver,
+}
+
+impl Connector {
+    /// Round trips that handshake and delivery cost at least (design section 8).
+    pub const fn round_trips(self) -> f64 {
+        match self {
+            Self::Sender => 1.5,
+            Self::Receiver => 2.0,
+        }
+    }
+}
+
+/// A transfer of one object.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Bytes of the object.
+    pub size: u64,
+    /// The links, from the sender to the receiver and back.
+    pub link: Duplex,
+    /// How the sender sends.
+    pub profile: Profile,
+    /// Who connects.
+    pub connector: Connector,
+    /// How long encoding and decoding a block take.
+    pub compute_delay: Duration,
+    /// When to give up.
+    pub limit: Duration,
+    /// The engine's limits.
+    pub endpoint: EndpointConfig,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Both sides closed and drained.
+    Closed,
+    /// The limit came first.
+    TimeUp,
+    /// A host kept the network busy without letting time pass.
+    Stalled,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// From the first datagram to the receiver's last byte.
+    pub completed: Option<Duration>,
+    /// IP bytes that the sender of the object had sent by then.
+    pub bytes_until_complete: u64,
+    /// The sender's counts at the end.
+    pub sender: ConnectionStats,
+    /// The receiver's counts at the end.
+    pub receiver: ConnectionStats,
+    /// The sender's connection's end.
+    pub sender_closed: Option<Closed>,
+    /// The receiver's connection's end.
+    pub receiver_closed: Option<Closed>,
+    /// What arrived.
+    pub received: Option<Received>,
+    /// Packets that the network carried.
+    pub packets: u64,
+}
+
+const SENDER: NodeId = NodeId::from_index(0);
+const RECEIVER: NodeId = NodeId::from_index(1);
+
+impl Case {
+    /// 10 MB over `link` by `auto`, told the link's rate; the sender connects.
+    pub fn new(link: Duplex) -> Self {
+        let profile = Profile::auto();
+        let profile = match link.forward.rate {
+            Some(rate) => profile.with_told_rate(Rate::from_bits_per_second(rate.bits_per_second())),
+            None => profile,
+        };
+        Self {
+            size: 10_000_000,
+            link,
+            profile,
+            connector: Connector::Sender,
+            compute_delay: Duration::ZERO,
+            limit: Duration::from_secs(120),
+            endpoint: EndpointConfig::default(),
+        }
+    }
+
+    /// The least time this transfer can take; without a rate, the round trips alone.
+    pub fn floor(&self) -> Duration {
+        let rtt = self.link.forward.delay + self.link.backward.delay;
+        let loss = match self.link.forward.loss {
+            Loss::None => 0.0,
+            Loss::Bernoulli(loss) | Loss::GilbertElliott { loss, .. } => loss,
+        };
+        let rate = self.link.forward.rate.map_or(u64::MAX, |rate| rate.bits_per_second());
+        crate::floor(self.size, Rate::from_bits_per_second(rate), rtt, loss, self.connector)
+    }
+
+    /// Runs the transfer with this seed.
+    ///
+    /// # Panics
+    /// When the link's numbers make no sense.
+    pub fn run(&self, seed: u64) -> Outcome {
+        let host = |sends: bool, connects: bool, peer: NodeId| HostConfig {
+            profile: self.profile.clone(),
+            endpoint: self.endpoint.clone(),
+            connect_to: if connects { vec![peer] } else { Vec::new() },
+            objects: if sends { vec![self.size] } else { Vec::new() },
+            expects: usize::from(!sends),
+            closes: sends,
+            compute_delay: self.compute_delay,
+            seed,
+        };
+        let sender = Host::new(SENDER, host(true, self.connector == Connector::Sender, RECEIVER));
+        let receiver = Host::new(RECEIVER, host(false, self.connector == Connector::Receiver, SENDER));
+        let (mut network, _) = topology::pair(sender, receiver, &self.link.sibling(seed)).expect("a link that makes sense");
+        let limit = netsim::Time::ZERO + self.limit;
+        let complete = |nodes: &[Host]| nodes[1].tallies().any(|tally| tally.complete_at.is_some());
+        let over = |nodes: &[Host]| nodes.iter().all(Host::is_over);
+        let started = network.run_while(|nodes| !complete(nodes) && !over(nodes), limit);
+        let at = |node: &Host| node.tallies().find_map(|tally| tally.complete_at);
+        let first = network.nodes().iter().filter_map(Host::first_sent).min().unwrap_or(netsim::Time::ZERO);
+        let completed = at(&network.nodes()[1]).map(|at| at.checked_since(first).unwrap_or_default());
+        let bytes_until_complete = stats(&mut network, SENDER).bytes_sent;
+        let ended = network.run_while(|nodes| !over(nodes), limit);
+        let ending = match (started, ended) {
+            (Err(_), _) | (_, Err(_)) => Ending::Stalled,
+            _ if over(network.nodes()) => Ending::Closed,
+            _ => Ending::TimeUp,
+        };
+        let (sender, receiver) = (stats(&mut network, SENDER), stats(&mut network, RECEIVER));
+        let tally = |at: usize| network.nodes()[at].tallies().next();
+        Outcome {
+            ending,
+            completed,
+            bytes_until_complete,
+            sender,
+            receiver,
+            sender_closed: tally(0).and_then(|tally| tally.closed.clone()),
+            receiver_closed: tally(1).and_then(|tally| tally.closed.clone()),
+            received: tally(1).and_then(|tally| tally.received.values().next().cloned()),
+            packets: network.stats().sent,
+        }
+    }
+}
+
+/// The engine's counts of a host's only connection, open or over.
+fn stats(network: &mut netsim::Network<Host>, id: NodeId) -> ConnectionStats {
+    let Some(host) = network.node_mut(id) else { return ConnectionStats::default() };
+    let open = host.stats().pop();
+    open.or_else(|| host.tallies().next().map(|tally| tally.last_stats)).unwrap_or_default()
+}
+
+impl Outcome {
+    /// The object arrived, once and right.
+    pub fn is_identical(&self) -> bool {
+        self.received.as_ref().is_some_and(Received::is_identical)
+    }
+
+    /// Seconds until the receiver's last byte; infinite when it never came.
+    pub fn completed_secs(&self) -> f64 {
+        self.completed.map_or(f64::INFINITY, |time| time.as_secs_f64())
+    }
+}

@@ -1,0 +1,371 @@
+//! One machine of the simulation: an endpoint, and a program that sends and receives objects.
+
+use crate::storage::{Pattern, Received};
+use netsim::{Ecn, Node, NodeId, Packet};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use transport::recovery::EcnCodepoint;
+use transport::{
+    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint,
+    EndpointConfig, Event, FlowId, ObjectOptions, Profile, ReceivedEcn, Reply, Request, Time,
+};
+
+/// Bytes that IP and UDP add to a payload.
+const OVERHEAD: u32 = 28;
+
+/// The key that all simulated hosts share.
+const KEY: [u8; 32] = [7; 32];
+
+/// How a host behaves.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// How it sends.
+    pub profile: Profile,
+    /// The engine's limits.
+    pub endpoint: EndpointConfig,
+    /// Hosts to connect to at once.
+    pub connect_to: Vec<NodeId>,
+    /// Objects it sends to each peer, as soon as they are connected: lengths in bytes.
+    pub objects: Vec<u64>,
+    /// Objects it waits for from each peer before it is content.
+    pub expects: usize,
+    /// Whether it closes once content: all objects sent and received.
+    pub closes: bool,
+    /// How long each request for computation takes.
+    pub compute_delay: Duration,
+    /// Decides ids, keys and contents.
+    pub seed: u64,
+}
+
+/// What a host has seen of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// The peer has proved itself.
+    pub connected: bool,
+    /// Objects received, by flow.
+    pub received: BTreeMap<FlowId, Received>,
+    /// Objects that the peer has wholly.
+    pub sent: usize,
+    /// When the last object became complete here.
+    pub complete_at: Option<netsim::Time>,
+    /// How it ended.
+    pub closed: Option<Closed>,
+    /// The engine's view when the connection ended.
+    pub last_stats: ConnectionStats,
+}
+
+/// A [`Node`] with an endpoint.
+#[derive(Debug)]
+pub struct Host {
+    config: HostConfig,
+    id: NodeId,
+    endpoint: Endpoint,
+    /// By connection; kept after its end.
+    tallies: BTreeMap<ConnectionHandle, Tally>,
+    batch: Batch,
+    /// Bytes of the batch that have been handed to the network.
+    handed: usize,
+    buffers: Vec<Vec<u8>>,
+    computing: VecDeque<(Time, ConnectionHandle, Request)>,
+    first_sent: Option<netsim::Time>,
+}
+
+/// A node's address.
+fn address(id: NodeId) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(10, 0, (id.index() >> 8) as u8, id.index() as u8), 4000))
+}
+
+fn node(address: SocketAddr) -> NodeId {
+    let SocketAddr::V4(v4) = address else { return NodeId::from_index(0) };
+    let [_, _, high, low] = v4.ip().octets();
+    NodeId::from_index((u32::from(high) << 8) | u32::from(low))
+}
+
+const fn engine_time(time: netsim::Time) -> Time {
+    Time::from_nanos(time.as_nanos())
+}
+
+/// The engine counts nanoseconds, the network picoseconds: a deadline has come when the network's clock, rounded down, says so.
+const fn network_time(time: Time) -> netsim::Time {
+    netsim::Time::from_nanos(time.as_nanos())
+}
+
+/// The object that flow `flow` of a host with this seed carries.
+pub(crate) const fn object(seed: u64, flow: FlowId) -> Pattern {
+    Pattern(seed.wrapping_mul(65_537).wrapping_add(flow.0 as u64))
+}
+
+impl Host {
+    /// A host that will be node `id` of its network.
+    pub fn new(id: NodeId, config: HostConfig) -> Self {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&config.seed.to_le_bytes());
+        seed[8..16].copy_from_slice(&(id.index() as u64).to_le_bytes());
+        let mut endpoint = Endpoint::new(config.endpoint.clone(), seed);
+        let accept = AcceptOptions { profile: config.profile.clone(), application: Vec::new(), qlog: false };
+        endpoint.add_key(KEY, None, accept);
+        let mut host = Self {
+            id,
+            endpoint,
+            tallies: BTreeMap::new(),
+            batch: Batch::new(),
+            handed: 0,
+            buffers: Vec::new(),
+            computing: VecDeque::new(),
+            first_sent: None,
+            config,
+        };
+        for peer in host.config.connect_to.clone() {
+            host.connect(peer);
+        }
+        host
+    }
+
+    fn connect(&mut self, peer: NodeId) {
+        let options = ConnectOptions {
+            profile: self.config.profile.clone(),
+            application: Vec::new(),
+            remotes: vec![address(peer)],
+            handshake_timeout: Duration::from_secs(30),
+            qlog: false,
+        };
+        // The only failures are a missing address and too many connections, which no scenario has.
+        if let Ok(handle) = self.endpoint.connect(Time::ZERO, KEY, options) {
+            self.tallies.insert(handle, Tally::default());
+        }
+    }
+
+    /// What was seen of each connection.
+    pub fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.tallies.values()
+    }
+
+    /// The engine's view of each open connection.
+    pub fn stats(&mut self) -> Vec<ConnectionStats> {
+        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
+        handles.into_iter().filter_map(|handle| self.endpoint.connection(handle).map(|c| c.stats())).collect()
+    }
+
+    /// When the host's first datagram left.
+    pub const fn first_sent(&self) -> Option<netsim::Time> {
+        self.first_sent
+    }
+
+    /// The endpoint.
+    pub const fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// No connection is left that is not drained.
+    pub fn is_over(&self) -> bool {
+        self.endpoint.handles().next().is_none() && !self.tallies.is_empty()
+    }
+
+    /// Does what the engine asks for and acts on what it says.
+    fn serve(&mut self, now: netsim::Time) {
+        while let Some(transport::EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
+            self.tallies.insert(handle, Tally::default());
+        }
+        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
+        for handle in handles {
+            self.serve_connection(now, handle);
+        }
+    }
+
+    fn serve_connection(&mut self, now: netsim::Time, handle: ConnectionHandle) {
+        let time = engine_time(now);
+        loop {
+            let Some(connection) = self.endpoint.connection(handle) else { return };
+            if let Some(request) = connection.poll_request() {
+                self.dispatch(time, handle, request);
+            } else if let Some(event) = connection.poll_event() {
+                self.act(now, handle, event);
+            } else {
+                break;
+            }
+        }
+        self.finish(time, handle);
+    }
+
+    /// Runs a request now, or when the modelled workers are through with it.
+    fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+        let delayed = !self.config.compute_delay.is_zero();
+        if delayed && matches!(request, Request::Encode(_) | Request::Decode(_)) {
+            self.computing.push_back((now + self.config.compute_delay, handle, request));
+        } else {
+            self.answer(now, handle, request);
+        }
+    }
+
+    fn answer(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+        let reply = match request.run_pure() {
+            Ok(reply) => reply,
+            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
+                buffer.resize(length, 0);
+                object(self.config.seed, flow).fill(offset, &mut buffer);
+                Reply::Read { flow, block, buffer }
+            }
+            Err(Request::Write { flow, block, offset, length, data }) => {
+                if let Some(tally) = self.tallies.get_mut(&handle) {
+                    let received = tally.received.entry(flow).or_default();
+                    received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
+                }
+                Reply::Written { flow, block }
+            }
+            Err(Request::Digest { key, block, .. }) => Reply::Digest { key, block, digest: [0; 32] },
+            Err(Request::Encode(_) | Request::Decode(_)) => return,
+        };
+        if let Some(connection) = self.endpoint.connection(handle) {
+            connection.handle_reply(now, reply);
+        }
+    }
+
+    fn act(&mut self, now: netsim::Time, handle: ConnectionHandle, event: Event) {
+        let time = engine_time(now);
+        let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
+            return;
+        };
+        match event {
+            Event::Connected => {
+                tally.connected = true;
+                for (tag, length) in (0..).zip(&self.config.objects) {
+                    let options = ObjectOptions { length: *length, tag, digest: false };
+                    if connection.send_object(time, options).is_err() {
+                        connection.close(time, 0x100, "cannot send");
+                    }
+                }
+            }
+            Event::Announced { flow, length, .. } => {
+                tally.received.entry(flow).or_default().length = length;
+                connection.accept_flow(time, flow, false);
+            }
+            Event::Received { flow } => {
+                tally.received.entry(flow).or_default().complete = true;
+                tally.complete_at = Some(now);
+            }
+            Event::Sent { .. } => tally.sent += 1,
+            Event::Closed(closed) => {
+                tally.closed = Some(closed);
+                tally.last_stats = connection.stats();
+            }
+            Event::ControlReadable => {
+                connection.read_control(&mut Vec::new());
+            }
+            Event::Digest { .. } | Event::Reset { .. } | Event::Stopped { .. } => {}
+        }
+    }
+
+    /// Closes a connection whose work is done, and forgets one that is drained.
+    fn finish(&mut self, now: Time, handle: ConnectionHandle) {
+        let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get(&handle)) else {
+            return;
+        };
+        let received = tally.received.values().filter(|received| received.complete).count();
+        let content = tally.sent == self.config.objects.len() && received == self.config.expects;
+        if self.config.closes && tally.connected && content && !connection.is_closed() {
+            connection.close(now, 0, "");
+            return self.serve_connection(network_time(now), handle);
+        }
+        if connection.is_drained() {
+            self.endpoint.remove(handle);
+        }
+    }
+
+    /// Runs what the modelled workers have done by now.
+    fn compute(&mut self, now: Time) {
+        while self.computing.front().is_some_and(|(due, ..)| *due <= now) {
+            if let Some((_, handle, request)) = self.computing.pop_front() {
+                self.answer(now, handle, request);
+            }
+        }
+    }
+
+    fn packet(&mut self, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) -> Packet {
+        let mut payload = self.buffers.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(bytes);
+        Packet { source: self.id, destination: node(destination), ecn, overhead: OVERHEAD, payload }
+    }
+
+    fn next_of_batch(&mut self) -> Option<Packet> {
+        let start = self.handed;
+        let end = (start + self.batch.segment_size()).min(self.batch.bytes().len());
+        if start >= end {
+            return None;
+        }
+        self.handed = end;
+        let mut payload = self.buffers.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(&self.batch.bytes()[start..end]);
+        let ecn = if self.batch.ecn() == EcnCodepoint::Ect0 { Ecn::Ect0 } else { Ecn::NotEct };
+        let destination = node(self.batch.destination());
+        Some(Packet { source: self.id, destination, ecn, overhead: OVERHEAD, payload })
+    }
+}
+
+impl Node for Host {
+    fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
+        let Packet { source, ecn, mut payload, .. } = packet;
+        let ecn = match ecn {
+            Ecn::NotEct => ReceivedEcn::NotEct,
+            Ecn::Ect0 => ReceivedEcn::Ect0,
+            Ecn::Ect1 => ReceivedEcn::Ect1,
+            Ecn::Ce => ReceivedEcn::Ce,
+        };
+        let stride = payload.len();
+        self.endpoint.handle_datagrams(engine_time(now), address(source), None, ecn, &mut payload, stride);
+        self.recycle(payload);
+        self.serve(now);
+    }
+
+    fn handle_timeout(&mut self, now: netsim::Time) {
+        let time = engine_time(now);
+        self.compute(time);
+        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
+        for handle in handles {
+            if let Some(connection) = self.endpoint.connection(handle) {
+                connection.handle_timeout(time);
+            }
+        }
+        self.serve(now);
+    }
+
+    fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
+        if let Some(packet) = self.next_of_batch() {
+            return Some(packet);
+        }
+        if let Some(answer) = self.endpoint.poll_answer() {
+            return Some(self.packet(answer.destination, Ecn::NotEct, &answer.bytes));
+        }
+        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
+        for handle in handles {
+            loop {
+                let connection = self.endpoint.connection(handle)?;
+                if connection.poll_transmit(engine_time(now), &mut self.batch) {
+                    self.batch.seal();
+                    self.handed = 0;
+                    self.first_sent.get_or_insert(now);
+                    return self.next_of_batch();
+                }
+                // The schedule may have asked for work instead: what is done at once may give it something to send.
+                let Some(request) = connection.poll_request() else { break };
+                self.dispatch(engine_time(now), handle, request);
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<netsim::Time> {
+        let computing = self.computing.front().map(|(due, ..)| *due);
+        let deadlines = self.endpoint.poll_timeout();
+        [computing, deadlines].into_iter().flatten().min().map(network_time)
+    }
+
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.buffers.len() < 256 {
+            self.buffers.push(buffer);
+        }
+    }
+}
+
