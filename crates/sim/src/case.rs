@@ -123,7 +123,10 @@ impl Case {
             objects: if sends { vec![self.size] } else { Vec::new() },
             expects: usize::from(!sends),
             closes: sends,
+            control: 0,
+            expects_control: 0,
             compute_delay: self.compute_delay,
+            storage_delay: Duration::ZERO,
             seed,
         };
         let sender = Host::new(SENDER, host(true, self.connector == Connector::Sender, RECEIVER));

@@ -2,7 +2,7 @@
 
 use crate::storage::{Pattern, Received};
 use netsim::{Ecn, Node, NodeId, Packet};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use transport::recovery::EcnCodepoint;
@@ -32,8 +32,14 @@ pub struct HostConfig {
     pub expects: usize,
     /// Whether it closes once content: all objects sent and received.
     pub closes: bool,
+    /// Bytes it writes to the control stream of each peer, as soon as they are connected.
+    pub control: u64,
+    /// Bytes of each peer's control stream it waits for before it is content.
+    pub expects_control: u64,
     /// How long each request for computation takes.
     pub compute_delay: Duration,
+    /// How long each read and each write takes.
+    pub storage_delay: Duration,
     /// Decides ids, keys and contents.
     pub seed: u64,
 }
@@ -47,8 +53,18 @@ pub struct Tally {
     pub received: BTreeMap<FlowId, Received>,
     /// Objects that the peer has wholly.
     pub sent: usize,
+    /// Bytes of the peer's control stream that came.
+    pub control: u64,
+    /// Reads of the control stream that brought other bytes than were written.
+    pub control_wrong: u64,
+    /// Source symbols of blocks handed over to be written and not written yet.
+    storing: u64,
+    /// The most of them there ever were.
+    pub storing_peak: u64,
     /// When the last object became complete here.
     pub complete_at: Option<netsim::Time>,
+    /// When everything expected was here and everything sent was known to be there.
+    pub content_at: Option<netsim::Time>,
     /// How it ended.
     pub closed: Option<Closed>,
     /// The engine's view when the connection ended.
@@ -67,9 +83,14 @@ pub struct Host {
     /// Bytes of the batch that have been handed to the network.
     handed: usize,
     buffers: Vec<Vec<u8>>,
-    computing: VecDeque<(Time, ConnectionHandle, Request)>,
+    /// Requests under way, by when they are done; the number keeps them in order.
+    working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
+    requests: u64,
     first_sent: Option<netsim::Time>,
 }
+
+/// The control stream's place among the flows.
+const CONTROL: FlowId = FlowId(0);
 
 /// A node's address.
 fn address(id: NodeId) -> SocketAddr {
@@ -112,7 +133,8 @@ impl Host {
             batch: Batch::new(),
             handed: 0,
             buffers: Vec::new(),
-            computing: VecDeque::new(),
+            working: BTreeMap::new(),
+            requests: 0,
             first_sent: None,
             config,
         };
@@ -190,12 +212,19 @@ impl Host {
 
     /// Runs a request now, or when the modelled workers are through with it.
     fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
-        let delayed = !self.config.compute_delay.is_zero();
-        if delayed && matches!(request, Request::Encode(_) | Request::Decode(_)) {
-            self.computing.push_back((now + self.config.compute_delay, handle, request));
-        } else {
-            self.answer(now, handle, request);
+        let delay = match &request {
+            Request::Encode(_) | Request::Decode(_) => self.config.compute_delay,
+            Request::Read { .. } | Request::Write { .. } | Request::Digest { .. } => self.config.storage_delay,
+        };
+        if let (Request::Write { data, .. }, Some(tally)) = (&request, self.tallies.get_mut(&handle)) {
+            tally.storing += u64::from(data.k());
+            tally.storing_peak = tally.storing_peak.max(tally.storing);
         }
+        if delay.is_zero() {
+            return self.answer(now, handle, request);
+        }
+        self.requests += 1;
+        self.working.insert((now + delay, self.requests), (handle, request));
     }
 
     fn answer(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
@@ -208,6 +237,7 @@ impl Host {
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
                 if let Some(tally) = self.tallies.get_mut(&handle) {
+                    tally.storing -= u64::from(data.k());
                     let received = tally.received.entry(flow).or_default();
                     received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
                 }
@@ -229,6 +259,9 @@ impl Host {
         match event {
             Event::Connected => {
                 tally.connected = true;
+                let mut control = vec![0; self.config.control as usize];
+                object(self.config.seed, CONTROL).fill(0, &mut control);
+                connection.write_control(&control);
                 for (tag, length) in (0..).zip(&self.config.objects) {
                     let options = ObjectOptions { length: *length, tag, digest: false };
                     if connection.send_object(time, options).is_err() {
@@ -250,7 +283,10 @@ impl Host {
                 tally.last_stats = connection.stats();
             }
             Event::ControlReadable => {
-                connection.read_control(&mut Vec::new());
+                let mut bytes = Vec::new();
+                connection.read_control(&mut bytes);
+                tally.control_wrong += u64::from(!object(self.config.seed, CONTROL).matches(tally.control, &bytes));
+                tally.control += bytes.len() as u64;
             }
             Event::Digest { .. } | Event::Reset { .. } | Event::Stopped { .. } => {}
         }
@@ -258,12 +294,18 @@ impl Host {
 
     /// Closes a connection whose work is done, and forgets one that is drained.
     fn finish(&mut self, now: Time, handle: ConnectionHandle) {
-        let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get(&handle)) else {
+        let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;
         };
         let received = tally.received.values().filter(|received| received.complete).count();
-        let content = tally.sent == self.config.objects.len() && received == self.config.expects;
-        if self.config.closes && tally.connected && content && !connection.is_closed() {
+        let content = tally.sent == self.config.objects.len()
+            && received == self.config.expects
+            && tally.control == self.config.expects_control
+            && connection.control_backlog() == 0;
+        if tally.connected && content && !connection.is_closed() {
+            tally.content_at.get_or_insert(network_time(now));
+        }
+        if self.config.closes && tally.content_at.is_some() && !connection.is_closed() {
             connection.close(now, 0, "");
             return self.serve_connection(network_time(now), handle);
         }
@@ -272,12 +314,11 @@ impl Host {
         }
     }
 
-    /// Runs what the modelled workers have done by now.
-    fn compute(&mut self, now: Time) {
-        while self.computing.front().is_some_and(|(due, ..)| *due <= now) {
-            if let Some((_, handle, request)) = self.computing.pop_front() {
-                self.answer(now, handle, request);
-            }
+    /// Answers what the modelled workers and disks have done by now.
+    fn work(&mut self, now: Time) {
+        while let Some(first) = self.working.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (handle, request) = first.remove();
+            self.answer(now, handle, request);
         }
     }
 
@@ -321,7 +362,7 @@ impl Node for Host {
 
     fn handle_timeout(&mut self, now: netsim::Time) {
         let time = engine_time(now);
-        self.compute(time);
+        self.work(time);
         let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
         for handle in handles {
             if let Some(connection) = self.endpoint.connection(handle) {
@@ -357,9 +398,9 @@ impl Node for Host {
     }
 
     fn poll_timeout(&self) -> Option<netsim::Time> {
-        let computing = self.computing.front().map(|(due, ..)| *due);
+        let work = self.working.first_key_value().map(|((due, _), _)| *due);
         let deadlines = self.endpoint.poll_timeout();
-        [computing, deadlines].into_iter().flatten().min().map(network_time)
+        [work, deadlines].into_iter().flatten().min().map(network_time)
     }
 
     fn recycle(&mut self, buffer: Vec<u8>) {

@@ -13,6 +13,7 @@
 
 mod case;
 mod host;
+pub mod property;
 mod storage;
 
 pub use case::{Case, Connector, Ending, Outcome};

@@ -92,10 +92,10 @@ impl Sealing {
         }
         let number = self.next_number;
         self.next_number += 1;
-        if let Some(keys) = &mut self.keys {
-            if let Some(advanced) = keys.sealer.keys().advanced_to(epoch_of(number)) {
-                keys.sealer = Sealer::new(Arc::new(advanced));
-            }
+        if let Some(keys) = &mut self.keys
+            && let Some(advanced) = keys.sealer.keys().advanced_to(epoch_of(number))
+        {
+            keys.sealer = Sealer::new(Arc::new(advanced));
         }
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
@@ -110,10 +110,10 @@ impl Sealing {
         if !self.replay.check_and_set(number) {
             return false;
         }
-        if let Some(keys) = &mut self.keys {
-            if let Some(advanced) = keys.opener.keys().advanced_to(epoch_of(number)) {
-                keys.opener = Opener::new(Arc::new(advanced));
-            }
+        if let Some(keys) = &mut self.keys
+            && let Some(advanced) = keys.opener.keys().advanced_to(epoch_of(number))
+        {
+            keys.opener = Opener::new(Arc::new(advanced));
         }
         true
     }

@@ -286,6 +286,9 @@ impl Endpoint {
         let preferred = self.config.cipher;
         let answered = respond(&psk, prologue, message.noise, seed, |payload| {
             let mut offer = Parameters::decode(payload)?;
+            if offer.connection != message.connection {
+                return Err(Refused::Malformed);
+            }
             let cipher = Cipher::choose(&offer.ciphers, preferred).ok_or(Refused::Unacceptable)?;
             reply.ciphers = vec![cipher.wire()];
             offer.ciphers = reply.ciphers.clone();

@@ -1,0 +1,209 @@
+//! Scenarios drawn from a seed: who sends what over which path.
+
+use crate::host::{Host, HostConfig};
+use fastrand::Rng;
+use netsim::{Duplex, LinkConfig, Loss, Mark, NodeId, Reorder};
+use std::fmt;
+use std::time::Duration;
+use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
+
+/// What happens to the path on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// Nothing.
+    None,
+    /// It carries nothing for a while.
+    Pause {
+        /// From then on.
+        at: Duration,
+        /// For so long: less than what the engine takes for the path's death.
+        length: Duration,
+    },
+    /// It carries nothing any more.
+    Death {
+        /// From then on.
+        at: Duration,
+    },
+}
+
+/// Two hosts, a path between them and what they send each other.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Decides keys, ids, contents and everything that was drawn.
+    pub seed: u64,
+    /// The path from host 0 to host 1 and back.
+    pub link: Duplex,
+    /// How both send.
+    pub profile: Profile,
+    /// The host that connects.
+    pub connects: usize,
+    /// The host that closes when everything has arrived, both ways.
+    pub closes: usize,
+    /// Lengths of the objects that each host sends.
+    pub objects: [Vec<u64>; 2],
+    /// Bytes of control stream that each host sends.
+    pub control: [u64; 2],
+    /// How long coding a block takes.
+    pub compute_delay: Duration,
+    /// How long reading or writing a block takes.
+    pub storage_delay: Duration,
+    /// What each host lets the other send before it is written.
+    pub credit: Credit,
+    /// What happens to the path.
+    pub outage: Outage,
+}
+
+impl Scenario {
+    /// The scenario of this seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let link = Duplex::new(link(&mut random), link(&mut random)).sibling(seed);
+        let profile = profile(&mut random, &link);
+        let objects = match random.u8(..8) {
+            0 => [objects(&mut random, &profile), objects(&mut random, &profile)],
+            _ => [objects(&mut random, &profile), Vec::new()],
+        };
+        let mut scenario = Self {
+            seed,
+            connects: random.usize(..2),
+            closes: random.usize(..2),
+            control: [0, 0].map(|_| if random.u8(..3) == 0 { up_to(&mut random, 20_000) } else { 0 }),
+            compute_delay: rarely(&mut random, 3, Duration::from_millis(60)),
+            storage_delay: rarely(&mut random, 3, Duration::from_millis(60)),
+            credit: Credit {
+                symbols: if random.u8(..4) == 0 { random.u64(100..2_000) } else { 24_000 },
+                control: if random.u8(..4) == 0 { random.u64(1..4_000) } else { 1 << 20 },
+            },
+            outage: Outage::None,
+            link,
+            profile,
+            objects,
+        };
+        let at = scenario.expected().mul_f64(2.0 * random.f64());
+        scenario.outage = match random.u8(..10) {
+            0 => Outage::Death { at },
+            1 => Outage::Pause { at, length: Duration::from_secs(8).mul_f64(random.f64()) },
+            _ => Outage::None,
+        };
+        scenario
+    }
+
+    /// About how long the transfer takes on a path that keeps its promises.
+    pub fn expected(&self) -> Duration {
+        let rtt = self.link.forward.delay + self.link.backward.delay;
+        let way = |link: &LinkConfig, objects: &[u64], control: u64| {
+            let rate = link.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
+            let rate = self.profile.told_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
+            let bits = 8.0 * 1.05 * (objects.iter().sum::<u64>() + control) as f64;
+            Duration::from_secs_f64(bits / rate / (1.0 - link.loss.mean()))
+        };
+        let forward = way(&self.link.forward, &self.objects[0], self.control[0]);
+        let backward = way(&self.link.backward, &self.objects[1], self.control[1]);
+        rtt * 2 + forward.max(backward)
+    }
+
+    /// When a run is given up: what is not over then never ends.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(4 * 3_600)
+    }
+
+    /// One of the two hosts.
+    pub(super) fn host(&self, side: usize) -> Host {
+        let id = |side: usize| NodeId::from_index(side as u32);
+        let other = 1 - side;
+        let limits = Limits { credit: self.credit, ..Limits::default() };
+        let config = HostConfig {
+            profile: self.profile.clone(),
+            endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
+            connect_to: if self.connects == side { vec![id(other)] } else { Vec::new() },
+            objects: self.objects[side].clone(),
+            expects: self.objects[other].len(),
+            control: self.control[side],
+            expects_control: self.control[other],
+            closes: self.closes == side,
+            compute_delay: self.compute_delay,
+            storage_delay: self.storage_delay,
+            seed: self.seed,
+        };
+        Host::new(id(side), config)
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { link, profile, connects, closes, objects, control, credit, outage, .. } = self;
+        write!(f, "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ", profile.name, profile.told_rate(), profile.blocks.k)?;
+        write!(f, "host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ", self.compute_delay, self.storage_delay)?;
+        write!(f, "credit {} and {}, outage {outage:?}", credit.symbols, credit.control)
+    }
+}
+
+/// A number up to and with `most`, small ones more often.
+fn up_to(random: &mut Rng, most: u64) -> u64 {
+    (most as f64 * random.f64().powi(3)).round() as u64
+}
+
+/// Nothing in most cases, else a time up to `most`: one case in `in_how_many`.
+fn rarely(random: &mut Rng, in_how_many: u8, most: Duration) -> Duration {
+    if random.u8(..in_how_many) == 0 { most.mul_f64(random.f64()) } else { Duration::ZERO }
+}
+
+fn link(random: &mut Rng) -> LinkConfig {
+    // 200 kbit/s to 1 Gbit/s, every magnitude as likely.
+    let rate = 10f64.powf(5.3 + 3.7 * random.f64()) as u64;
+    let share = random.f64() * 0.6;
+    let loss = match random.u8(..6) {
+        0 => Loss::None,
+        1 | 2 => Loss::Bernoulli(share / 10.0),
+        3 => Loss::Bernoulli(share),
+        // What a probe a second gets through before the path counts as dead.
+        _ => Loss::GilbertElliott { loss: share / 2.0, mean_burst: 1.5 + 6.0 * random.f64() },
+    };
+    let chance = |random: &mut Rng, most: f64| if random.u8(..4) == 0 { most * random.f64() } else { 0.0 };
+    let reorder = chance(random, 0.3);
+    // A queue of at least two full packets.
+    let queue = random.bool().then(|| 3_000 + up_to(random, 400_000));
+    LinkConfig {
+        rate: Some(netsim::Rate::from_bits_per_second(rate)),
+        queue_bytes: queue,
+        delay: rarely(random, 2, Duration::from_millis(600)) + Duration::from_millis(30).mul_f64(random.f64().powi(2)),
+        jitter: rarely(random, 3, Duration::from_millis(100)),
+        loss,
+        reorder: Reorder { probability: reorder, extra: Duration::from_micros(1 + up_to(random, 100_000)) },
+        duplicate: chance(random, 0.2),
+        corrupt: chance(random, 0.05),
+        mark: Mark {
+            above_bytes: queue.filter(|_| random.u8(..3) == 0).map(|bytes| bytes / 2),
+            probability: chance(random, 0.2),
+        },
+        seed: random.u64(..),
+    }
+}
+
+fn profile(random: &mut Rng, link: &Duplex) -> Profile {
+    let slower = [link.forward, link.backward].iter().filter_map(|link| link.rate).min();
+    let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
+    let mut profile = match random.u8(..5) {
+        0 => Profile::arq(),
+        1 => Profile::auto(),
+        // Told half of what the path carries, all of it, or more.
+        _ => Profile::auto().with_told_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
+    };
+    profile.blocks.k = [1_024, 1_024, 256, 64, 16, 10][random.usize(..6)];
+    profile
+}
+
+/// Lengths of a few objects: the edges of symbols and blocks as often as anything between, seldom a megabyte.
+fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
+    let symbol = [1_408u64, 1_152][random.usize(..2)];
+    let block = symbol * u64::from(profile.blocks.k);
+    let count = if random.u8(..4) == 0 { 1 + up_to(random, 20) } else { 1 };
+    let most = if random.u8(..8) == 0 { 1_000_000 } else { 120_000 };
+    let length = |random: &mut Rng| match random.u8(..8) {
+        0 => random.u64(..2),
+        1 => symbol * random.u64(1..4) + random.u64(..3) - 1,
+        2 => (block * random.u64(1..4)).min(1_000_000),
+        _ => up_to(random, most),
+    };
+    (0..count).map(|_| length(random).min(1_000_000 / count)).collect()
+}
