@@ -136,6 +136,11 @@ impl FeedbackClock {
         self.rtt = rtt;
     }
 
+    /// The round-trip time as the peer told it; zero before it did.
+    pub(super) const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
     /// A packet arrived; `asks`: it asks for feedback.
     pub(super) const fn on_packet(&mut self, ip_bytes: u32, asks: bool) {
         self.received += ip_bytes as u64;

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod batch;
+mod closing;
 mod event;
 mod incoming;
 mod opening;
@@ -25,6 +26,7 @@ use crate::secure::Secrets;
 use crate::time::Time;
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, Credit, FlowId, Parameters, RefusedCounts};
+use closing::Closing;
 use incoming::{Change, Incoming};
 use opening::Opening;
 use outbox::Piece;
@@ -99,8 +101,8 @@ enum Phase {
     Answered { until: Time },
     /// Both ways open.
     Open,
-    /// A close frame goes out in answer to whatever comes, until this time.
-    Closing { code: u32, reason: String, until: Time, due: bool },
+    /// The end is being told to the peer, or has been told by it.
+    Closing(Closing),
     /// Nothing is left to do.
     Drained,
 }
@@ -223,7 +225,7 @@ impl Connection {
         match &self.phase {
             Phase::Opening(opening) if opening.is_over(now) => self.end(Closed::HandshakeTimeout),
             Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
-            Phase::Closing { until, .. } if *until <= now => self.phase = Phase::Drained,
+            Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
             Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {
                 self.recovery.close(now);
                 self.end(Closed::Dead);
@@ -258,7 +260,8 @@ impl Connection {
     pub fn poll_timeout(&self) -> Option<Time> {
         match &self.phase {
             Phase::Opening(opening) => Some(opening.due()),
-            Phase::Answered { until } | Phase::Closing { until, .. } => Some(*until),
+            Phase::Answered { until } => Some(*until),
+            Phase::Closing(closing) => Some(closing.due()),
             Phase::Open => {
                 let dead = self.last_heard + self.limits.dead_after;
                 let others = [self.recovery.next_timeout(), self.incoming.clock.due(), self.seen_due(), self.wake];
@@ -390,20 +393,24 @@ impl Connection {
         read
     }
 
-    /// Ends the connection: the peer is told, as often as it still sends.
+    /// Ends the connection: the peer is told until it answers.
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
         match self.phase {
             Phase::Open => {
-                // RFC 9000 section 10.2: three probe timeouts for what is still under way.
-                let patience = self.recovery.rtt().smoothed() * 6 + Duration::from_millis(100);
-                let reason = limited(reason);
                 self.recovery.close(now);
                 self.end(Closed::ByUs);
-                self.phase = Phase::Closing { code, reason, until: now + patience, due: true };
+                self.phase = Phase::Closing(Closing::ours(now, self.known_rtt(), code, reason));
             }
             Phase::Opening(_) | Phase::Answered { .. } => self.end(Closed::ByUs),
-            Phase::Closing { .. } | Phase::Drained => {}
+            Phase::Closing(_) | Phase::Drained => {}
         }
+    }
+
+    /// The round-trip time, measured here or told by the peer.
+    fn known_rtt(&self) -> Duration {
+        let own = self.recovery.rtt();
+        let told = self.incoming.clock.rtt();
+        if own.has_sample() || told.is_zero() { own.smoothed() } else { told }
     }
 
     /// The last event; nothing is in flight, nothing is asked for any more.
@@ -417,7 +424,7 @@ impl Connection {
 
     /// Whether the program's side is over.
     pub const fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closing { .. } | Phase::Drained)
+        matches!(self.phase, Phase::Closing(_) | Phase::Drained)
     }
 
     /// Whether nothing is left to send or to wait for.
@@ -488,16 +495,14 @@ impl Connection {
         }
     }
 
+    /// Another copy of the first message came: the peer is still trying, so its proof may still come.
+    pub(crate) fn await_proof(&mut self, until: Time) {
+        if let Phase::Answered { until: patience } = &mut self.phase {
+            *patience = until;
+        }
+    }
+
     pub(crate) fn set_source(&mut self, local: Option<IpAddr>) {
         self.sealing.set_source(local);
     }
-}
-
-/// A reason cut to what the wire carries, at a character's edge.
-fn limited(reason: &str) -> String {
-    let mut end = reason.len().min(crate::wire::limits::MAX_REASON);
-    while !reason.is_char_boundary(end) {
-        end -= 1;
-    }
-    reason[..end].to_owned()
 }

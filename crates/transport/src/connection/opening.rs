@@ -9,9 +9,13 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// When the first rounds of copies go out (design section 6); each later one after twice the time of the one before.
+/// When the first rounds of copies go out (design section 6).
 const EARLY_ROUNDS: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(20), Duration::from_millis(60), Duration::from_millis(250)];
+
+/// Departs: design section 6 doubles for ever. Ten rounds in half a minute fail where most packets are lost each way; as
+/// probes do, rounds back off to one a second.
+const LATE_SPACING: Duration = Duration::from_secs(1);
 
 /// A handshake that waits for its answer.
 #[derive(Debug)]
@@ -67,9 +71,13 @@ impl Opening {
 
     /// When the next round, or the end of patience, is due.
     pub(super) fn due(&self) -> Time {
+        let last = EARLY_ROUNDS[EARLY_ROUNDS.len() - 1];
         let after = EARLY_ROUNDS.get(self.rounds).copied().unwrap_or_else(|| {
-            let doublings = u32::try_from(self.rounds - EARLY_ROUNDS.len() + 1).unwrap_or(u32::MAX).min(16);
-            EARLY_ROUNDS[EARLY_ROUNDS.len() - 1] * (1 << doublings)
+            // 500 ms, 1 s, 2 s, 3 s, ...
+            match (self.rounds - EARLY_ROUNDS.len()) as u32 {
+                0 => last * 2,
+                later => LATE_SPACING * later,
+            }
         });
         (self.started + after).min(self.deadline)
     }

@@ -1,5 +1,6 @@
 //! What comes in: opened packets, their frames, and what follows from them.
 
+use super::closing::Closing;
 use super::incoming::Violation;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::secure::{Cipher, Opened, Opener};
@@ -36,8 +37,10 @@ impl Connection {
                     self.events.push_back(Event::Connected);
                 }
                 Phase::Open => {}
-                Phase::Closing { due, .. } => {
-                    *due = true;
+                Phase::Closing(closing) => {
+                    if closing.on_packet(has_close(packet)) {
+                        self.phase = Phase::Drained;
+                    }
                     continue;
                 }
                 Phase::Opening(_) | Phase::Drained => continue,
@@ -119,6 +122,7 @@ impl Connection {
             Frame::Close { code, reason } => {
                 self.recovery.close(now);
                 self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
+                self.phase = Phase::Closing(Closing::answering(now, self.known_rtt()));
             }
         }
         Ok(())
@@ -197,4 +201,9 @@ impl Connection {
         self.end(Closed::VersionMismatch { offered });
         Ok(())
     }
+}
+
+fn has_close(packet: &Opened<'_>) -> bool {
+    let closes = |frame| matches!(frame, Ok(Frame::Close { .. }));
+    packet.kind == PacketKind::Control && Frames::new(packet.plaintext).any(closes)
 }

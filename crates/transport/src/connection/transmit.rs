@@ -19,7 +19,7 @@ impl Connection {
         match &mut self.phase {
             Phase::Opening(opening) => opening.poll_transmit(now, batch),
             Phase::Answered { .. } | Phase::Drained => false,
-            Phase::Closing { .. } => self.transmit_close(batch),
+            Phase::Closing(_) => self.transmit_close(now, batch),
             Phase::Open => {
                 self.transmit_feedback(now, batch) || self.transmit_probe(now, batch) || self.transmit_paced(now, batch)
             }
@@ -196,15 +196,11 @@ impl Connection {
         header
     }
 
-    fn transmit_close(&mut self, batch: &mut Batch) -> bool {
-        let Phase::Closing { code, reason, due, .. } = &mut self.phase else {
-            return false;
-        };
-        if !std::mem::take(due) {
-            return false;
-        }
+    fn transmit_close(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let Phase::Closing(closing) = &mut self.phase else { return false };
+        let Some(frame) = closing.poll(now) else { return false };
         let mut frames = Vec::new();
-        Frame::Close { code: *code, reason: reason.as_bytes() }.encode(&mut frames);
+        frame.encode(&mut frames);
         self.sealing.begin(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
         self.recovery.on_untracked(number, bytes);

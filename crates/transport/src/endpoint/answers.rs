@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const MAX_KNOWN: usize = 65_536;
 
 /// Copies of one first message that are answered: more than a peer sends within its patience.
-const MAX_COPIES: u8 = 32;
+const MAX_COPIES: u8 = 128;
 
 /// Every first message that this endpoint has answered.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Answers {
 
 #[derive(Debug)]
 enum State {
-    Live { noise1: Vec<u8>, noise2: Vec<u8>, copies: u8 },
+    Live { handle: ConnectionHandle, noise1: Vec<u8>, noise2: Vec<u8>, copies: u8 },
     Spent,
 }
 
@@ -29,8 +29,8 @@ enum State {
 pub(super) enum Known {
     /// Nothing: it is new.
     No,
-    /// It was answered with this.
-    Answered(Vec<u8>),
+    /// It was answered with this, and made this connection.
+    Answered(ConnectionHandle, Vec<u8>),
     /// It is to be answered no more.
     Spent,
 }
@@ -39,9 +39,9 @@ impl Answers {
     pub(super) fn find(&mut self, message: &Message1<'_>) -> Known {
         match self.by_message.get_mut(&(message.key, message.connection)) {
             None => Known::No,
-            Some(State::Live { noise1, noise2, copies }) if noise1 == message.noise && *copies < MAX_COPIES => {
+            Some(State::Live { handle, noise1, noise2, copies }) if noise1 == message.noise && *copies < MAX_COPIES => {
                 *copies += 1;
-                Known::Answered(noise2.clone())
+                Known::Answered(*handle, noise2.clone())
             }
             // The initiator's id is in the prologue: another message with this id is another's, or a repeat too many.
             Some(State::Live { .. } | State::Spent) => Known::Spent,
@@ -55,7 +55,8 @@ impl Answers {
     pub(super) fn remember(&mut self, message: &Message1<'_>, handle: ConnectionHandle, noise2: Vec<u8>) {
         let name = (message.key, message.connection);
         self.by_handle.insert(handle, name);
-        self.by_message.insert(name, State::Live { noise1: message.noise.to_vec(), noise2, copies: 1 });
+        let noise1 = message.noise.to_vec();
+        self.by_message.insert(name, State::Live { handle, noise1, noise2, copies: 1 });
     }
 
     /// The connection is gone.

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Answers to strangers that may wait to be sent; more are dropped, and the strangers ask again.
 const MAX_ANSWERS: usize = 64;
 
-/// A responder waits this long for the first sealed packet: until the last copies of the first message are through.
+/// A responder waits this long for the first sealed packet after each copy of the first message.
 const PROOF_WITHIN: Duration = Duration::from_secs(10);
 
 /// Names a connection of one endpoint. Never used again.
@@ -272,7 +272,12 @@ impl Endpoint {
         let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
         let room = self.connections.len() < self.config.max_connections;
         match self.known.find(message) {
-            Known::Answered(reply) => return self.answer(arrival, message, &reply, size),
+            Known::Answered(handle, reply) => {
+                if let Some((_, connection)) = self.connections.get_mut(&handle) {
+                    connection.await_proof(arrival.now + PROOF_WITHIN);
+                }
+                return self.answer(arrival, message, &reply, size);
+            }
             Known::Spent => return Err(Refused::HandshakeReplayed),
             Known::No if !room || self.known.is_full() => return Err(Refused::Busy),
             Known::No => {}

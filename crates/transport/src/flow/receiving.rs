@@ -311,7 +311,7 @@ impl ObjectReceiver {
         };
         if digest {
             let key = FlowKey { direction: Direction::Receiving, flow: self.id };
-            self.requests.push(Request::Digest { key, block: number, length, data: Arc::clone(&data) });
+            self.requests.push(Request::Digest { key, block: number, offset, length, data: Arc::clone(&data) });
         }
         self.requests.push(Request::Write { flow: self.id, block: number, offset, length, data });
         self.blocks.insert(number, State::Storing { k, length, replies: 1 + u8::from(digest) });

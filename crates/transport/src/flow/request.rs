@@ -58,6 +58,8 @@ pub enum Request {
         key: FlowKey,
         /// The block.
         block: u32,
+        /// Where its bytes lie in the object.
+        offset: u64,
         /// How many bytes.
         length: usize,
         /// The block.

@@ -233,14 +233,14 @@ impl ObjectSender {
     pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         let (digest, flow) = (self.digest, self.view.id);
         let block = self.view.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
-        let length = block.shape().length;
+        let BlockShape { offset, length, .. } = *block.shape();
         let data = block.fill(buffer);
         if !digest {
             return None;
         }
         self.digests += 1;
         let key = FlowKey { direction: Direction::Sending, flow };
-        Some(Request::Digest { key, block: number, length, data })
+        Some(Request::Digest { key, block: number, offset, length, data })
     }
 
     /// A digest has been made.

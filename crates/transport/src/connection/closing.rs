@@ -1,0 +1,76 @@
+//! How a connection ends: whoever closes says so until the other side answers; who is told answers each time.
+
+use crate::time::Time;
+use crate::wire::{Frame, limits::MAX_REASON};
+use std::time::Duration;
+
+/// A close is repeated for at least this long when no answer comes.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The shortest time between two repetitions.
+const MIN_SPACING: Duration = Duration::from_millis(10);
+
+/// A connection that is over for its program.
+#[derive(Debug)]
+pub(super) struct Closing {
+    code: u32,
+    reason: String,
+    until: Time,
+    /// When to say it again, and how long to wait after that; `None` where we only answer.
+    again: Option<(Time, Duration)>,
+    /// Something came that wants the close as its answer.
+    asked: bool,
+}
+
+impl Closing {
+    /// We close: the frame goes out now and again, until the peer's own close answers it.
+    pub(super) fn ours(now: Time, rtt: Duration, code: u32, reason: &str) -> Self {
+        // At first twice in a round trip, so that a lost one costs half of one.
+        let spacing = (rtt / 2).max(MIN_SPACING);
+        Self {
+            code,
+            reason: limited(reason).to_owned(),
+            until: now + PATIENCE.max(rtt * 6),
+            again: Some((now, spacing)),
+            asked: false,
+        }
+    }
+
+    /// The peer closed: one answer now, and one for each packet that shows that it was not heard.
+    pub(super) fn answering(now: Time, rtt: Duration) -> Self {
+        Self { code: 0, reason: String::new(), until: now + rtt * 4 + MIN_SPACING * 5, again: None, asked: true }
+    }
+
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        now >= self.until
+    }
+
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Time {
+        self.again.map_or(self.until, |(at, _)| at.min(self.until))
+    }
+
+    /// A packet of the peer came, with a close in it or not; true when nothing is left to be said.
+    pub(super) fn on_packet(&mut self, closes: bool) -> bool {
+        self.asked = true;
+        closes && self.again.is_some()
+    }
+
+    /// The frame, when it is due.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Frame<'_>> {
+        let mut due = std::mem::take(&mut self.asked);
+        if let Some((at, spacing)) = &mut self.again
+            && *at <= now
+        {
+            due = true;
+            *at = now + *spacing;
+            *spacing *= 2;
+        }
+        due.then_some(Frame::Close { code: self.code, reason: self.reason.as_bytes() })
+    }
+}
+
+/// A reason cut to what the wire carries, at a character's edge.
+fn limited(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(reason.len().min(MAX_REASON))]
+}
