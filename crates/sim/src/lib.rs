@@ -14,6 +14,7 @@
 mod case;
 mod host;
 pub mod property;
+pub mod reference;
 mod storage;
 
 pub use case::{Case, Connector, Ending, Outcome};

@@ -15,7 +15,7 @@ use transport::Closed;
 
 /// A path that is dead is noticed within twice the time that a connection waits for a sign of life: one side stops
 /// sending only when it has given up itself.
-const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(100);
+const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
 
 /// What a run that was as it should be took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,65 +103,70 @@ impl Watch {
 }
 
 fn judge(scenario: &Scenario, network: &Network<Host>, watch: &Watch) -> Result<Report, String> {
-    let dies = matches!(scenario.outage, Outage::Death { .. });
-    let mut close_heard = false;
-    for (side, node) in network.nodes().iter().enumerate() {
-        let wrong = |what: String| Err(format!("side {side}: {what}"));
-        let mut tallies = node.tallies();
-        let Some(tally) = tallies.next() else {
-            if dies && side != scenario.connects {
-                continue;
-            }
-            return wrong("never heard of the other".into());
-        };
-        if tallies.next().is_some() {
-            return wrong("one handshake made two connections".into());
-        }
-        let lengths: Vec<u64> = tally.received.values().map(|received| received.length).collect();
-        if let Some(received) = tally.received.values().find(|received| received.wrong > 0) {
-            return wrong(format!("wrong bytes were written: {received:?}"));
-        }
-        if tally.control_wrong > 0 {
-            return wrong("wrong bytes on the control stream".into());
-        }
-        if tally.storing_peak > scenario.credit.symbols {
-            return wrong(format!("{} symbols held for a credit of {}", tally.storing_peak, scenario.credit.symbols));
-        }
-        let Some(closed) = &tally.closed else {
-            return wrong(format!("not over at {}: {:?}", seconds(network.now()), tally.received));
-        };
-        if tally.last_stats.in_flight > 0 {
-            return wrong(format!("{} bytes are in flight after the end", tally.last_stats.in_flight));
-        }
-        close_heard |= matches!(closed, Closed::ByPeer { .. });
-        // A close frame may be lost, and who had sent it is gone: the other side then finds the connection dead.
-        let clean = match closed {
-            Closed::ByUs => side == scenario.closes,
-            Closed::ByPeer { code, .. } => *code == 0 && side != scenario.closes,
-            Closed::Dead => dies || (watch.completed.is_some() && side != scenario.closes),
-            Closed::HandshakeTimeout => dies,
-            Closed::VersionMismatch { .. } | Closed::Violation(_) => false,
-        };
-        if !clean {
-            return wrong(format!("ended as {closed:?} at {}; {lengths:?} came", seconds(network.now())));
-        }
-        let ended_well = matches!(closed, Closed::ByUs | Closed::ByPeer { .. }) || watch.completed.is_some();
-        let expected = &scenario.objects[1 - side];
-        // Who is told that the blocks have arrived may close before the other side has written the last of them.
-        if ended_well && (lengths != *expected || !tally.received.values().all(crate::Received::is_whole)) {
-            return wrong(format!("ended as {closed:?} with {:?} of {expected:?}", tally.received));
-        }
-        if ended_well && tally.control != scenario.control[1 - side] {
-            return wrong(format!("{} bytes of control of {}", tally.control, scenario.control[1 - side]));
-        }
+    let ends = [0, 1].map(|side| network.nodes()[side].tallies().next().and_then(|tally| tally.closed.clone()));
+    for side in [0, 1] {
+        judge_side(scenario, network, watch, side, &ends).map_err(|wrong| format!("side {side}: {wrong}"))?;
     }
     let since = |time: netsim::Time| time.checked_since(netsim::Time::ZERO).unwrap_or_default();
     Ok(Report {
         completed: watch.completed.map(since),
         ended: since(network.now()),
         packets: network.stats().sent,
-        close_heard,
+        close_heard: matches!(ends[1 - scenario.closes], Some(Closed::ByPeer { .. })),
     })
+}
+
+fn judge_side(
+    scenario: &Scenario,
+    network: &Network<Host>,
+    watch: &Watch,
+    side: usize,
+    ends: &[Option<Closed>; 2],
+) -> Result<(), String> {
+    let dies = matches!(scenario.outage, Outage::Death { .. });
+    let now = seconds(network.now());
+    let mut tallies = network.nodes()[side].tallies();
+    let Some(tally) = tallies.next() else {
+        return if dies && side != scenario.connects { Ok(()) } else { Err("never heard of the other".into()) };
+    };
+    if tallies.next().is_some() {
+        return Err("one handshake made two connections".into());
+    }
+    if let Some(received) = tally.received.values().find(|received| received.wrong > 0) {
+        return Err(format!("wrong bytes were written: {received:?}"));
+    }
+    if tally.control_wrong > 0 {
+        return Err("wrong bytes on the control stream".into());
+    }
+    if tally.storing_peak > scenario.credit.symbols {
+        return Err(format!("{} symbols held for a credit of {}", tally.storing_peak, scenario.credit.symbols));
+    }
+    if tally.last_stats.in_flight > 0 {
+        return Err(format!("{} bytes are in flight after the end", tally.last_stats.in_flight));
+    }
+    // A close frame may be lost, and who had sent it be gone: the other side then finds the connection dead.
+    let other_closed = side != scenario.closes && ends[scenario.closes] == Some(Closed::ByUs);
+    let clean = match &ends[side] {
+        Some(Closed::ByUs) => side == scenario.closes,
+        Some(Closed::ByPeer { code, .. }) => *code == 0 && side != scenario.closes,
+        Some(Closed::Dead) => dies || other_closed,
+        Some(Closed::HandshakeTimeout) => dies,
+        Some(Closed::VersionMismatch { .. } | Closed::Violation(_)) | None => false,
+    };
+    let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
+    // Who is told that all blocks have arrived may close before the other side has written the last of them.
+    let whole = lengths.eq(expected.iter().copied()) && tally.received.values().all(crate::Received::is_whole);
+    if !clean {
+        return Err(format!("ended as {:?}, the other as {:?}, at {now}: {:?}", ends[side], ends[1 - side], tally.received));
+    }
+    let over = watch.completed.is_some() || matches!(ends[side], Some(Closed::ByUs | Closed::ByPeer { .. })) || other_closed;
+    if over && !whole {
+        return Err(format!("ended as {:?} at {now} with {:?} of {expected:?}", ends[side], tally.received));
+    }
+    if over && tally.control != scenario.control[1 - side] {
+        return Err(format!("{} bytes of control of {}", tally.control, scenario.control[1 - side]));
+    }
+    Ok(())
 }
 
 fn seconds(time: netsim::Time) -> String {

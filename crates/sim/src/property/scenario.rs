@@ -72,17 +72,17 @@ impl Scenario {
             storage_delay: rarely(&mut random, 3, Duration::from_millis(60)),
             credit: Credit {
                 symbols: if random.u8(..4) == 0 { random.u64(100..2_000) } else { 24_000 },
-                control: if random.u8(..4) == 0 { random.u64(1..4_000) } else { 1 << 20 },
+                control: if random.u8(..4) == 0 { random.u64(500..4_000) } else { 1 << 20 },
             },
             outage: Outage::None,
             link,
             profile,
             objects,
         };
-        let at = scenario.expected().mul_f64(2.0 * random.f64());
+        let at = part(&mut random, scenario.expected() * 2, 1);
         scenario.outage = match random.u8(..10) {
             0 => Outage::Death { at },
-            1 => Outage::Pause { at, length: Duration::from_secs(8).mul_f64(random.f64()) },
+            1 => Outage::Pause { at, length: part(&mut random, Duration::from_secs(8), 1) },
             _ => Outage::None,
         };
         scenario
@@ -111,7 +111,10 @@ impl Scenario {
     pub(super) fn host(&self, side: usize) -> Host {
         let id = |side: usize| NodeId::from_index(side as u32);
         let other = 1 - side;
-        let limits = Limits { credit: self.credit, ..Limits::default() };
+        // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds without being the path's death.
+        let bursty = [self.link.forward, self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
+        let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
+        let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
         let config = HostConfig {
             profile: self.profile.clone(),
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
@@ -145,31 +148,38 @@ fn up_to(random: &mut Rng, most: u64) -> u64 {
 
 /// Nothing in most cases, else a time up to `most`: one case in `in_how_many`.
 fn rarely(random: &mut Rng, in_how_many: u8, most: Duration) -> Duration {
-    if random.u8(..in_how_many) == 0 { most.mul_f64(random.f64()) } else { Duration::ZERO }
+    if random.u8(..in_how_many) == 0 { part(random, most, 1) } else { Duration::ZERO }
+}
+
+/// A time up to `most` in whole microseconds, short ones the more often the higher the power.
+fn part(random: &mut Rng, most: Duration, power: i32) -> Duration {
+    Duration::from_micros((most.as_micros() as f64 * random.f64().powi(power)) as u64)
 }
 
 fn link(random: &mut Rng) -> LinkConfig {
-    // 200 kbit/s to 1 Gbit/s, every magnitude as likely.
-    let rate = 10f64.powf(5.3 + 3.7 * random.f64()) as u64;
-    let share = random.f64() * 0.6;
+    // 200 kbit/s to 1 Gbit/s, every magnitude as likely, in steps that can be read.
+    let rate = (10f64.powf(5.3 + 3.7 * random.f64()) / 1e5).round() as u64 * 100_000;
+    let permille = |share: f64| (share * 1e3).round() / 1e3;
+    let share = permille(random.f64() * 0.6);
     let loss = match random.u8(..6) {
         0 => Loss::None,
-        1 | 2 => Loss::Bernoulli(share / 10.0),
+        1 | 2 => Loss::Bernoulli(permille(share / 10.0)),
         3 => Loss::Bernoulli(share),
-        // What a probe a second gets through before the path counts as dead.
-        _ => Loss::GilbertElliott { loss: share / 2.0, mean_burst: 1.5 + 6.0 * random.f64() },
+        _ => Loss::GilbertElliott { loss: permille(share / 2.0), mean_burst: permille(1.5 + 6.0 * random.f64()) },
     };
-    let chance = |random: &mut Rng, most: f64| if random.u8(..4) == 0 { most * random.f64() } else { 0.0 };
+    let chance =
+        |random: &mut Rng, most: f64| if random.u8(..4) == 0 { permille(most * random.f64()) } else { 0.0 };
     let reorder = chance(random, 0.3);
+    let held = Duration::from_micros(1 + up_to(random, 100_000));
     // A queue of at least two full packets.
     let queue = random.bool().then(|| 3_000 + up_to(random, 400_000));
     LinkConfig {
         rate: Some(netsim::Rate::from_bits_per_second(rate)),
         queue_bytes: queue,
-        delay: rarely(random, 2, Duration::from_millis(600)) + Duration::from_millis(30).mul_f64(random.f64().powi(2)),
+        delay: rarely(random, 2, Duration::from_millis(600)) + part(random, Duration::from_millis(30), 2),
         jitter: rarely(random, 3, Duration::from_millis(100)),
         loss,
-        reorder: Reorder { probability: reorder, extra: Duration::from_micros(1 + up_to(random, 100_000)) },
+        reorder: if reorder > 0.0 { Reorder { probability: reorder, extra: held } } else { Reorder::default() },
         duplicate: chance(random, 0.2),
         corrupt: chance(random, 0.05),
         mark: Mark {

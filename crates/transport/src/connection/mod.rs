@@ -61,6 +61,9 @@ impl Default for Limits {
     }
 }
 
+/// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
+const QUESTION_SLACK: Duration = Duration::from_millis(25);
+
 /// An object to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectOptions {
@@ -125,6 +128,8 @@ pub struct Connection {
     proving: bool,
     /// Probe packets that are to go out whatever the window says.
     probes: u8,
+    /// Questions asked in a row while nothing was in flight and no answer came.
+    questions: u32,
     /// The peer's feedback was seen up to this number, and it has not been told yet.
     seen: Option<u32>,
     seen_told_at: Option<Time>,
@@ -173,6 +178,7 @@ impl Connection {
             next_flow: 1,
             proving: false,
             probes: 0,
+            questions: 0,
             seen: None,
             seen_told_at: None,
             last_heard: now,
@@ -246,10 +252,21 @@ impl Connection {
                 }
             }
         }
-        if self.keep_alive_at() <= now {
+        let asking = self.question_at();
+        if asking.is_some_and(|at| at <= now) || self.keep_alive_at() <= now {
+            self.questions += u32::from(asking.is_some());
             self.last_asked = now;
             self.outgoing.outbox.push(Piece::Ping);
         }
+    }
+
+    /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
+    /// a block, may have been told in feedback that was lost. Asked for like a probe, backed off to one a second.
+    fn question_at(&self) -> Option<Time> {
+        let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
+        let waits = unfinished && self.recovery.packets_in_flight() == 0;
+        let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout))
     }
 
     fn keep_alive_at(&self) -> Time {

@@ -147,6 +147,7 @@ impl Connection {
         self.trace.report(&report, &self.recovery);
         self.outgoing.on_report(&report);
         self.probes = 0;
+        self.questions = 0;
     }
 
     fn violation(&mut self, now: Time, what: &'static str) {

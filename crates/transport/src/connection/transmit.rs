@@ -74,9 +74,7 @@ impl Connection {
         self.probes -= 1;
         self.sealing.begin(batch, self.recovery.ecn_codepoint());
         // Control data that nobody has acknowledged is the likelier cause of the silence.
-        if self.outgoing.flow_count() == 0 {
-            self.outgoing.control.double();
-        }
+        self.outgoing.control.repeat_oldest(self.frame_room());
         if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
             self.push_control(now, batch, true);
         } else if let Some(picked) = self.outgoing.probe() {

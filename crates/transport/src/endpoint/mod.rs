@@ -19,9 +19,6 @@ use std::time::Duration;
 /// Answers to strangers that may wait to be sent; more are dropped, and the strangers ask again.
 const MAX_ANSWERS: usize = 64;
 
-/// A responder waits this long for the first sealed packet after each copy of the first message.
-const PROOF_WITHIN: Duration = Duration::from_secs(10);
-
 /// Names a connection of one endpoint. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle(u64);
@@ -271,10 +268,12 @@ impl Endpoint {
         let live = |key: &&Key| key.expires.is_none_or(|at| arrival.now < at);
         let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
         let room = self.connections.len() < self.config.max_connections;
+        // The first sealed packet proves the peer; the path is given as long as at any later time.
+        let until = arrival.now + self.config.limits.dead_after;
         match self.known.find(message) {
             Known::Answered(handle, reply) => {
                 if let Some((_, connection)) = self.connections.get_mut(&handle) {
-                    connection.await_proof(arrival.now + PROOF_WITHIN);
+                    connection.await_proof(until);
                 }
                 return self.answer(arrival, message, &reply, size);
             }
@@ -305,7 +304,6 @@ impl Endpoint {
             return Err(Refused::HandshakeFailed);
         };
         let parts = self.parts(arrival.now, profile, arrival.from, qlog);
-        let until = arrival.now + PROOF_WITHIN;
         let mut connection = Connection::respond(parts, &established.secrets, peer, until);
         connection.set_source(arrival.local);
         let handle = self.insert(id, connection);

@@ -54,6 +54,14 @@ impl ControlSender {
         }
     }
 
+    /// The oldest `most` unacknowledged bytes go out again: a probe is worth more with them.
+    pub fn repeat_oldest(&mut self, most: usize) {
+        let end = self.next.min(self.base + most as u64);
+        if self.again.is_empty() && self.base < end {
+            self.again.insert(self.base, end);
+        }
+    }
+
     /// The next range to send, at most `most` bytes, appended to `out`.
     pub fn take(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Range<u64>> {
         let range = self.take_again(most).or_else(|| {

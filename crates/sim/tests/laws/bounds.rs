@@ -1,0 +1,1 @@
+//! Law 2: window and pacer are asked first.

@@ -1,0 +1,7 @@
+//! The laws of ARCHITECTURE that show in whole transfers, one test each.
+
+mod bounds;
+mod many_objects;
+mod single_losses;
+mod support;
+mod zero_loss;

@@ -1,0 +1,38 @@
+//! Laws 3 and 4 with many objects at once: what does not fit one feedback, or the peer's limit on flows, still ends.
+
+use crate::support::{Plan, at_seconds, is_done, is_over};
+use transport::{Closed, Profile, Rate};
+
+fn all_arrive(plan: &Plan) {
+    let mut network = plan.network([Vec::new(), Vec::new()]);
+    let done = network.run_while(|nodes| !is_done(nodes, plan) && !is_over(nodes), at_seconds(120));
+    let tally = network.nodes()[1].host.tallies().next().expect("they met");
+    let whole = tally.received.values().filter(|received| received.is_identical()).count();
+    assert_eq!(whole, plan.objects.len(), "objects after {:?}: {done:?}, {:?}", network.now(), tally.closed);
+    network.run_while(|nodes| !is_over(nodes), at_seconds(200)).expect("time passes");
+    let closed = network.nodes()[1].host.tallies().next().and_then(|tally| tally.closed.clone());
+    assert!(matches!(closed, Some(Closed::ByPeer { code: 0, .. })), "{closed:?}");
+}
+
+fn told() -> Profile {
+    Profile::auto().with_told_rate(Rate::from_bits_per_second(100_000_000))
+}
+
+#[test]
+fn a_thousand_objects_at_once() {
+    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB", told(), vec![10; 1_000]));
+}
+
+#[test]
+fn a_thousand_objects_at_once_on_a_lossy_path() {
+    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB,loss=10%,reorder=10%:5ms", told(), vec![1_000; 1_000]));
+}
+
+/// The statuses of the first flows' blocks take all the room of a feedback while the last flows, tiny ones, are complete.
+#[test]
+fn more_to_say_than_fits_one_feedback() {
+    let mut profile = told();
+    profile.blocks.k = 10;
+    let objects = [vec![100_000; 54], vec![100; 9]].concat();
+    all_arrive(&Plan::new("rate=100M,delay=300ms,queue=2MB,loss=30%", profile, objects));
+}

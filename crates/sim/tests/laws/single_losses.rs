@@ -1,0 +1,92 @@
+//! Laws 3 and 7: no packet whose loss stalls a transfer, in either direction, whatever it carried.
+
+use crate::support::{Plan, at_seconds, is_done, is_over};
+use std::time::Duration;
+use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
+
+const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
+const RTT: Duration = Duration::from_millis(40);
+
+fn told() -> Profile {
+    Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000))
+}
+
+/// The time until the side that closes is content, and the packets that each sent by then.
+fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
+    let what = format!("without packets {dropped:?} of {plan:?}");
+    let mut network = plan.network(dropped);
+    let done = network.run_while(|nodes| !is_done(nodes, plan), at_seconds(60)).expect("time passes");
+    assert!(done, "no end in a minute {what}");
+    let took = network.now().checked_since(netsim::Time::ZERO).expect("after the start");
+    let sent = [network.nodes()[0].sent, network.nodes()[1].sent];
+    assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed {what}");
+    (took, sent)
+}
+
+/// Takes away every packet in turn, one per run, up to the 300th of each side.
+fn each_loss_costs_at_most(extra: Duration, plan: &Plan) {
+    each_further_loss_costs_at_most(extra, plan, &[]);
+}
+
+/// The same where the sender's packets `lost` never leave it in any run.
+fn each_further_loss_costs_at_most(extra: Duration, plan: &Plan, lost: &[u64]) {
+    let (least, sent) = run(plan, [lost.to_vec(), Vec::new()]);
+    let mut worst = (Duration::ZERO, 0, 0);
+    for side in [0, 1] {
+        for number in 1..=(sent[side] + 5).min(300) {
+            let mut dropped = [lost.to_vec(), Vec::new()];
+            dropped[side].push(number);
+            let (took, _) = run(plan, dropped);
+            worst = worst.max((took.saturating_sub(least), side, number));
+        }
+    }
+    let (longer, side, number) = worst;
+    assert!(longer <= extra, "without packet {number} of side {side} it takes {longer:?} more than {least:?}: {plan:?}");
+}
+
+#[test]
+fn no_single_loss_stalls_a_transfer() {
+    each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, told(), vec![150_000]));
+}
+
+#[test]
+fn no_single_loss_stalls_a_fetch() {
+    let plan = Plan::new(LINK, told(), vec![100_000]);
+    each_loss_costs_at_most(3 * RTT, &Plan { sender_connects: false, ..plan });
+}
+
+#[test]
+fn no_single_loss_stalls_arq() {
+    // CUBIC takes the loss for congestion, and what it costs most is the end of slow start.
+    each_loss_costs_at_most(8 * RTT, &Plan::new(LINK, Profile::arq(), vec![100_000]));
+}
+
+#[test]
+fn no_single_loss_stalls_many_small_objects() {
+    each_loss_costs_at_most(4 * RTT, &Plan::new(LINK, told(), vec![0, 1, 1_408, 3_000, 0, 20_000]));
+}
+
+#[test]
+fn no_single_loss_stalls_the_control_stream() {
+    let plan = Plan::new(LINK, told(), vec![]);
+    each_loss_costs_at_most(4 * RTT, &Plan { control: 20_000, ..plan });
+}
+
+/// Each block's last word, that it is done, is feedback that comes when nothing else is under way: on a long path repair
+/// has gone ahead of the two losses, and decoding takes until after the last packet was acknowledged.
+#[test]
+fn no_single_loss_stalls_while_coding_takes_time() {
+    let plan = Plan::new("rate=20M,delay=300ms,queue=256KB", told(), vec![100_000]);
+    let plan = Plan { compute_delay: Duration::from_millis(250), ..plan };
+    each_further_loss_costs_at_most(Duration::from_millis(2_500), &plan, &[30, 40]);
+}
+
+/// The credit for the next block comes when this one is written and nothing else is under way.
+#[test]
+fn no_single_loss_stalls_while_credit_is_awaited() {
+    let mut plan = Plan::new(LINK, told(), vec![100_000]);
+    plan.profile.blocks.k = 16;
+    let limits = Limits { credit: Credit { symbols: 16, control: 1_000 }, ..Limits::default() };
+    plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };
+    each_loss_costs_at_most(8 * RTT, &Plan { storage_delay: Duration::from_millis(200), receiver_closes: true, ..plan });
+}

@@ -1,0 +1,117 @@
+//! Two hosts whose packets a test may take away.
+
+use netsim::{Duplex, Network, Node, NodeId, Packet, topology};
+use sim::{Host, HostConfig};
+use std::time::Duration;
+use transport::{EndpointConfig, Profile};
+
+/// A host some of whose packets never leave it.
+#[derive(Debug)]
+pub(crate) struct Censored {
+    pub(crate) host: Host,
+    /// Packets sent so far, with those that never left.
+    pub(crate) sent: u64,
+    /// The packets that never leave, counted from 1.
+    pub(crate) dropped: Vec<u64>,
+}
+
+impl Node for Censored {
+    fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
+        self.host.handle_packet(now, packet);
+    }
+
+    fn handle_timeout(&mut self, now: netsim::Time) {
+        self.host.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
+        loop {
+            let packet = self.host.poll_transmit(now)?;
+            self.sent += 1;
+            if !self.dropped.contains(&self.sent) {
+                return Some(packet);
+            }
+            self.host.recycle(packet.payload);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<netsim::Time> {
+        self.host.poll_timeout()
+    }
+
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        self.host.recycle(buffer);
+    }
+}
+
+/// What the hosts do.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) link: &'static str,
+    pub(crate) profile: Profile,
+    pub(crate) endpoint: EndpointConfig,
+    pub(crate) objects: Vec<u64>,
+    pub(crate) control: u64,
+    pub(crate) compute_delay: Duration,
+    pub(crate) storage_delay: Duration,
+    pub(crate) sender_connects: bool,
+    /// Else the sender does, as soon as it knows that every block has arrived, written or not.
+    pub(crate) receiver_closes: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(link: &'static str, profile: Profile, objects: Vec<u64>) -> Self {
+        Self {
+            link,
+            profile,
+            endpoint: EndpointConfig::default(),
+            objects,
+            control: 0,
+            compute_delay: Duration::ZERO,
+            storage_delay: Duration::ZERO,
+            sender_connects: true,
+            receiver_closes: false,
+        }
+    }
+
+    /// Sender and receiver, of whose packets those numbered `dropped` never leave.
+    pub(crate) fn network(&self, dropped: [Vec<u64>; 2]) -> Network<Censored> {
+        let link: Duplex = self.link.parse().expect("a link");
+        let [first, second] = [0, 1].map(NodeId::from_index);
+        let host = |id: NodeId, peer: NodeId, sends: bool| {
+            let config = HostConfig {
+                profile: self.profile.clone(),
+                endpoint: self.endpoint.clone(),
+                connect_to: if sends == self.sender_connects { vec![peer] } else { Vec::new() },
+                objects: if sends { self.objects.clone() } else { Vec::new() },
+                expects: if sends { 0 } else { self.objects.len() },
+                control: if sends { self.control } else { 0 },
+                expects_control: if sends { 0 } else { self.control },
+                closes: sends != self.receiver_closes,
+                compute_delay: self.compute_delay,
+                storage_delay: self.storage_delay,
+                seed: 1,
+            };
+            Host::new(id, config)
+        };
+        let [to_first, to_second] = dropped;
+        let node = |host, dropped| Censored { host, sent: 0, dropped };
+        let sender = node(host(first, second, true), to_first);
+        let receiver = node(host(second, first, false), to_second);
+        topology::pair(sender, receiver, &link).expect("a link that makes sense").0
+    }
+}
+
+/// The side that closes has all it wanted.
+pub(crate) fn is_done(nodes: &[Censored], plan: &Plan) -> bool {
+    nodes[usize::from(plan.receiver_closes)].host.tallies().any(|tally| tally.content_at.is_some())
+}
+
+/// Both sides have forgotten each other.
+pub(crate) fn is_over(nodes: &[Censored]) -> bool {
+    nodes.iter().all(|node| node.host.is_over())
+}
+
+pub(crate) fn at_seconds(seconds: u64) -> netsim::Time {
+    netsim::Time::ZERO + Duration::from_secs(seconds)
+}

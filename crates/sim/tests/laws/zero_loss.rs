@@ -1,0 +1,1 @@
+//! Law 5: no encoder and no decoder at zero loss.
