@@ -5,11 +5,15 @@ use crate::flow::{
     ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request, Taken,
 };
 use crate::time::Time;
-use crate::wire::{Announcement, Credit, Feedback, FeedbackTiming, FlowId, Plan, Refused, SymbolId};
+use crate::wire::limits::MAX_OPEN_FLOWS;
+use crate::wire::{Announcement, Credit, Feedback, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, SymbolId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Flows of the peer that may be open at once.
-const MAX_FLOWS: usize = 64;
+/// Complete flows that may wait for the sender to hear of it.
+const MAX_LINGERING: usize = 1_024;
+
+/// Complete flows told in one feedback: with them first, all of it fits.
+const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
 /// first announcement was lost.
@@ -19,8 +23,10 @@ const MAX_EARLY: usize = 512;
 #[derive(Debug)]
 pub(super) struct Incoming {
     flows: BTreeMap<FlowId, ObjectReceiver>,
-    /// Flows that were done or stopped: their announcements may come again.
-    closed: BTreeSet<FlowId>,
+    /// Flows that are over, and whether they were complete: their announcements and symbols may come again.
+    closed: BTreeMap<FlowId, bool>,
+    /// Of these, complete ones of which the sender still sends symbols: it is told again (law 7).
+    unheard: BTreeSet<FlowId>,
     /// The first feedback that told a complete flow complete, by flow.
     told_complete: BTreeMap<FlowId, u32>,
     early: Vec<(SymbolId, u8, Vec<u8>)>,
@@ -49,7 +55,8 @@ impl Incoming {
     pub(super) fn new(limits: FlowLimits, credit: Credit, timing: FeedbackTiming) -> Self {
         Self {
             flows: BTreeMap::new(),
-            closed: BTreeSet::new(),
+            closed: BTreeMap::new(),
+            unheard: BTreeSet::new(),
             told_complete: BTreeMap::new(),
             early: Vec::new(),
             limits,
@@ -70,8 +77,11 @@ impl Incoming {
     /// Takes one symbol. Refused ones are not acknowledged, so that the sender sends them again.
     pub(super) fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
         let Some(flow) = self.flows.get_mut(&id.flow) else {
-            if self.closed.contains(&id.flow) {
+            if let Some(complete) = self.closed.get(&id.flow) {
                 self.surplus += 1;
+                if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
+                    self.unheard.insert(id.flow);
+                }
                 return Ok(());
             }
             return self.keep_early(id, plan, symbol);
@@ -117,13 +127,14 @@ impl Incoming {
         if id.0 == 0 || announcement.symbols_per_packet != 1 {
             return Err(Violation("impossible flow announced"));
         }
-        if self.closed.contains(&id) {
+        if self.closed.contains_key(&id) {
             return Ok(None);
         }
         if let Some(flow) = self.flows.get(&id) {
             return flow.is_announced_by(announcement).then_some(None).ok_or(Violation("flow announced twice"));
         }
-        if self.flows.len() >= MAX_FLOWS {
+        let complete = self.flows.values().filter(|flow| flow.is_complete()).count();
+        if self.flows.len() - complete >= MAX_OPEN_FLOWS || complete >= MAX_LINGERING {
             return Err(Violation("too many flows announced"));
         }
         let flow =
@@ -151,7 +162,7 @@ impl Incoming {
 
     /// Drops a flow: its blocks' credit is free again. True when it was open.
     pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
-        self.closed.insert(id);
+        self.closed.entry(id).or_insert(false);
         self.told_complete.remove(&id);
         let Some(flow) = self.flows.remove(&id) else {
             return false;
@@ -202,18 +213,31 @@ impl Incoming {
     /// The feedback that goes out now.
     pub(super) fn feedback(&mut self, now: Time, ecn: bool) -> Feedback {
         let number = self.clock.next_number();
-        for (id, flow) in &self.flows {
-            if flow.is_complete() {
-                self.told_complete.entry(*id).or_insert(number);
-            }
-        }
         Feedback {
             number,
             packets: self.arrivals.tell(number, now),
             ecn: ecn.then(|| self.arrivals.marks()),
-            flows: self.flows.values().map(ObjectReceiver::status).collect(),
+            flows: self.statuses(number),
             credit: self.granted(),
         }
+    }
+
+    /// Complete flows first: they fit, and are forgotten once the sender has seen this. The others begin with another one
+    /// each time, so that none is always the one for which no room is left.
+    fn statuses(&mut self, number: u32) -> Vec<FlowStatus> {
+        let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
+        let mut statuses: Vec<FlowStatus> = std::mem::take(&mut self.unheard).into_iter().map(over).collect();
+        let (mut complete, mut open): (Vec<_>, Vec<_>) = self.flows.iter().partition(|(_, flow)| flow.is_complete());
+        // Those never told before go first.
+        complete.sort_by_key(|(id, _)| self.told_complete.contains_key(id));
+        for (id, flow) in complete.into_iter().take(MAX_COMPLETE_TOLD - statuses.len()) {
+            self.told_complete.entry(*id).or_insert(number);
+            statuses.push(flow.status());
+        }
+        let first = number as usize % open.len().max(1);
+        open.rotate_left(first);
+        statuses.extend(open.into_iter().map(|(_, flow)| flow.status()));
+        statuses
     }
 
     /// The sender has seen feedback `number`: flows it told complete need not be told again.
@@ -224,7 +248,7 @@ impl Incoming {
             let over = *told <= number && flows.get(id).is_some_and(ObjectReceiver::is_received_and_told);
             if over {
                 flows.remove(id);
-                closed.insert(*id);
+                closed.insert(*id, true);
             }
             !over
         });

@@ -7,7 +7,9 @@ use crate::flow::{
 };
 use crate::recovery::{Content, Report};
 use crate::time::Time;
+use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, SymbolId};
+use std::collections::VecDeque;
 
 /// How far ahead of sending blocks are read: in source symbols, about 4 MB.
 const READ_AHEAD: u64 = 3_000;
@@ -21,6 +23,10 @@ pub(super) struct Outgoing {
     /// Open flows in the order they were opened, which is the order they are served in: an earlier object is never held
     /// up by a later one, and the tail of one is filled with the source of the next.
     flows: Vec<ObjectSender>,
+    /// Flows that are not announced yet: a peer takes [`MAX_OPEN_FLOWS`] at once.
+    waiting: VecDeque<ObjectSender>,
+    /// Source symbols of the waiting flows.
+    waiting_source: u64,
     pub(super) control: ControlSender,
     pub(super) outbox: Outbox,
     pub(super) credit: SendCredit,
@@ -43,6 +49,8 @@ impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
             flows: Vec::new(),
+            waiting: VecDeque::new(),
+            waiting_source: 0,
             control: ControlSender::default(),
             outbox: Outbox::default(),
             credit: SendCredit::default(),
@@ -54,33 +62,51 @@ impl Outgoing {
     }
 
     pub(super) fn open(&mut self, flow: ObjectSender) {
-        self.outbox.push_thrice(Piece::Announce(flow.id()));
-        for plan in flow.further_plans() {
-            self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
-        }
-        self.flows.push(flow);
+        self.waiting_source += flow.source_left();
+        self.waiting.push_back(flow);
+        self.announce_waiting();
     }
 
+    fn announce_waiting(&mut self) {
+        while self.flows.len() < MAX_OPEN_FLOWS
+            && let Some(flow) = self.waiting.pop_front()
+        {
+            self.waiting_source -= flow.source_left();
+            self.outbox.push_thrice(Piece::Announce(flow.id()));
+            for plan in flow.further_plans() {
+                self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
+            }
+            self.flows.push(flow);
+        }
+    }
+
+    /// Flows that the peer does not have wholly.
     pub(super) fn flow_count(&self) -> usize {
-        self.flows.len()
+        self.flows.len() + self.waiting.len()
     }
 
     /// Symbols of the flows that have not gone out for the first time.
     pub(super) fn source_left(&self) -> u64 {
-        self.flows.iter().map(ObjectSender::source_left).sum()
+        self.flows.iter().map(ObjectSender::source_left).sum::<u64>() + self.waiting_source
     }
 
     /// Drops a flow; true when there was one.
     pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
-        let before = self.flows.len();
+        let before = self.flow_count();
         self.flows.retain(|flow| flow.id() != id);
-        self.flows.len() < before
+        self.waiting.retain(|flow| flow.id() != id);
+        self.waiting_source = self.waiting.iter().map(ObjectSender::source_left).sum();
+        let dropped = self.flow_count() < before;
+        self.announce_waiting();
+        dropped
     }
 
     /// A flow that the receiver has wholly: it is dropped.
     pub(super) fn take_finished(&mut self) -> Option<FlowId> {
         let at = self.flows.iter().position(ObjectSender::is_finished)?;
-        Some(self.flows.remove(at).id())
+        let finished = self.flows.remove(at).id();
+        self.announce_waiting();
+        Some(finished)
     }
 
     fn flow(&mut self, id: FlowId) -> Option<&mut ObjectSender> {

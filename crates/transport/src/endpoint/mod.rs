@@ -235,7 +235,7 @@ impl Endpoint {
                 None => connection.refuse(now, Refused::UnknownConnection),
             }
             // Packets of one read that belong together are handled together.
-            let same = |next: &&mut [u8]| next.get(1..9) == Some(&packet.connection.0);
+            let same = |next: &&mut [u8]| matches!(Datagram::classify(next), Ok(Datagram::Packet(header)) if header.connection == packet.connection);
             if !datagrams.peek().is_some_and(same) {
                 connection.set_source(local);
                 connection.handle_packets(now, ecn, &mut opened);

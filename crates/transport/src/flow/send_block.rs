@@ -255,8 +255,9 @@ impl SendBlock {
         }
     }
 
+    /// A block needs no more than all of it: who claims so would have us make repair without end.
     pub(super) fn on_need(&mut self, need: u32) {
-        self.reported_need = Some(need);
+        self.reported_need = Some(need.min(self.shape.k));
     }
 
     /// The receiver has the block: its memory is free again.

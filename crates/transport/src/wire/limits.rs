@@ -48,3 +48,6 @@ pub const MAX_FLOW_STATUSES: usize = 255;
 
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;
+
+/// Flows of one direction that are announced and not complete. A sender keeps further ones back.
+pub const MAX_OPEN_FLOWS: usize = 64;

@@ -1,0 +1,56 @@
+//! Law 10: every datagram that is refused is counted under its reason.
+
+use crate::rogue::{Rogue, address, deliver};
+use transport::wire::{Frame, PacketKind, Refused};
+
+#[test]
+fn every_reason_has_its_count() {
+    let mut rogue = Rogue::new();
+    let now = rogue.now;
+    let good = rogue.seal(PacketKind::Control, &[1]);
+    let change = |at: usize, to: u8| {
+        let mut packet = good.clone();
+        packet[at] = to;
+        packet
+    };
+    let cases = [
+        (Refused::TooShort, good[..20].to_vec()),
+        (Refused::UnknownType, change(0, 0x42)),
+        (Refused::UnknownConnection, change(3, good[3] ^ 1)),
+        // The highest byte of the packet number: an epoch far away.
+        (Refused::WrongEpoch, change(9, 1)),
+        (Refused::AuthenticationFailed, change(good.len() - 1, good[good.len() - 1] ^ 1)),
+        (Refused::AuthenticationFailed, change(16, good[16] ^ 1)),
+        (Refused::Malformed, rogue.seal(PacketKind::Control, &[0x7f])),
+        (Refused::Malformed, rogue.seal(PacketKind::Symbol, &[0; 9])),
+        (Refused::Unacceptable, rogue.seal(PacketKind::Symbol, &[&[0, 9][..], &[0; 1_500]].concat())),
+    ];
+    let mut sent = 0;
+    for (reason, datagram) in cases {
+        let count = |rogue: &mut Rogue| rogue.victim.refused().get(reason) + rogue.connection().refused().get(reason);
+        let before = count(&mut rogue);
+        deliver(&mut rogue.victim, now, address(66), datagram);
+        assert_eq!(count(&mut rogue), before + 1, "{reason:?}");
+        sent += 1;
+    }
+    deliver(&mut rogue.victim, now, address(66), good.clone());
+    for _ in 0..3 {
+        deliver(&mut rogue.victim, now, address(66), good.clone());
+        sent += 1;
+    }
+    assert_eq!(rogue.connection().refused().get(Refused::Replayed), 3);
+    let total = rogue.victim.refused().total() + rogue.connection().refused().total();
+    assert_eq!(total, sent, "and none is counted twice");
+}
+
+#[test]
+fn packets_after_the_end_are_counted() {
+    let mut rogue = Rogue::new();
+    let late = rogue.seal(PacketKind::Control, &[1]);
+    rogue.send(&[Frame::Close { code: 0, reason: &[] }]);
+    rogue.listen();
+    let handle = rogue.handle;
+    rogue.victim.remove(handle);
+    deliver(&mut rogue.victim, rogue.now, address(66), late);
+    assert_eq!(rogue.victim.refused().get(Refused::UnknownConnection), 1);
+}

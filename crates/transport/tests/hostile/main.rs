@@ -1,0 +1,7 @@
+//! Hostile peers, who hold the key, and strangers, who do not: what they send is refused, counted and bounded, and a peer
+//! that breaks the protocol loses its connection and nothing else.
+
+mod counts;
+mod peers;
+mod rogue;
+mod strangers;

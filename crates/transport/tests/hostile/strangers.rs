@@ -1,0 +1,210 @@
+//! Strangers, who hold no key, and first messages that come again.
+
+use crate::rogue::{EMPTY, Rogue, address, deliver, message1, parameters, victim};
+use std::time::Duration;
+use transport::wire::{ConnectionId, Datagram, Refused, limits::MIN_MESSAGE1};
+use transport::{Endpoint, EndpointConfig, Event, ReceivedEcn, Time};
+
+const NOW: Time = Time::from_nanos(1_000_000_000);
+
+fn answers(endpoint: &mut Endpoint) -> Vec<Vec<u8>> {
+    std::iter::from_fn(|| endpoint.poll_answer()).map(|answer| answer.bytes).collect()
+}
+
+#[test]
+fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
+    let mut endpoint = victim(EndpointConfig::default());
+    let (mut initiator, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
+    let small = message1(&parameters(ConnectionId([5; 8])), 3, MIN_MESSAGE1).1;
+    deliver(&mut endpoint, NOW, address(1), datagram.clone());
+    let first = answers(&mut endpoint).remove(0);
+    deliver(&mut endpoint, NOW, address(1), datagram.clone());
+    assert_eq!(answers(&mut endpoint), [first.clone()], "a copy of the same size");
+    deliver(&mut endpoint, NOW, address(1), small);
+    let cut = answers(&mut endpoint).remove(0);
+    assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the size that was received");
+    assert_eq!(cut[..], first[..MIN_MESSAGE1]);
+    assert_eq!(endpoint.handles().count(), 1);
+    let Ok(Datagram::Message2(message)) = Datagram::classify(&cut) else { panic!("not a message 2") };
+    initiator.finish(message.noise).expect("authentic");
+
+    let handle = endpoint.handles().next().expect("one");
+    endpoint.remove(handle);
+    deliver(&mut endpoint, NOW, address(1), datagram);
+    assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "after the end, silence");
+    assert_eq!(endpoint.handles().count(), 0);
+    assert_eq!(endpoint.refused().get(Refused::HandshakeReplayed), 1);
+}
+
+#[test]
+fn another_message_1_with_a_known_id_gets_silence() {
+    let mut endpoint = victim(EndpointConfig::default());
+    for (seed, expected) in [(3, 1), (4, 0)] {
+        let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), seed, 1_451);
+        deliver(&mut endpoint, NOW, address(1), datagram);
+        assert_eq!(answers(&mut endpoint).len(), expected, "seed {seed}");
+    }
+    assert_eq!((endpoint.handles().count(), endpoint.refused().get(Refused::HandshakeReplayed)), (1, 1));
+}
+
+#[test]
+fn who_never_proves_the_key_is_forgotten() {
+    let mut endpoint = victim(EndpointConfig::default());
+    let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
+    deliver(&mut endpoint, NOW, address(1), datagram);
+    let handle = endpoint.handles().next().expect("answered");
+    let until = endpoint.poll_timeout().expect("a limit to its patience");
+    assert!(until.since(NOW) <= Duration::from_secs(60), "{:?}", until.since(NOW));
+    let connection = endpoint.connection(handle).expect("still there");
+    connection.handle_timeout(until);
+    assert!(connection.is_drained());
+    assert_eq!(connection.poll_event(), Some(Event::Closed(transport::Closed::HandshakeTimeout)));
+}
+
+#[test]
+fn an_unknown_key_or_a_wrong_one_gets_silence() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
+    deliver(&mut endpoint, NOW, address(1), datagram.clone());
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::UnknownKey)), (0, 1));
+
+    // Any bit of what is authentic changed: version and key id have answers of their own.
+    let mut endpoint = victim(EndpointConfig::default());
+    let noise = 24..24 + usize::from(u16::from_be_bytes([datagram[22], datagram[23]]));
+    // The connection id and the Noise message; which copy it is and the padding are not authentic.
+    for at in (13..21).chain(noise.clone()) {
+        let mut changed = datagram.clone();
+        changed[at] ^= 1;
+        deliver(&mut endpoint, NOW, address(1), changed);
+    }
+    assert_eq!(answers(&mut endpoint).len(), 0);
+    assert_eq!(endpoint.handles().count(), 0);
+    assert_eq!(endpoint.refused().get(Refused::HandshakeFailed) as usize, 8 + noise.len());
+}
+
+#[test]
+fn an_expired_or_removed_key_gets_silence() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let options =
+        transport::AcceptOptions { profile: transport::Profile::auto(), application: Vec::new(), qlog: false };
+    let key = endpoint.add_key(crate::rogue::KEY, Some(NOW), options);
+    let message = |id| message1(&parameters(ConnectionId([id; 8])), id, 1_451).1;
+    deliver(&mut endpoint, Time::from_nanos(NOW.as_nanos() - 1), address(1), message(1));
+    assert_eq!(answers(&mut endpoint).len(), 1, "just in time");
+    deliver(&mut endpoint, NOW, address(1), message(2));
+    endpoint.remove_key(key);
+    deliver(&mut endpoint, Time::ZERO, address(1), message(3));
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::UnknownKey)), (0, 2));
+}
+
+#[test]
+fn another_version_is_answered_only_to_who_names_a_known_key() {
+    let (_, mut datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
+    datagram[1..5].copy_from_slice(&77u32.to_be_bytes());
+    let mut stranger = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    deliver(&mut stranger, NOW, address(1), datagram.clone());
+    assert_eq!(answers(&mut stranger).len(), 0);
+    let mut endpoint = victim(EndpointConfig::default());
+    deliver(&mut endpoint, NOW, address(1), datagram.clone());
+    let answered = answers(&mut endpoint);
+    let Ok(Datagram::Versions(answer)) = Datagram::classify(&answered[0]) else { panic!("not a version answer") };
+    assert_eq!(answer.destination, ConnectionId([5; 8]));
+    assert!(answer.versions().any(|version| version == transport::wire::VERSION));
+    assert!(answered[0].len() <= datagram.len());
+    assert_eq!((endpoint.refused().get(Refused::BadVersion), endpoint.handles().count()), (1, 0));
+}
+
+#[test]
+fn thousands_of_first_messages_leave_bounded_state() {
+    let config = EndpointConfig { max_connections: 100, ..EndpointConfig::default() };
+    let mut endpoint = victim(config);
+    for nth in 0..5_000u64 {
+        let id = ConnectionId(nth.to_be_bytes());
+        let (_, datagram) = message1(&parameters(id), (nth % 251) as u8, 1_451);
+        deliver(&mut endpoint, NOW, address(1), datagram);
+    }
+    assert_eq!(endpoint.handles().count(), 100);
+    let answered = answers(&mut endpoint).len();
+    assert!(answered <= 64, "{answered} answers wait");
+    let busy = endpoint.refused().get(Refused::Busy);
+    assert_eq!(busy as usize, 5_000 - answered, "each is answered or counted");
+}
+
+#[test]
+fn no_answer_is_larger_than_what_was_received() {
+    for size in [MIN_MESSAGE1, 1_300, 1_451, 9_000] {
+        let mut endpoint = victim(EndpointConfig::default());
+        let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, size);
+        deliver(&mut endpoint, NOW, address(1), datagram);
+        assert!(answers(&mut endpoint).iter().all(|answer| answer.len() <= size), "{size}");
+        // Nothing else leaves before the address is proved.
+        let handle = endpoint.handles().next().expect("accepted");
+        let connection = endpoint.connection(handle).expect("accepted");
+        assert!(!connection.poll_transmit(NOW, &mut transport::Batch::new()));
+    }
+    let mut endpoint = victim(EndpointConfig::default());
+    let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, MIN_MESSAGE1);
+    deliver(&mut endpoint, NOW, address(1), datagram[..MIN_MESSAGE1 - 1].to_vec());
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::TooShort)), (0, 1));
+}
+
+#[test]
+fn garbage_of_every_length_is_counted_and_nothing_else() {
+    let mut rogue = Rogue::new();
+    let mut random = 0x1234_5678_9abc_def1u64;
+    let mut draw = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let before = rogue.victim.refused().total() + rogue.connection().refused().total();
+    let mut sent = 0;
+    let packet = rogue.seal(transport::wire::PacketKind::Control, &[1]);
+    for length in 1..=1_600 {
+        for first in [draw() as u8, 0x01, 0x02, 0x03, 0x10, 0x11] {
+            let mut datagram: Vec<u8> = (0..length).map(|_| draw() as u8).collect();
+            datagram[0] = first;
+            if length > 17 && first >= 0x10 {
+                datagram[1..9].copy_from_slice(&packet[1..9]);
+                datagram[9..17].fill(0);
+            }
+            deliver(&mut rogue.victim, NOW, address(2), datagram);
+            sent += 1;
+        }
+    }
+    let after = rogue.victim.refused().total() + rogue.connection().refused().total();
+    assert_eq!(after - before, sent, "every datagram is counted once");
+    assert_eq!(answers(&mut rogue.victim).len(), 0);
+    assert_eq!(rogue.victim.handles().count(), 1);
+    assert_eq!(rogue.events(), []);
+    deliver(&mut rogue.victim, NOW, address(66), packet.clone());
+    assert_eq!(rogue.connection().stats().packets_received, 2, "the connection lives");
+    assert!(packet.len() > EMPTY);
+}
+
+/// What one read brings may mix connections, garbage and messages; each gets its own.
+#[test]
+fn datagrams_of_one_read_are_told_apart() {
+    let mut rogue = Rogue::new();
+    let length = 60;
+    let ping =
+        |rogue: &mut Rogue| rogue.seal(transport::wire::PacketKind::Control, &[[1].as_slice(), &[0; 26]].concat());
+    let (first, second) = (ping(&mut rogue), ping(&mut rogue));
+    assert_eq!(first.len(), length);
+    for kind in [0x02, 0x03, 0x55] {
+        let (first, second) =
+            if kind == 0x02 { (first.clone(), second.clone()) } else { (ping(&mut rogue), ping(&mut rogue)) };
+        let mut impostor = first.clone();
+        impostor[0] = kind;
+        let received = rogue.connection().stats().packets_received;
+        let refused = rogue.victim.refused().total();
+        let mut read = [first, impostor, second].concat();
+        rogue.victim.handle_datagrams(NOW, address(66), None, ReceivedEcn::NotEct, &mut read, length);
+        assert_eq!(rogue.connection().stats().packets_received, received + 2, "type {kind:#04x}");
+        assert_eq!(
+            rogue.victim.refused().total() + rogue.connection().refused().get(Refused::HandshakeLate),
+            refused + 1
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Law 4: memory follows from one's own limits, never from what a peer claims. Alone in its process, since it looks at the
+//! most memory that the process ever had.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code, reason = "shared with the tests of hostile peers, which use all of it")]
+#[path = "hostile/rogue.rs"]
+mod rogue;
+
+use erasure::BlockCode;
+use rogue::{Rogue, announcement};
+use std::time::Duration;
+use transport::wire::{Announcement, BlockStatus, Credit, Feedback, FlowId, FlowStatus, Frame, Plan, SymbolId};
+use transport::{ObjectOptions, Reply, Request};
+
+/// What a connection may take in all: its credit of 24,000 symbols of 1408 bytes, and as much again for everything else.
+const MOST: u64 = 2 * 24_000 * 1_408;
+
+/// The most memory this process ever had, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of proc(5)");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("kilobytes") * 1_024
+}
+
+#[test]
+fn memory_follows_from_our_limits_not_from_claims() {
+    let before = peak();
+    let mut most = 0;
+    let claims: [(&str, fn()); 5] = [
+        ("a petabyte in large blocks", petabyte),
+        ("as many flows as there are numbers", many_flows),
+        ("control data with holes", holes),
+        ("a need of more than everything", need),
+        ("symbols of one block each", scattered),
+    ];
+    for (what, claim) in claims {
+        claim();
+        most = most.max(peak() - before);
+        assert!(most <= MOST, "{what}: {most} bytes, more than {MOST}");
+    }
+}
+
+fn petabyte() {
+    let mut rogue = Rogue::new();
+    let flow = FlowId(1);
+    let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k: 8_192, code: BlockCode::RaptorQ };
+    let length = 1 << 50;
+    rogue.send(&[Frame::Announce(Announcement { flow, length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan })]);
+    for block in 0..1_000 {
+        rogue.send_symbol(SymbolId { flow, block: block * 90_000, esi: 8_191 }, 0, &[1; 1_408]);
+    }
+    rogue.listen();
+}
+
+fn many_flows() {
+    let mut rogue = Rogue::new();
+    for flow in 1..=u16::MAX {
+        rogue.send(&[Frame::Announce(announcement(flow, 0))]);
+        rogue.listen();
+    }
+    let mut rogue = Rogue::new();
+    for flow in 1..=u16::MAX {
+        rogue.send(&[Frame::Announce(announcement(flow, 1 << 40))]);
+    }
+}
+
+fn holes() {
+    let mut rogue = Rogue::new();
+    for offset in (1..1_000_000u32).step_by(3).rev() {
+        rogue.send(&[Frame::Control { offset: offset.into(), data: &[1] }]);
+    }
+    rogue.listen();
+}
+
+fn need() {
+    let mut rogue = Rogue::new();
+    let now = rogue.now;
+    let flow = rogue.connection().send_object(now, ObjectOptions { length: 1_000_000, tag: 0, digest: false });
+    let flow = flow.expect("connected");
+    for number in 1..50 {
+        serve(&mut rogue);
+        rogue.now += Duration::from_millis(20);
+        rogue.listen();
+        let blocks = vec![BlockStatus { block: 0, need: 65_535 }];
+        let flows = vec![FlowStatus { flow, done_below: 0, blocks }];
+        let credit = Credit { symbols: u64::MAX, control: u64::MAX };
+        rogue.send(&[Frame::Feedback(Feedback { number, flows, credit, ..Feedback::default() })]);
+    }
+}
+
+fn scattered() {
+    let mut rogue = Rogue::new();
+    rogue.send(&[Frame::Announce(announcement(1, 1 << 40))]);
+    for nth in 0..100_000u32 {
+        rogue.send_symbol(SymbolId { flow: FlowId(1), block: nth.wrapping_mul(40_503), esi: nth % 65_000 }, 0, &[1; 100]);
+    }
+}
+
+fn serve(rogue: &mut Rogue) {
+    let now = rogue.now;
+    while let Some(request) = rogue.connection().poll_request() {
+        let reply = match request.run_pure() {
+            Ok(reply) => reply,
+            Err(Request::Read { flow, block, length, mut buffer, .. }) => {
+                buffer.resize(length, 0);
+                Reply::Read { flow, block, buffer }
+            }
+            Err(other) => panic!("{other:?}"),
+        };
+        rogue.connection().handle_reply(now, reply);
+    }
+}
