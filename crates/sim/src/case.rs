@@ -131,7 +131,8 @@ impl Case {
         };
         let sender = Host::new(SENDER, host(true, self.connector == Connector::Sender, RECEIVER));
         let receiver = Host::new(RECEIVER, host(false, self.connector == Connector::Receiver, SENDER));
-        let (mut network, _) = topology::pair(sender, receiver, &self.link.sibling(seed)).expect("a link that makes sense");
+        let (mut network, _) =
+            topology::pair(sender, receiver, &self.link.sibling(seed)).expect("a link that makes sense");
         let limit = netsim::Time::ZERO + self.limit;
         let complete = |nodes: &[Host]| nodes[1].tallies().any(|tally| tally.complete_at.is_some());
         let over = |nodes: &[Host]| nodes.iter().all(Host::is_over);

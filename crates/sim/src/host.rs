@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use transport::recovery::EcnCodepoint;
 use transport::{
-    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint,
-    EndpointConfig, Event, FlowId, ObjectOptions, Profile, ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
+    FlowId, ObjectOptions, Profile, ReceivedEcn, Reply, Request, Time,
 };
 
 /// Bytes that IP and UDP add to a payload.
@@ -65,6 +65,10 @@ pub struct Tally {
     pub complete_at: Option<netsim::Time>,
     /// When everything expected was here and everything sent was known to be there.
     pub content_at: Option<netsim::Time>,
+    /// Requests for repair symbols.
+    pub encodes: u64,
+    /// Requests to recover blocks.
+    pub decodes: u64,
     /// How it ended.
     pub closed: Option<Closed>,
     /// The engine's view when the connection ended.
@@ -216,9 +220,14 @@ impl Host {
             Request::Encode(_) | Request::Decode(_) => self.config.compute_delay,
             Request::Read { .. } | Request::Write { .. } | Request::Digest { .. } => self.config.storage_delay,
         };
-        if let (Request::Write { data, .. }, Some(tally)) = (&request, self.tallies.get_mut(&handle)) {
-            tally.storing += u64::from(data.k());
-            tally.storing_peak = tally.storing_peak.max(tally.storing);
+        match (&request, self.tallies.get_mut(&handle)) {
+            (Request::Write { data, .. }, Some(tally)) => {
+                tally.storing += u64::from(data.k());
+                tally.storing_peak = tally.storing_peak.max(tally.storing);
+            }
+            (Request::Encode(_), Some(tally)) => tally.encodes += 1,
+            (Request::Decode(_), Some(tally)) => tally.decodes += 1,
+            _ => {}
         }
         if delay.is_zero() {
             return self.answer(now, handle, request);
@@ -409,4 +418,3 @@ impl Node for Host {
         }
     }
 }
-

@@ -37,7 +37,9 @@ pub struct Report {
 pub fn check(seed: u64) -> Result<Report, String> {
     let scenario = Scenario::draw(seed);
     run(&scenario).map_err(|wrong| {
-        format!("seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property -- --nocapture")
+        format!(
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property -- --nocapture"
+        )
     })
 }
 
@@ -49,7 +51,9 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
     let (mut network, pair) =
         topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;
     let cut = |network: &mut Network<Host>, dead: bool| {
-        for (link, config) in [(pair.links.forward, scenario.link.forward), (pair.links.backward, scenario.link.backward)] {
+        for (link, config) in
+            [(pair.links.forward, scenario.link.forward), (pair.links.backward, scenario.link.backward)]
+        {
             let loss = if dead { Loss::Bernoulli(1.0) } else { config.loss };
             network.set_link(link, netsim::LinkConfig { loss, ..config }).map_err(|error| error.to_string())?;
         }
@@ -157,9 +161,15 @@ fn judge_side(
     // Who is told that all blocks have arrived may close before the other side has written the last of them.
     let whole = lengths.eq(expected.iter().copied()) && tally.received.values().all(crate::Received::is_whole);
     if !clean {
-        return Err(format!("ended as {:?}, the other as {:?}, at {now}: {:?}", ends[side], ends[1 - side], tally.received));
+        return Err(format!(
+            "ended as {:?}, the other as {:?}, at {now}: {:?}",
+            ends[side],
+            ends[1 - side],
+            tally.received
+        ));
     }
-    let over = watch.completed.is_some() || matches!(ends[side], Some(Closed::ByUs | Closed::ByPeer { .. })) || other_closed;
+    let over =
+        watch.completed.is_some() || matches!(ends[side], Some(Closed::ByUs | Closed::ByPeer { .. })) || other_closed;
     if over && !whole {
         return Err(format!("ended as {:?} at {now} with {:?} of {expected:?}", ends[side], tally.received));
     }

@@ -46,7 +46,14 @@ fn petabyte() {
     let flow = FlowId(1);
     let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k: 8_192, code: BlockCode::RaptorQ };
     let length = 1 << 50;
-    rogue.send(&[Frame::Announce(Announcement { flow, length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan })]);
+    rogue.send(&[Frame::Announce(Announcement {
+        flow,
+        length,
+        symbol_size: 1_408,
+        symbols_per_packet: 1,
+        tag: 0,
+        plan,
+    })]);
     for block in 0..1_000 {
         rogue.send_symbol(SymbolId { flow, block: block * 90_000, esi: 8_191 }, 0, &[1; 1_408]);
     }
@@ -93,7 +100,11 @@ fn scattered() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(announcement(1, 1 << 40))]);
     for nth in 0..100_000u32 {
-        rogue.send_symbol(SymbolId { flow: FlowId(1), block: nth.wrapping_mul(40_503), esi: nth % 65_000 }, 0, &[1; 100]);
+        rogue.send_symbol(
+            SymbolId { flow: FlowId(1), block: nth.wrapping_mul(40_503), esi: nth % 65_000 },
+            0,
+            &[1; 100],
+        );
     }
 }
 

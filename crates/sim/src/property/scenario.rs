@@ -112,7 +112,8 @@ impl Scenario {
         let id = |side: usize| NodeId::from_index(side as u32);
         let other = 1 - side;
         // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds without being the path's death.
-        let bursty = [self.link.forward, self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
+        let bursty =
+            [self.link.forward, self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
         let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
         let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
         let config = HostConfig {
@@ -135,8 +136,18 @@ impl Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { link, profile, connects, closes, objects, control, credit, outage, .. } = self;
-        write!(f, "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ", profile.name, profile.told_rate(), profile.blocks.k)?;
-        write!(f, "host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ", self.compute_delay, self.storage_delay)?;
+        write!(
+            f,
+            "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ",
+            profile.name,
+            profile.told_rate(),
+            profile.blocks.k
+        )?;
+        write!(
+            f,
+            "host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
+            self.compute_delay, self.storage_delay
+        )?;
         write!(f, "credit {} and {}, outage {outage:?}", credit.symbols, credit.control)
     }
 }
@@ -167,8 +178,7 @@ fn link(random: &mut Rng) -> LinkConfig {
         3 => Loss::Bernoulli(share),
         _ => Loss::GilbertElliott { loss: permille(share / 2.0), mean_burst: permille(1.5 + 6.0 * random.f64()) },
     };
-    let chance =
-        |random: &mut Rng, most: f64| if random.u8(..4) == 0 { permille(most * random.f64()) } else { 0.0 };
+    let chance = |random: &mut Rng, most: f64| if random.u8(..4) == 0 { permille(most * random.f64()) } else { 0.0 };
     let reorder = chance(random, 0.3);
     let held = Duration::from_micros(1 + up_to(random, 100_000));
     // A queue of at least two full packets.
@@ -197,7 +207,8 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
         0 => Profile::arq(),
         1 => Profile::auto(),
         // Told half of what the path carries, all of it, or more.
-        _ => Profile::auto().with_told_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
+        _ => Profile::auto()
+            .with_told_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
     profile.blocks.k = [1_024, 1_024, 256, 64, 16, 10][random.usize(..6)];
     profile

@@ -13,6 +13,8 @@ pub(crate) struct Censored {
     pub(crate) sent: u64,
     /// The packets that never leave, counted from 1.
     pub(crate) dropped: Vec<u64>,
+    /// When each packet left, and its IP bytes.
+    pub(crate) log: Vec<(netsim::Time, u64)>,
 }
 
 impl Node for Censored {
@@ -29,6 +31,7 @@ impl Node for Censored {
             let packet = self.host.poll_transmit(now)?;
             self.sent += 1;
             if !self.dropped.contains(&self.sent) {
+                self.log.push((now, packet.ip_bytes().into()));
                 return Some(packet);
             }
             self.host.recycle(packet.payload);
@@ -95,7 +98,7 @@ impl Plan {
             Host::new(id, config)
         };
         let [to_first, to_second] = dropped;
-        let node = |host, dropped| Censored { host, sent: 0, dropped };
+        let node = |host, dropped| Censored { host, sent: 0, dropped, log: Vec::new() };
         let sender = node(host(first, second, true), to_first);
         let receiver = node(host(second, first, false), to_second);
         topology::pair(sender, receiver, &link).expect("a link that makes sense").0

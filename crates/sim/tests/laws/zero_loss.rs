@@ -1,1 +1,55 @@
-//! Law 5: no encoder and no decoder at zero loss.
+//! Law 5: at zero loss no encoder and no decoder is built.
+
+use crate::support::{Plan, at_seconds, is_over};
+use std::time::Duration;
+use transport::{Profile, Rate};
+
+/// Requests to encode and to decode, and repair symbols sent.
+fn coding(plan: &Plan) -> (u64, u64, u64) {
+    let mut network = plan.network([Vec::new(), Vec::new()]);
+    assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(60)), Ok(true), "{plan:?}");
+    let tally = |side: usize| network.nodes()[side].host.tallies().next().expect("they met");
+    let whole = tally(1).received.values().filter(|received| received.is_whole()).count();
+    assert_eq!(whole, plan.objects.len(), "{plan:?}");
+    (tally(0).encodes, tally(1).decodes, tally(0).last_stats.repair_symbols)
+}
+
+fn told(bits: u64) -> Profile {
+    Profile::auto().with_told_rate(Rate::from_bits_per_second(bits))
+}
+
+#[test]
+fn no_code_runs_where_nothing_is_lost() {
+    for sender_connects in [true, false] {
+        for (link, bits) in [
+            ("rate=100M,delay=25ms,queue=256KB", 100_000_000),
+            ("rate=100M,delay=500us,queue=256KB", 100_000_000),
+            ("rate=10M,delay=50ms,queue=64KB", 9_000_000),
+            ("rate=100M,delay=25ms,queue=256KB,jitter=5ms", 100_000_000),
+        ] {
+            let plan = Plan { sender_connects, ..Plan::new(link, told(bits), vec![4_000_000, 1_000_000]) };
+            assert_eq!(coding(&plan), (0, 0, 0), "{link}");
+        }
+    }
+    assert_eq!(coding(&Plan::new("rate=100M,delay=25ms,queue=2MB", Profile::arq(), vec![4_000_000])), (0, 0, 0));
+}
+
+/// The exception: until the first feedback a loss of 5 % is assumed (design section 8), so an object that is sent within
+/// the first round trip has repair behind it. What arrives whole is not decoded for all that.
+#[test]
+fn before_the_first_feedback_repair_is_made_and_not_needed() {
+    let plan = Plan::new("rate=100M,delay=100ms,queue=256KB", told(100_000_000), vec![500_000]);
+    let (encodes, decodes, repairs) = coding(&plan);
+    assert!(encodes > 0 && repairs > 0, "{encodes} {repairs}");
+    assert_eq!(decodes, 0);
+    assert!(repairs < 60, "{repairs} repair symbols for 356 at an assumed 5 %");
+}
+
+/// A path so short that feedback is there before coding is: no repair even then.
+#[test]
+fn short_paths_need_no_repair_at_all() {
+    let plan = Plan::new("rate=100M,delay=500us,queue=256KB,loss=2%", told(100_000_000), vec![1_000_000]);
+    let plan = Plan { compute_delay: Duration::from_millis(2), ..plan };
+    let (encodes, decodes, _) = coding(&plan);
+    assert_eq!((encodes, decodes), (0, 0));
+}

@@ -7,13 +7,16 @@ use crate::flow::{
 use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{Announcement, Credit, Feedback, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, SymbolId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete flows that may wait for the sender to hear of it.
 const MAX_LINGERING: usize = 1_024;
 
 /// Complete flows told in one feedback: with them first, all of it fits.
 const MAX_COMPLETE_TOLD: usize = 32;
+
+/// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
+const MAX_TOLD: usize = 64;
 
 /// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
 /// first announcement was lost.
@@ -27,8 +30,9 @@ pub(super) struct Incoming {
     closed: BTreeMap<FlowId, bool>,
     /// Of these, complete ones of which the sender still sends symbols: it is told again (law 7).
     unheard: BTreeSet<FlowId>,
-    /// The first feedback that told a complete flow complete, by flow.
-    told_complete: BTreeMap<FlowId, u32>,
+    /// Which flows each of the last feedbacks told complete. Only the one that the sender names as seen counts: those before
+    /// it may be lost, and not every feedback has room for all of them.
+    told_complete: VecDeque<(u32, Vec<FlowId>)>,
     early: Vec<(SymbolId, u8, Vec<u8>)>,
     limits: FlowLimits,
     credit: ReceiveCredit,
@@ -57,7 +61,7 @@ impl Incoming {
             flows: BTreeMap::new(),
             closed: BTreeMap::new(),
             unheard: BTreeSet::new(),
-            told_complete: BTreeMap::new(),
+            told_complete: VecDeque::new(),
             early: Vec::new(),
             limits,
             credit: ReceiveCredit::new(credit.symbols),
@@ -163,7 +167,6 @@ impl Incoming {
     /// Drops a flow: its blocks' credit is free again. True when it was open.
     pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
         self.closed.entry(id).or_insert(false);
-        self.told_complete.remove(&id);
         let Some(flow) = self.flows.remove(&id) else {
             return false;
         };
@@ -228,12 +231,16 @@ impl Incoming {
         let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
         let mut statuses: Vec<FlowStatus> = std::mem::take(&mut self.unheard).into_iter().map(over).collect();
         let (mut complete, mut open): (Vec<_>, Vec<_>) = self.flows.iter().partition(|(_, flow)| flow.is_complete());
-        // Those never told before go first.
-        complete.sort_by_key(|(id, _)| self.told_complete.contains_key(id));
-        for (id, flow) in complete.into_iter().take(MAX_COMPLETE_TOLD - statuses.len()) {
-            self.told_complete.entry(*id).or_insert(number);
-            statuses.push(flow.status());
+        // Those not told lately go first.
+        complete.sort_by_key(|(id, _)| self.told_complete.iter().any(|(_, told)| told.contains(id)));
+        complete.truncate(MAX_COMPLETE_TOLD - statuses.len());
+        if !complete.is_empty() {
+            self.told_complete.push_back((number, complete.iter().map(|(id, _)| **id).collect()));
+            if self.told_complete.len() > MAX_TOLD {
+                self.told_complete.pop_front();
+            }
         }
+        statuses.extend(complete.into_iter().map(|(_, flow)| flow.status()));
         let first = number as usize % open.len().max(1);
         open.rotate_left(first);
         statuses.extend(open.into_iter().map(|(_, flow)| flow.status()));
@@ -243,14 +250,13 @@ impl Incoming {
     /// The sender has seen feedback `number`: flows it told complete need not be told again.
     pub(super) fn on_seen(&mut self, number: u32) {
         self.arrivals.on_seen(number);
-        let Self { flows, told_complete, closed, .. } = self;
-        told_complete.retain(|id, told| {
-            let over = *told <= number && flows.get(id).is_some_and(ObjectReceiver::is_received_and_told);
-            if over {
-                flows.remove(id);
-                closed.insert(*id, true);
+        while let Some((told, flows)) = self.told_complete.pop_front_if(|(told, _)| *told <= number) {
+            for id in flows.into_iter().filter(|_| told == number) {
+                if self.flows.get(&id).is_some_and(ObjectReceiver::is_received_and_told) {
+                    self.flows.remove(&id);
+                    self.closed.insert(id, true);
+                }
             }
-            !over
-        });
+        }
     }
 }

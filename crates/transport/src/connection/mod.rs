@@ -64,6 +64,9 @@ impl Default for Limits {
 /// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
 const QUESTION_SLACK: Duration = Duration::from_millis(25);
 
+/// Source symbols that are open at once on any path: 11 MB.
+const OPEN_SYMBOLS: u64 = 8_000;
+
 /// An object to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectOptions {
@@ -281,8 +284,9 @@ impl Connection {
             Phase::Closing(closing) => Some(closing.due()),
             Phase::Open => {
                 let dead = self.last_heard + self.limits.dead_after;
-                let others = [self.recovery.next_timeout(), self.incoming.clock.due(), self.seen_due(), self.wake];
-                let first = others.into_iter().flatten().min().unwrap_or(dead);
+                let feedback = [self.incoming.clock.due(), self.seen_due()];
+                let others = [self.recovery.next_timeout(), self.question_at(), self.wake].into_iter().chain(feedback);
+                let first = others.flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))
             }
             Phase::Drained => None,
@@ -319,7 +323,7 @@ impl Connection {
 
     /// After anything that moves flows: blocks opened, requests collected, ends told.
     fn settle(&mut self, now: Time) {
-        self.outgoing.open_blocks(&mut self.requests);
+        self.outgoing.open_blocks(self.open_limit(), &mut self.requests);
         while let Some(flow) = self.outgoing.take_finished() {
             self.trace.record(now, TraceEvent::FlowSent { flow });
             self.events.push_back(Event::Sent { flow });
@@ -501,6 +505,15 @@ impl Connection {
             refused: self.refused.total(),
             limited_by: self.limited_by,
         }
+    }
+
+    /// Source symbols that may be open at once: what a path can use, so that memory follows the path and not the credit. Four
+    /// times what is on its way without queues leaves room for a window that doubles and for blocks that wait for repair.
+    fn open_limit(&self) -> u64 {
+        let rtt = self.recovery.rtt();
+        let rate = self.recovery.pacing_rate().filter(|_| rtt.has_sample());
+        let on_the_way = rate.map_or(0, |rate| rate.bytes_in(rtt.min()));
+        (4 * on_the_way / u64::from(self.symbol_size())).max(OPEN_SYMBOLS)
     }
 
     fn path_estimate(&self) -> PathEstimate {

@@ -113,11 +113,16 @@ impl Outgoing {
         self.flows.iter_mut().find(|flow| flow.id() == id)
     }
 
-    /// Opens blocks as far as credit and the read-ahead go.
-    pub(super) fn open_blocks(&mut self, requests: &mut impl Extend<Request>) {
+    /// Opens blocks as far as credit, the read-ahead and `most` open source symbols go.
+    pub(super) fn open_blocks(&mut self, most: u64, requests: &mut impl Extend<Request>) {
+        let mut open: u64 = self.flows.iter().map(ObjectSender::open_symbols).sum();
         for flow in &mut self.flows {
-            while let Some(request) = flow.open_block(&mut self.credit, READ_AHEAD, &mut self.pool) {
+            let open_before = open - flow.open_symbols();
+            while open < most
+                && let Some(request) = flow.open_block(&mut self.credit, READ_AHEAD, &mut self.pool)
+            {
                 requests.extend([request]);
+                open = open_before + flow.open_symbols();
             }
             // Later flows read ahead only once this one is all opened.
             if flow.has_unopened() {

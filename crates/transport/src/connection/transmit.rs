@@ -88,7 +88,7 @@ impl Connection {
 
     /// Control frames and data, as window and pacer allow.
     fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
-        self.outgoing.open_blocks(&mut self.requests);
+        self.outgoing.open_blocks(self.open_limit(), &mut self.requests);
         let idle = self.outgoing.flow_count() == 0 && self.outgoing.outbox.is_empty();
         if self.outgoing.source_left() == 0 && self.recovery.loss().loss() > 0.0 {
             self.outgoing.control.double();

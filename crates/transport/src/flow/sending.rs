@@ -23,8 +23,9 @@ pub struct FlowView {
     cursor: u32,
     /// Open blocks with source symbols that are known lost.
     with_lost: BTreeSet<u32>,
-    /// Open blocks that the receiver does not have yet.
+    /// Open blocks that the receiver does not have yet, and their source symbols.
     unfinished: usize,
+    unfinished_symbols: u64,
     /// Source symbols of the object that have not gone out yet.
     source_left: u64,
     /// A later flow has source to send.
@@ -155,6 +156,7 @@ impl ObjectSender {
             cursor: 0,
             with_lost: BTreeSet::new(),
             unfinished: 0,
+            unfinished_symbols: 0,
             others_waiting: false,
         };
         Ok(Self { view, schedule, tag: announcement.tag, digest, digests: 0, announced: false })
@@ -203,6 +205,11 @@ impl ObjectSender {
         self.next_k().is_some()
     }
 
+    /// Source symbols of blocks that are opened and that the receiver does not have yet.
+    pub const fn open_symbols(&self) -> u64 {
+        self.view.unfinished_symbols
+    }
+
     /// The announcement has arrived.
     pub fn on_announced(&mut self) {
         self.announced = true;
@@ -226,6 +233,7 @@ impl ObjectSender {
         let BlockShape { number, offset, length, .. } = shape;
         self.view.blocks.push_back(SendBlock::new(shape, self.view.layout.symbol_size()));
         self.view.unfinished += 1;
+        self.view.unfinished_symbols += u64::from(shape.k);
         Some(Request::Read { flow: self.view.id, block: number, offset, length, buffer: pool.take() })
     }
 
@@ -341,11 +349,13 @@ impl ObjectSender {
         let bytes = block.shape().length as u64;
         // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
         let left = u64::from(block.source_left());
+        let k = u64::from(block.k());
         if let Some(data) = block.finish() {
             pool.put_shared(data);
         }
         self.view.source_left -= left;
         self.view.unfinished -= 1;
+        self.view.unfinished_symbols -= k;
         self.view.with_lost.remove(&number);
         self.advance_cursor();
         bytes
@@ -392,7 +402,7 @@ pub struct Pool {
 
 impl Pool {
     /// Buffers kept at most; more go back to the allocator.
-    const KEPT: usize = 8;
+    const KEPT: usize = 2;
 
     /// A buffer of any length and content.
     pub fn take(&mut self) -> Vec<u8> {

@@ -1,0 +1,96 @@
+//! What other threads have for the driver's thread, and the way to wake it: one lock and at most one wake-up for any number of
+//! messages.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// A queue with many writers and one reader that sleeps in `ppoll`.
+pub(super) struct Inbox<T> {
+    messages: Mutex<Vec<T>>,
+    /// The reader sleeps, or is about to and will look at the queue once more.
+    sleeping: AtomicBool,
+    event: OwnedFd,
+}
+
+impl<T> Inbox<T> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub(super) fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { messages: Mutex::new(Vec::new()), sleeping: AtomicBool::new(false), event })
+    }
+
+    /// Adds a message, and wakes the reader if it sleeps.
+    pub(super) fn push(&self, message: T) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        if self.sleeping.swap(false, Ordering::SeqCst) {
+            // Fails only when the counter is full, and then the reader is awake.
+            let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Moves all messages to `out`.
+    pub(super) fn take(&self, out: &mut Vec<T>) {
+        out.append(&mut self.messages.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Announces sleep. False when there are messages: the reader must not sleep then.
+    pub(super) fn fall_asleep(&self) -> bool {
+        self.sleeping.store(true, Ordering::SeqCst);
+        let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if !empty {
+            self.sleeping.store(false, Ordering::SeqCst);
+        }
+        empty
+    }
+
+    /// The reader is awake: later messages need no wake-up. `woken` tells whether the descriptor was readable.
+    pub(super) fn awake(&self, woken: bool) {
+        self.sleeping.store(false, Ordering::SeqCst);
+        if woken {
+            let _ = rustix::io::read(&self.event, &mut [0; 8]);
+        }
+    }
+
+    /// What becomes readable when there is a message for a sleeping reader.
+    pub(super) const fn descriptor(&self) -> &OwnedFd {
+        &self.event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use std::sync::Arc;
+
+    #[test]
+    fn every_message_is_read_though_the_reader_sleeps_between_them() {
+        let inbox = Arc::new(Inbox::new().unwrap());
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let inbox = Arc::clone(&inbox);
+                std::thread::spawn(move || (0..10_000).for_each(|i| inbox.push(writer * 10_000 + i)))
+            })
+            .collect();
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while all.len() < 20_000 {
+            if inbox.fall_asleep() {
+                let mut fds = [PollFd::new(inbox.descriptor(), PollFlags::IN)];
+                poll(&mut fds, None).unwrap();
+                inbox.awake(true);
+            }
+            inbox.take(&mut batch);
+            all.append(&mut batch);
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        all.sort_unstable();
+        assert!(all.iter().copied().eq(0..20_000));
+    }
+}

@@ -1,0 +1,246 @@
+//! What the driver keeps for one connection: where its events go, where its objects' bytes are, what its flows are called.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use transport::{Connection, ConnectionHandle, Direction, Event, FlowId, FlowKey, ObjectOptions, Reply, Request, Time};
+
+use super::workers::{Finished, Job};
+use super::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
+use crate::error::Error;
+
+/// Bytes of the control stream that a program may hold unread before the peer gets no more credit for it.
+const MAX_CONTROL_UNREAD: usize = 1 << 20;
+
+/// Bytes of trace gathered before they are handed on.
+const TRACE_CHUNK: usize = 64 << 10;
+
+/// A block from the request to read or write it until its digest is told, with its place and after the bytes are where they belong.
+#[derive(Debug, Default)]
+struct PendingBlock {
+    offset: u64,
+    stored: bool,
+    digest: Option<(usize, [u8; 32])>,
+}
+
+/// A connection as the driver sees it.
+pub(super) struct LinkState {
+    pub(super) handle: ConnectionHandle,
+    accepted: Accepted,
+    tags: BTreeMap<FlowKey, u64>,
+    /// Blocks whose digest is not yet told.
+    blocks: BTreeMap<(FlowKey, u32), PendingBlock>,
+    control_unread: usize,
+    control_backlog: usize,
+    trace: Option<Vec<u8>>,
+    connected: bool,
+    closed: bool,
+}
+
+impl LinkState {
+    pub(super) fn new(handle: ConnectionHandle, accepted: Accepted, trace: bool) -> Self {
+        Self {
+            handle,
+            accepted,
+            tags: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            control_unread: 0,
+            control_backlog: 0,
+            trace: trace.then(Vec::new),
+            connected: false,
+            closed: false,
+        }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn tell(&mut self, event: LinkEvent) {
+        (self.accepted.events)(event);
+    }
+
+    /// Tells the program that nothing will work any more.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.tell(LinkEvent::Failed(error));
+    }
+
+    pub(super) fn command(&mut self, connection: &mut Connection, command: LinkCommand, refused: u64, now: Time) {
+        match command {
+            LinkCommand::WriteControl(bytes) => {
+                connection.write_control(&bytes);
+                self.control_backlog += bytes.len();
+            }
+            LinkCommand::ControlTaken(bytes) => {
+                self.control_unread = self.control_unread.saturating_sub(bytes);
+                self.read_control(connection);
+            }
+            LinkCommand::SendObject { length, tag } => {
+                match connection.send_object(now, ObjectOptions { length, tag, digest: true }) {
+                    Ok(flow) => {
+                        self.tags.insert(FlowKey { direction: Direction::Sending, flow }, tag);
+                    }
+                    Err(error) => self.tell(LinkEvent::Failed(Error::Flow(error))),
+                }
+            }
+            LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
+            LinkCommand::AskStats => {
+                let stats = LinkStats { connection: connection.stats(), refused };
+                self.tell(LinkEvent::Stats(Box::new(stats)));
+            }
+            LinkCommand::Close { code, reason } => connection.close(now, code, &reason),
+        }
+    }
+
+    /// Gives the engine what a worker has finished.
+    pub(super) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
+        match finished.result {
+            Ok(reply) => {
+                // The program hears of a digest before it hears that the object is complete.
+                match &reply {
+                    Reply::Written { flow, block } => {
+                        self.pending(receiving(*flow), *block, |pending| pending.stored = true)
+                    }
+                    Reply::Digest { key, block, digest } => {
+                        self.pending(*key, *block, |pending| pending.digest = Some((finished.length, *digest)));
+                    }
+                    Reply::Read { .. } | Reply::Encoded(_) | Reply::Decoded(..) => {}
+                }
+                connection.handle_reply(now, reply);
+            }
+            Err(error) => self.tell(LinkEvent::Failed(error)),
+        }
+    }
+
+    /// Notes news of a block, and tells its digest when all is known.
+    fn pending(&mut self, key: FlowKey, block: u32, note: impl FnOnce(&mut PendingBlock)) {
+        let Some(pending) = self.blocks.get_mut(&(key, block)) else { return };
+        note(pending);
+        if let PendingBlock { offset, stored: true, digest: Some((length, digest)) } = *pending {
+            self.blocks.remove(&(key, block));
+            if let Some(tag) = self.tags.get(&key) {
+                let range = offset..offset.saturating_add(length as u64);
+                self.tell(LinkEvent::Digest(BlockDigest { tag: *tag, block, range, digest }));
+            }
+        }
+    }
+
+    /// Hands the workers what the engine asks for.
+    pub(super) fn requests(&mut self, connection: &mut Connection, jobs: &mut Vec<Job>) {
+        while let Some(request) = connection.poll_request() {
+            self.request(request, jobs);
+        }
+    }
+
+    /// Tells the program what has happened. Comes after sending, so that a program that ends at the last event has said goodbye.
+    pub(super) fn events(&mut self, connection: &mut Connection, refused: u64, send_error: &mut Option<io::Error>) {
+        while let Some(event) = connection.poll_event() {
+            self.event(connection, event, refused, send_error);
+        }
+        self.watch_control(connection);
+        self.hand_on_trace(connection, TRACE_CHUNK);
+    }
+
+    /// Hands on the trace if it has `enough` bytes.
+    fn hand_on_trace(&mut self, connection: &mut Connection, enough: usize) {
+        let Some(trace) = &mut self.trace else { return };
+        connection.take_qlog(trace);
+        if trace.len() >= enough {
+            let chunk = std::mem::take(trace);
+            self.tell(LinkEvent::Trace(chunk));
+        }
+    }
+
+    fn event(&mut self, connection: &mut Connection, event: Event, refused: u64, send_error: &mut Option<io::Error>) {
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                let application = connection.peer_application().to_vec();
+                self.tell(LinkEvent::Connected { remote: connection.remote(), application });
+            }
+            Event::ControlReadable => self.read_control(connection),
+            Event::Announced { flow, length, tag } => {
+                self.tags.insert(receiving(flow), tag);
+                self.tell(LinkEvent::Announced { flow, length, tag });
+            }
+            // The worker's result was told already, with its offset and length.
+            Event::Digest { .. } => {}
+            Event::Received { flow } => self.ended(receiving(flow), |tag| LinkEvent::Received { tag }),
+            Event::Sent { flow } => self.ended(sending(flow), |tag| LinkEvent::Sent { tag }),
+            Event::Reset { flow, .. } => self.ended(receiving(flow), |tag| LinkEvent::Broken { tag }),
+            Event::Stopped { flow, .. } => self.ended(sending(flow), |tag| LinkEvent::Broken { tag }),
+            Event::Closed(why) => {
+                self.closed = true;
+                self.hand_on_trace(connection, 1);
+                let send_error = if self.connected { None } else { send_error.take() };
+                let stats = Box::new(LinkStats { connection: connection.stats(), refused });
+                self.tell(LinkEvent::Closed { why, stats, send_error });
+            }
+        }
+    }
+
+    fn ended(&mut self, key: FlowKey, event: impl FnOnce(u64) -> LinkEvent) {
+        if let Some(tag) = self.tags.remove(&key) {
+            self.tell(event(tag));
+        }
+    }
+
+    fn request(&mut self, request: Request, jobs: &mut Vec<Job>) {
+        let key = match &request {
+            Request::Read { flow, block, offset, .. } => {
+                // Its digest is made of what was read: nothing is left to wait for.
+                let pending = PendingBlock { offset: *offset, stored: true, digest: None };
+                self.blocks.insert((sending(*flow), *block), pending);
+                Some(sending(*flow))
+            }
+            Request::Write { flow, block, offset, .. } => {
+                self.blocks.entry((receiving(*flow), *block)).or_default().offset = *offset;
+                Some(receiving(*flow))
+            }
+            Request::Digest { key, block, .. } => {
+                // The engine may ask for it before it asks for the write.
+                self.blocks.entry((*key, *block)).or_default();
+                Some(*key)
+            }
+            Request::Encode(_) | Request::Decode(_) => None,
+        };
+        let tag = match key {
+            None => 0,
+            Some(key) => match self.tags.get(&key) {
+                Some(tag) => *tag,
+                None => return self.tell(LinkEvent::Failed(Error::Internal("work for a flow that was never opened"))),
+            },
+        };
+        jobs.push(Job { connection: self.handle, request, tag, storage: Arc::clone(&self.accepted.storage) });
+    }
+
+    fn read_control(&mut self, connection: &mut Connection) {
+        if self.control_unread >= MAX_CONTROL_UNREAD {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let count = connection.read_control(&mut bytes);
+        if count > 0 {
+            self.control_unread += count;
+            self.tell(LinkEvent::Control(bytes));
+        }
+    }
+
+    fn watch_control(&mut self, connection: &Connection) {
+        let backlog = connection.control_backlog();
+        if backlog < self.control_backlog {
+            let arrived = self.control_backlog - backlog;
+            self.control_backlog = backlog;
+            self.tell(LinkEvent::ControlAcknowledged(arrived));
+        }
+    }
+}
+
+const fn receiving(flow: FlowId) -> FlowKey {
+    FlowKey { direction: Direction::Receiving, flow }
+}
+
+const fn sending(flow: FlowId) -> FlowKey {
+    FlowKey { direction: Direction::Sending, flow }
+}

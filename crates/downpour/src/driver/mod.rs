@@ -1,0 +1,315 @@
+//! The UDP driver: one thread per endpoint that owns the socket and the engine, and worker threads for what the engine asks for.
+//!
+//! A thread of its own and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds and
+//! because nothing a program does may hold up feedback. Commands go in through a queue that wakes the thread; events go out
+//! through a function the program gives with each connection, so that they end in whatever channel it likes.
+
+mod inbox;
+mod link;
+mod run;
+mod socket;
+mod workers;
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use transport::{AcceptOptions, Closed, ConnectOptions, ConnectionStats, EndpointConfig, FlowId, Limits, Time};
+
+use crate::error::Error;
+use inbox::Inbox;
+use run::Running;
+use socket::Socket;
+use workers::{Finished, Workers};
+
+/// Where the bytes of a connection's objects come from and go to. Called from worker threads, several at once.
+pub(crate) trait Storage: Send + Sync {
+    /// Fills `out` with the bytes from `offset` on of the object with tag `tag` that we send.
+    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> Result<(), Error>;
+
+    /// Puts `bytes` at `offset` of the object with tag `tag` that we receive.
+    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+}
+
+/// Takes the events of one connection, in order, on the driver's thread: it must not block.
+pub(crate) type EventSink = Box<dyn FnMut(LinkEvent) + Send>;
+
+/// What happens to a connection.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// The handshake is done.
+    Connected {
+        /// Where the peer is.
+        remote: SocketAddr,
+        /// What its program said in the handshake.
+        application: Vec<u8>,
+    },
+    /// Bytes of the control stream. Give their count back with [`Link::control_taken`].
+    Control(Vec<u8>),
+    /// So many bytes of what [`Link::write_control`] took have arrived.
+    ControlAcknowledged(usize),
+    /// The peer sends an object.
+    Announced {
+        /// For [`Link::accept_flow`].
+        flow: FlowId,
+        /// Bytes.
+        length: u64,
+        /// What the peer's program calls it.
+        tag: u64,
+    },
+    /// A block was read (sending) or written (receiving).
+    Digest(BlockDigest),
+    /// Every byte of the object with this tag is written.
+    Received {
+        /// The tag.
+        tag: u64,
+    },
+    /// Every byte of the object with this tag has reached the peer.
+    Sent {
+        /// The tag.
+        tag: u64,
+    },
+    /// The peer ended an object in the middle.
+    Broken {
+        /// The tag.
+        tag: u64,
+    },
+    /// A read or write failed, or an object cannot be opened. The connection stands; no reply will come for that block.
+    Failed(Error),
+    /// Figures, as asked for with [`Link::ask_stats`].
+    Stats(Box<LinkStats>),
+    /// More of the trace (qlog, JSON-SEQ).
+    Trace(Vec<u8>),
+    /// The last event.
+    Closed {
+        /// Why.
+        why: Closed,
+        /// The figures at the end.
+        stats: Box<LinkStats>,
+        /// The kernel's last refusal to send, if the peer was never reached.
+        send_error: Option<io::Error>,
+    },
+}
+
+/// The digest of one block.
+#[derive(Debug)]
+pub(crate) struct BlockDigest {
+    /// The object's tag.
+    pub(crate) tag: u64,
+    /// The block's number in the object.
+    pub(crate) block: u32,
+    /// Its bytes in the object.
+    pub(crate) range: Range<u64>,
+    /// BLAKE3 of them.
+    pub(crate) digest: [u8; 32],
+}
+
+/// What is known of a connection's way through the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkStats {
+    /// The connection's own figures.
+    pub(crate) connection: ConnectionStats,
+    /// Datagrams dropped by the endpoint, for any reason, in any connection or none.
+    pub(crate) refused: u64,
+}
+
+/// One connection, by a number that the driver gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LinkId(u64);
+
+/// What the program does with a peer that has shown a key.
+pub(crate) type Acceptor = Box<dyn FnMut(Link) -> Accepted + Send>;
+
+/// Where an accepted connection's events and bytes go.
+pub(crate) struct Accepted {
+    /// Takes the events.
+    pub(crate) events: EventSink,
+    /// Has the bytes.
+    pub(crate) storage: Arc<dyn Storage>,
+}
+
+enum Command {
+    Connect { link: LinkId, key: [u8; 32], options: Box<ConnectOptions>, accepted: Accepted },
+    AddKey { key: [u8; 32], expires: Option<Time>, options: Box<AcceptOptions>, acceptor: Acceptor },
+    RemoveKey,
+    Link(LinkId, LinkCommand),
+    Stop,
+}
+
+enum LinkCommand {
+    WriteControl(Vec<u8>),
+    ControlTaken(usize),
+    SendObject { length: u64, tag: u64 },
+    AcceptFlow(FlowId),
+    AskStats,
+    Close { code: u32, reason: String },
+}
+
+enum Message {
+    Command(Command),
+    Finished(Finished),
+}
+
+/// The engine's clock: monotonic, from the driver's start.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    fn now(self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+}
+
+/// A running endpoint. Clones are the same endpoint; when the last goes, its connections are closed and its thread ends.
+#[derive(Clone)]
+pub(crate) struct Driver {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    inbox: Arc<Inbox<Message>>,
+    local_address: SocketAddr,
+    clock: Clock,
+    next_link: Arc<AtomicU64>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.inbox.push(Message::Command(Command::Stop));
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("local_address", &self.handle.local_address).finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// Binds a socket and starts the threads. A connection on which nothing is heard for `dead_after` ends. `until_end` is dropped
+    /// when the thread has ended, all connections closed.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when the address cannot be had; [`Error::System`] when the system gives no thread.
+    pub(crate) fn start(
+        address: Option<SocketAddr>,
+        dead_after: Duration,
+        until_end: impl Any + Send,
+    ) -> Result<Self, Error> {
+        let socket = Socket::bind(address).map_err(|source| Error::Socket { address, source })?;
+        let local_address = socket.local_address().map_err(|source| Error::Socket { address, source })?;
+        let clock = Clock { origin: Instant::now() };
+        let next_link = Arc::new(AtomicU64::new(0));
+        let inbox = Arc::new(Inbox::new().map_err(Error::System)?);
+        let workers = Workers::start({
+            let inbox = Arc::clone(&inbox);
+            move |finished| inbox.push(Message::Finished(finished))
+        })
+        .map_err(Error::System)?;
+        let default = Limits::default();
+        let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
+        let config = EndpointConfig { limits, ..EndpointConfig::default() };
+        let endpoint = transport::Endpoint::new(config, seed()?);
+        let running = Running::new(endpoint, socket, clock, Arc::clone(&inbox), workers, Arc::clone(&next_link));
+        thread::Builder::new()
+            .name("downpour-net".into())
+            .spawn(move || {
+                running.run();
+                drop(until_end);
+            })
+            .map_err(Error::System)?;
+        Ok(Self { handle: Arc::new(Handle { inbox, local_address, clock, next_link }) })
+    }
+
+    /// The address of the socket.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        self.handle.local_address
+    }
+
+    /// Opens a connection; the peer is tried at all of `options.remotes`.
+    pub(crate) fn connect(&self, key: [u8; 32], options: ConnectOptions, accepted: Accepted) -> Link {
+        let id = LinkId(self.handle.next_link.fetch_add(1, Ordering::Relaxed));
+        self.command(Command::Connect { link: id, key, options: Box::new(options), accepted });
+        Link { id, inbox: Arc::clone(&self.handle.inbox) }
+    }
+
+    /// Answers whoever shows `key` until `expires`. A driver has one key at a time.
+    pub(crate) fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, acceptor: Acceptor) {
+        let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
+        let expires = Some(self.handle.clock.now() + left);
+        self.command(Command::AddKey { key, expires, options: Box::new(options), acceptor });
+    }
+
+    /// Answers nobody from now on. Connections stay.
+    pub(crate) fn stop_listening(&self) {
+        self.command(Command::RemoveKey);
+    }
+
+    fn command(&self, command: Command) {
+        self.handle.inbox.push(Message::Command(command));
+    }
+}
+
+/// One connection of a [`Driver`]. It does not keep the driver alive.
+#[derive(Clone)]
+pub(crate) struct Link {
+    id: LinkId,
+    inbox: Arc<Inbox<Message>>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Link").field(&self.id.0).finish()
+    }
+}
+
+impl Link {
+    /// Appends to the control stream. How much has not yet arrived is the caller's to bound.
+    pub(crate) fn write_control(&self, bytes: Vec<u8>) {
+        self.command(LinkCommand::WriteControl(bytes));
+    }
+
+    /// Says that `bytes` bytes of [`LinkEvent::Control`] are dealt with, so that more may come.
+    pub(crate) fn control_taken(&self, bytes: usize) {
+        self.command(LinkCommand::ControlTaken(bytes));
+    }
+
+    /// Sends the object `tag` of `length` bytes, after those opened before it.
+    pub(crate) fn send_object(&self, tag: u64, length: u64) {
+        self.command(LinkCommand::SendObject { length, tag });
+    }
+
+    /// Lets an announced object be written.
+    pub(crate) fn accept_flow(&self, flow: FlowId) {
+        self.command(LinkCommand::AcceptFlow(flow));
+    }
+
+    /// Asks for one [`LinkEvent::Stats`].
+    pub(crate) fn ask_stats(&self) {
+        self.command(LinkCommand::AskStats);
+    }
+
+    /// Ends the connection and tells the peer why.
+    pub(crate) fn close(&self, code: u32, reason: impl Into<String>) {
+        self.command(LinkCommand::Close { code, reason: reason.into() });
+    }
+
+    fn command(&self, command: LinkCommand) {
+        self.inbox.push(Message::Command(Command::Link(self.id, command)));
+    }
+}
+
+/// The engine's only randomness.
+fn seed() -> Result<[u8; 32], Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| Error::System(io::Error::other(error)))?;
+    Ok(seed)
+}

@@ -1,0 +1,120 @@
+//! Threads for the work a connection asks for: coding, hashing, and reading and writing the objects it carries.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use transport::{ConnectionHandle, Reply, Request};
+
+use super::Storage;
+use crate::error::Error;
+
+/// A request with what it needs.
+pub(super) struct Job {
+    pub(super) connection: ConnectionHandle,
+    pub(super) request: Request,
+    /// The object's tag; unused by coding.
+    pub(super) tag: u64,
+    pub(super) storage: Arc<dyn Storage>,
+}
+
+/// What became of a job.
+pub(super) struct Finished {
+    pub(super) connection: ConnectionHandle,
+    pub(super) result: Result<Reply, Error>,
+    /// Bytes of the object that were read, written or digested.
+    pub(super) length: usize,
+}
+
+impl Job {
+    fn run(self) -> Finished {
+        let Self { connection, request, tag, storage } = self;
+        let (result, length) = match request.run_pure() {
+            Ok(reply) => (Ok(reply), 0),
+            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
+                if buffer.len() < length {
+                    buffer.resize(length, 0);
+                }
+                let result = storage.read(tag, offset, &mut buffer[..length]);
+                (result.map(|()| Reply::Read { flow, block, buffer }), length)
+            }
+            Err(Request::Write { flow, block, offset, length, data }) => {
+                let result = storage.write(tag, offset, &data.bytes()[..length]);
+                (result.map(|()| Reply::Written { flow, block }), length)
+            }
+            Err(Request::Digest { key, block, length, data, .. }) => {
+                let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
+                (Ok(Reply::Digest { key, block, digest }), length)
+            }
+            Err(Request::Encode(_) | Request::Decode(_)) => (Err(Error::Internal("coding that does not run")), 0),
+        };
+        Finished { connection, result, length }
+    }
+}
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+/// A fixed set of threads that end when this is dropped and the jobs are done.
+pub(super) struct Workers {
+    shared: Arc<(Mutex<Queue>, Condvar)>,
+}
+
+impl Workers {
+    /// Starts the threads; each hands what it has finished to `deliver`.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub(super) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
+        let shared = Arc::new((Mutex::new(Queue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
+        let workers = Self { shared };
+        // One core is the driver's.
+        let count = thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4));
+        for number in 0..count {
+            let (shared, deliver) = (Arc::clone(&workers.shared), deliver.clone());
+            thread::Builder::new().name(format!("downpour-work-{number}")).spawn(move || {
+                while let Some(job) = next(&shared) {
+                    deliver(job.run());
+                }
+            })?;
+        }
+        Ok(workers)
+    }
+
+    /// Queues `jobs`, leaving none.
+    pub(super) fn submit(&self, jobs: &mut Vec<Job>) {
+        let (queue, added) = &*self.shared;
+        let count = jobs.len();
+        queue.lock().unwrap_or_else(PoisonError::into_inner).jobs.extend(jobs.drain(..));
+        match count {
+            0 => {}
+            1 => added.notify_one(),
+            _ => added.notify_all(),
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let (queue, added) = &*self.shared;
+        queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        added.notify_all();
+    }
+}
+
+fn next(shared: &(Mutex<Queue>, Condvar)) -> Option<Job> {
+    let (queue, added) = shared;
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if let Some(job) = queue.jobs.pop_front() {
+            return Some(job);
+        }
+        if queue.closed {
+            return None;
+        }
+        queue = added.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+}

@@ -1,0 +1,259 @@
+//! What ends a transfer, in one line that says what to do, and the exit code that the program gives for it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use transport::{ConnectError, FlowError};
+
+use crate::files::{FilesError, display_name};
+use crate::messages::MessageError;
+use crate::ticket::{Role, TicketError};
+
+/// Why a transfer ended without success.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something about the files on this side.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The ticket is of no use.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// The ticket leads to a peer that does the same as we.
+    #[error("both sides {}: one of them must {}", verb(*.both), verb(other(*.both)))]
+    WrongRole {
+        /// What both sides do.
+        both: Role,
+    },
+    /// The ticket's time is over and nobody has used it.
+    #[error("nobody came while the ticket was good ({} s): make a new one", .0.as_secs())]
+    NobodyCame(Duration),
+    /// No address could be bound.
+    #[error("cannot listen on {}: {source}", address.map_or_else(|| "any address".to_owned(), |a| a.to_string()))]
+    Socket {
+        /// What was asked for.
+        address: Option<SocketAddr>,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The peer answered at none of its addresses. A wrong key looks the same: strangers get silence.
+    #[error("no answer from {} in {} s: check that the other side still runs, that a firewall lets UDP through, and that the ticket is the latest{}", list(addresses), after.as_secs_f64(), hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
+    Unreachable {
+        /// The addresses tried.
+        addresses: Vec<SocketAddr>,
+        /// For how long.
+        after: Duration,
+        /// What the kernel said about sending, if anything.
+        hint: Option<String>,
+    },
+    /// The two programs are too different.
+    #[error("the other side speaks no version of the protocol known here: update the older program")]
+    Version,
+    /// The peer was there and is gone.
+    #[error("the other side has vanished: nothing was heard of it for too long")]
+    Vanished,
+    /// The peer ended the transfer and said why.
+    #[error("the {} said: {reason}", noun(*.peer))]
+    Peer {
+        /// What the peer does.
+        peer: Role,
+        /// Its code.
+        code: CloseCode,
+        /// Its words, escaped.
+        reason: String,
+    },
+    /// The peer broke the protocol.
+    #[error("the other side broke the protocol: {0}")]
+    Violation(String),
+    /// The user said no to what was offered.
+    #[error("declined")]
+    Declined,
+    /// The user stopped the transfer.
+    #[error("cancelled")]
+    Cancelled,
+    /// The transfer broke off; what had arrived is kept.
+    #[error("{error}; what has arrived is kept in {}", staging.display())]
+    Kept {
+        /// What happened.
+        error: Box<Self>,
+        /// The staging folder.
+        staging: PathBuf,
+    },
+    /// The engine opens no connection.
+    #[error("cannot connect: {0}")]
+    Connect(ConnectError),
+    /// The engine opens no flow.
+    #[error("cannot send: {0}")]
+    Flow(FlowError),
+    /// The trace file cannot be written.
+    #[error("cannot write the trace {}: {source}", path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The system refuses a thread, a descriptor, or random bytes.
+    #[error("the system refuses what a transfer needs: {0}")]
+    System(io::Error),
+    /// A fault of this program.
+    #[error("internal error: {0}")]
+    Internal(&'static str),
+}
+
+impl Error {
+    /// The program's exit code: 1 other, 2 usage, 3 source absent, 4 authentication, 5 unreachable, 6 integrity, 7 disk or quota,
+    /// 8 timeout, 130 cancelled. A transfer that is partial succeeds: see [`crate::Summary::exit_code`].
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Files(error) => match error {
+                FilesError::SourceAbsent { .. } | FilesError::SourceUnusable { .. } => 3,
+                FilesError::SameName { .. } => 2,
+                FilesError::DiskFull { .. } | FilesError::Quota { .. } => 7,
+                FilesError::Integrity { .. } | FilesError::Root => 6,
+                _ => 1,
+            },
+            Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => 2,
+            Self::Ticket(TicketError::Random(_)) => 1,
+            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => 4,
+            Self::Unreachable { .. } => 5,
+            Self::Vanished => 8,
+            Self::Peer { code, .. } => match code {
+                CloseCode::NoSpace => 7,
+                CloseCode::Integrity => 6,
+                CloseCode::WrongRole => 4,
+                _ => 1,
+            },
+            Self::Cancelled => 130,
+            Self::Kept { error, .. } => error.exit_code(),
+            Self::Socket { .. }
+            | Self::Version
+            | Self::Violation(_)
+            | Self::Declined
+            | Self::Connect(_)
+            | Self::Flow(_)
+            | Self::Trace { .. }
+            | Self::System(_)
+            | Self::Internal(_) => 1,
+        }
+    }
+
+    /// What the peer is told when this ends the connection.
+    pub(crate) fn close_code(&self) -> CloseCode {
+        match self {
+            Self::Declined => CloseCode::Declined,
+            Self::Cancelled => CloseCode::Interrupted,
+            Self::WrongRole { .. } => CloseCode::WrongRole,
+            Self::Violation(_) => CloseCode::Protocol,
+            Self::Kept { error, .. } => error.close_code(),
+            Self::Files(error) => match error {
+                FilesError::TargetExists { .. } => CloseCode::TargetExists,
+                FilesError::DiskFull { .. } | FilesError::Quota { .. } => CloseCode::NoSpace,
+                FilesError::Permission { .. } => CloseCode::Permission,
+                FilesError::BadName { .. } | FilesError::Protocol { .. } | FilesError::Message(_) => {
+                    CloseCode::Protocol
+                }
+                FilesError::Integrity { .. } | FilesError::Root => CloseCode::Integrity,
+                _ => CloseCode::Other,
+            },
+            _ => CloseCode::Other,
+        }
+    }
+
+    /// The same in words for the peer. The paths in it are this side's own and were named by its user or by the peer.
+    pub(crate) fn close_reason(&self) -> String {
+        match self {
+            Self::Kept { error, .. } => error.close_reason(),
+            Self::Cancelled => "interrupted by its user".to_owned(),
+            Self::Declined => "declined by its user".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Self {
+        Self::Files(error.into())
+    }
+}
+
+/// Why a side closes the connection: the code of the close frame. The engine keeps the numbers below 0x100 for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CloseCode {
+    /// Everything is done.
+    Done = 0,
+    /// The peer's packets or messages are malformed or contradict each other.
+    Protocol = 1,
+    /// The receiver's user said no.
+    Declined = 0x100,
+    /// A name exists at the receiver already.
+    TargetExists = 0x101,
+    /// Disk full, or quota used up.
+    NoSpace = 0x102,
+    /// No permission.
+    Permission = 0x103,
+    /// Bytes do not match their digest.
+    Integrity = 0x104,
+    /// The user interrupted.
+    Interrupted = 0x105,
+    /// Both sides send, or both receive.
+    WrongRole = 0x106,
+    /// The ticket is in use or used up.
+    Busy = 0x107,
+    /// Anything else.
+    Other = 0x108,
+}
+
+impl CloseCode {
+    /// The code with this number; an unknown one is [`CloseCode::Other`].
+    pub(crate) fn from_code(code: u32) -> Self {
+        [
+            Self::Done,
+            Self::Declined,
+            Self::TargetExists,
+            Self::NoSpace,
+            Self::Permission,
+            Self::Protocol,
+            Self::Integrity,
+            Self::Interrupted,
+            Self::WrongRole,
+            Self::Busy,
+        ]
+        .into_iter()
+        .find(|known| *known as u32 == code)
+        .unwrap_or(Self::Other)
+    }
+}
+
+/// A peer's words as they may stand on a terminal.
+pub(crate) fn escaped(reason: &str) -> String {
+    if reason.is_empty() { "nothing".to_owned() } else { display_name(reason.as_bytes()) }
+}
+
+const fn verb(role: Role) -> &'static str {
+    match role {
+        Role::Sends => "send",
+        Role::Receives => "receive",
+    }
+}
+
+const fn other(role: Role) -> Role {
+    match role {
+        Role::Sends => Role::Receives,
+        Role::Receives => Role::Sends,
+    }
+}
+
+const fn noun(role: Role) -> &'static str {
+    match role {
+        Role::Sends => "sender",
+        Role::Receives => "receiver",
+    }
+}
+
+fn list(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,175 @@
+//! What a manifest says about one name of a transfer.
+
+/// Longest path of an entry and longest target of a symlink, in bytes (Linux `PATH_MAX`).
+pub const MAX_PATH: usize = 4096;
+/// Longest single name inside a path, in bytes (POSIX `NAME_MAX` of the common file systems).
+pub const MAX_COMPONENT: usize = 255;
+/// Most entries of one batch (design section 7).
+pub const MAX_BATCH_ENTRIES: usize = 65_536;
+/// Most bytes of paths and symlink targets in one batch; a scanner closes a batch that reaches it, so that what a
+/// receiver keeps for an open batch is bounded whatever the names are.
+pub const MAX_BATCH_NAMES: usize = 8 << 20;
+
+/// One name of a transfer: a regular file, a folder or a symlink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Components joined by `/`, beginning with the name of the item that was sent. Any bytes but NUL.
+    pub path: Vec<u8>,
+    /// What stands there.
+    pub kind: Kind,
+    /// Permission bits, `st_mode & 0o7777`.
+    pub mode: u32,
+    /// Time of last modification.
+    pub mtime: Mtime,
+}
+
+/// What stands under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file; its bytes are part of the batch's object.
+    File {
+        /// Length in bytes.
+        size: u64,
+    },
+    /// A folder; its content follows as entries of its own.
+    Directory,
+    /// A symbolic link, sent as a link.
+    Symlink {
+        /// What the link says, never resolved.
+        target: Vec<u8>,
+    },
+}
+
+/// A file time: seconds and nanoseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mtime {
+    /// Seconds; negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds, below 10^9.
+    pub nanoseconds: u32,
+}
+
+impl Entry {
+    /// Bytes this entry adds to the batch's object.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size } => size,
+            Kind::Directory | Kind::Symlink { .. } => 0,
+        }
+    }
+
+    /// Bytes of names this entry holds, counted against [`MAX_BATCH_NAMES`].
+    #[must_use]
+    pub fn name_bytes(&self) -> usize {
+        self.path.len()
+            + match &self.kind {
+                Kind::Symlink { target } => target.len(),
+                Kind::File { .. } | Kind::Directory => 0,
+            }
+    }
+}
+
+/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`] entries and one object, the bytes of its regular
+/// files one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Counts from 0.
+    pub number: u32,
+    /// In the order of the object; a folder stands before what is in it.
+    pub entries: Vec<Entry>,
+    /// Length of the object in bytes: the sum of the file sizes.
+    pub object_length: u64,
+    /// What the scan met and could not send.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A name that the sender met and left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// As in [`Entry::path`].
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why a name was left out. The number is the one on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SkipReason {
+    /// It may not be read.
+    Unreadable = 1,
+    /// It was listed and gone a moment later.
+    Vanished = 2,
+    /// A socket, pipe or device: never sent, and no failure.
+    SpecialFile = 3,
+    /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`].
+    NameTooLong = 4,
+}
+
+impl SkipReason {
+    /// The reason with this number on the wire.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Self::Unreadable, Self::Vanished, Self::SpecialFile, Self::NameTooLong].into_iter().find(|r| *r as u8 == code)
+    }
+
+    /// Whether the transfer is partial for it.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        self != Self::SpecialFile
+    }
+}
+
+impl std::fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unreadable => "may not be read",
+            Self::Vanished => "vanished",
+            Self::SpecialFile => "is a socket, pipe or device",
+            Self::NameTooLong => "has too long a name",
+        })
+    }
+}
+
+/// A file of a batch whose bytes cannot be trusted; they were sent as zeros and the receiver drops the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Voided {
+    /// Index into the batch's entries.
+    pub entry: u32,
+    /// Why.
+    pub reason: VoidReason,
+}
+
+/// Why a file was voided. The number is the one on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum VoidReason {
+    /// Its size grew or its time changed since the scan.
+    Changed = 1,
+    /// It ended before the size it had at the scan.
+    Shrank = 2,
+    /// It is gone.
+    Vanished = 3,
+    /// Opening or reading it failed.
+    Unreadable = 4,
+}
+
+impl VoidReason {
+    /// The reason with this number on the wire.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Self::Changed, Self::Shrank, Self::Vanished, Self::Unreadable].into_iter().find(|r| *r as u8 == code)
+    }
+}
+
+impl std::fmt::Display for VoidReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Changed => "changed while it was sent",
+            Self::Shrank => "shrank while it was sent",
+            Self::Vanished => "vanished while it was sent",
+            Self::Unreadable => "could not be read",
+        })
+    }
+}

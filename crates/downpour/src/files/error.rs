@@ -1,0 +1,146 @@
+//! What can go wrong between a transfer and the file system, told apart as far as exit codes need it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::names::NameError;
+use crate::messages::MessageError;
+
+/// A failure of scanning, reading or receiving files.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// A source named by the user does not exist.
+    #[error("{} does not exist", path.display())]
+    SourceAbsent {
+        /// As the user named it.
+        path: PathBuf,
+    },
+    /// A source named by the user cannot be sent at all.
+    #[error("{} cannot be sent: {reason}", path.display())]
+    SourceUnusable {
+        /// As the user named it.
+        path: PathBuf,
+        /// Why, in words.
+        reason: String,
+    },
+    /// Two sources would arrive under one name.
+    #[error("{} and {} would both arrive as {name}", first.display(), second.display())]
+    SameName {
+        /// The name, escaped for display.
+        name: String,
+        /// The source named first.
+        first: PathBuf,
+        /// The source named later.
+        second: PathBuf,
+    },
+    /// Names that would arrive exist already. Nothing was overwritten.
+    #[error("already there, and not overwritten: {}", join(names))]
+    TargetExists {
+        /// Every name that is in the way.
+        names: Vec<PathBuf>,
+    },
+    /// The target is not a folder and cannot become one.
+    #[error("{} is not a folder", path.display())]
+    TargetNotAFolder {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The disk is full (`ENOSPC`).
+    #[error("disk full while writing {}", path.display())]
+    DiskFull {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// The user's quota is used up (`EDQUOT`).
+    #[error("quota used up while writing {}", path.display())]
+    Quota {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// Permission is missing (`EACCES`, `EPERM`, `EROFS`).
+    #[error("no permission: {}: {source}", path.display())]
+    Permission {
+        /// What was touched.
+        path: PathBuf,
+        /// The system's own words.
+        source: io::Error,
+    },
+    /// Any other failure of the system.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// The system's own words.
+        source: io::Error,
+    },
+    /// A received name is refused.
+    #[error("the peer sent a bad name, {name}: {reason}")]
+    BadName {
+        /// The name, escaped for display and cut to a sensible length.
+        name: String,
+        /// Which rule it breaks.
+        reason: NameError,
+    },
+    /// The peer's messages contradict each other.
+    #[error("the peer broke the protocol in batch {batch}: {reason}")]
+    Protocol {
+        /// The batch it was about.
+        batch: u32,
+        /// Which rule was broken.
+        reason: &'static str,
+    },
+    /// A message could not be encoded or decoded.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// A block is not what the sender read.
+    #[error("block {block} of batch {batch} does not match its digest{}", of_file(path.as_deref()))]
+    Integrity {
+        /// Batch.
+        batch: u32,
+        /// Block.
+        block: u32,
+        /// The first file the block touches, escaped for display.
+        path: Option<String>,
+    },
+    /// The root over manifests and digests differs: something was left out or changed on the way.
+    #[error("the transfer's root does not match: what arrived is not what was sent")]
+    Root,
+    /// The transfer was ended before everything was verified.
+    #[error("{unverified} batches are not yet verified")]
+    Incomplete {
+        /// How many.
+        unverified: u64,
+    },
+    /// The transfer is over; nothing more is accepted.
+    #[error("the transfer is over")]
+    Over,
+}
+
+impl FilesError {
+    /// Sorts a system error at `path` into the kinds that the program tells apart.
+    pub(super) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
+        let (path, source) = (path.as_ref().to_path_buf(), source.into());
+        match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOSPC) => Self::DiskFull { path },
+            Some(Errno::DQUOT) => Self::Quota { path },
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Self::Permission { path, source },
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+fn join(names: &[PathBuf]) -> String {
+    /// More names than this do not help a reader.
+    const SHOWN: usize = 10;
+    let mut text = names.iter().take(SHOWN).map(|n| n.display().to_string()).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+fn of_file(path: Option<&str>) -> String {
+    path.map(|p| format!(" ({p})")).unwrap_or_default()
+}

@@ -1,0 +1,27 @@
+//! Files on both sides of a transfer, without the network.
+//!
+//! The sender's half: a [`Scanner`] walks what the user named and yields [`Batch`]es while it walks; a [`BatchSource`]
+//! reads byte ranges of a batch's object. The receiver's half: [`Receiving`] takes manifest parts, byte ranges and
+//! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
+//! made from worker threads.
+
+mod beneath;
+mod entry;
+mod error;
+mod names;
+mod open;
+mod ranges;
+mod scan;
+mod sink;
+mod source;
+mod staging;
+
+pub use entry::{
+    Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason, Skipped,
+    VoidReason, Voided,
+};
+pub use error::FilesError;
+pub use names::{NameError, check_path, check_target, display_name};
+pub use scan::{Roots, Scanner};
+pub use sink::{FailReason, Failed, ManifestState, Outcome, Receiving};
+pub use source::BatchSource;

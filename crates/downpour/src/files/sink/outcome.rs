@@ -1,0 +1,67 @@
+//! What a transfer became.
+
+use super::super::entry::{SkipReason, VoidReason};
+
+/// Most names that are listed; the rest is counted.
+const MAX_LISTED: usize = 1000;
+
+/// What a transfer became.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Regular files under their final names.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Folders.
+    pub directories: u64,
+    /// Symlinks.
+    pub symlinks: u64,
+    /// Names that should be there and are not, for any reason.
+    pub failed_count: u64,
+    /// Sockets, pipes and devices that the sender left out.
+    pub special_count: u64,
+    /// The first thousand of both.
+    pub listed: Vec<Failed>,
+}
+
+/// A name that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// As the sender named it; show it through [`display_name`].
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: FailReason,
+}
+
+/// Why a name is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FailReason {
+    /// The sender could not read it as it was.
+    #[error("{0}")]
+    Voided(VoidReason),
+    /// The sender left it out.
+    #[error("{0}")]
+    Skipped(SkipReason),
+    /// The receiving file system has no symlinks.
+    #[error("cannot be a symlink on this file system")]
+    NoLinks,
+}
+
+impl Outcome {
+    /// Whether something that should be there is not.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.failed_count > 0
+    }
+
+    /// Counts a name that is not there, and lists it while there is room.
+    pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
+        match reason {
+            FailReason::Skipped(skip) if !skip.is_failure() => self.special_count += 1,
+            _ => self.failed_count += 1,
+        }
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Failed { path: path.to_vec(), reason });
+        }
+    }
+}

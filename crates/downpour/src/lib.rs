@@ -1,0 +1,19 @@
+//! Reliable, encrypted, high-speed transfers over UDP: what programs embed.
+//!
+//! [`send`] offers paths, [`receive`] takes them into a folder; the two find each other by a [`Ticket`] that either side may make.
+//! See `examples/send.rs` and `examples/receive.rs`.
+
+mod driver;
+mod error;
+pub mod files;
+pub mod messages;
+pub mod ticket;
+mod transfer;
+
+pub use error::{CloseCode, Error};
+pub use ticket::{Role, Ticket, TicketError};
+pub use transfer::{
+    Bytes, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent,
+    receive, send,
+};
+pub use transport::{ConnectionStats, LimitedBy, Profile, Rate};

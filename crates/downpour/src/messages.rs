@@ -1,0 +1,235 @@
+//! The program's messages on flow 0, the reliable control stream of a connection.
+//!
+//! # Layouts
+//! All numbers are big-endian. A message is
+//!
+//! | field | bytes | |
+//! |---|---|---|
+//! | length | 4 | bytes that follow this field: 1 to 1,048,576 |
+//! | type | 1 | |
+//! | body | length - 1 | exactly what the layout says: a byte more or less is an error |
+//!
+//! From the sender of files:
+//!
+//! | type | message | body |
+//! |---|---|---|
+//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), object length 8, then entries to the end |
+//! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
+//! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
+//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long), path length 2, path |
+//! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
+//!
+//! An entry is kind 1 (1 file, 2 folder, 3 symlink), mode 2 (`st_mode & 0o7777`), modification time 8 (seconds since 1970, two's
+//! complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096), path; a file adds its size 8; a symlink adds
+//! target length 2 (1 to 4096), target.
+//!
+//! From the receiver of files:
+//!
+//! | type | message | body |
+//! |---|---|---|
+//! | 65 | accepted | nothing |
+//! | 66 | refused | code 1, text to the end (UTF-8, at most 1024 bytes) |
+//! | 67 | complete | files 8, bytes 8, failed 8 |
+//!
+//! # Order
+//! - Batches count from 0. The parts of one batch follow each other, and the next batch begins after the last part. A
+//!   part holds about 64 KiB, a batch at most 65,536 entries and 8 MiB of names. Every part carries the length of the
+//!   batch's whole object, which the file sizes add up to. A folder stands before what is in it.
+//! - At most [`MAX_OPEN_BATCHES`] batches are open, that is not yet verified by the receiver; a sender keeps to half.
+//! - A batch's digests follow its last part, in any order, each block's once.
+//! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
+//!   forgets it.
+//! - Skipped messages stand anywhere before the end.
+//! - End comes last; its root is [`RootHasher`]'s over all manifest, digest, void and skipped messages as they
+//!   stand on flow 0.
+//! - A receiver answers accepted or refused once, to the first batch, and complete or refused to the end. Refused ends
+//!   the transfer wherever it comes.
+
+mod fuzz;
+mod layout;
+mod reader;
+mod root;
+
+use crate::files::{Entry, Skipped, VoidReason};
+
+pub use fuzz::fuzz_messages;
+pub use reader::MessageReader;
+pub use root::{Root, RootHasher};
+
+/// Largest message, counted as its length field does.
+pub const MAX_MESSAGE: usize = 1 << 20;
+/// Batches that may be open at a receiver, that is begun and not yet verified.
+pub const MAX_OPEN_BATCHES: usize = 8;
+/// The entries of a manifest part stay below this size, in bytes; any single one does.
+const PART_TARGET: usize = 64 << 10;
+/// Longest text of a refusal, in bytes.
+const MAX_TEXT: usize = 1024;
+
+/// A message on flow 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Entries of a batch.
+    Manifest(ManifestPart),
+    /// The digest of one block.
+    Digest(Digest),
+    /// A file whose bytes must be dropped.
+    Void(Void),
+    /// A name that is not sent.
+    Skipped(Skipped),
+    /// All is sent.
+    End(End),
+    /// The receiver takes the transfer.
+    Accepted,
+    /// The receiver ends the transfer.
+    Refused(Refused),
+    /// Everything is verified and under its final name.
+    Complete(Complete),
+}
+
+/// Entries of a batch, in the order of its object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestPart {
+    /// Counts from 0.
+    pub batch: u32,
+    /// Whether the batch ends with this part.
+    pub last: bool,
+    /// Length of the whole batch's object in bytes.
+    pub object_length: u64,
+    /// The entries of this part.
+    pub entries: Vec<Entry>,
+}
+
+/// The BLAKE3 digest of one block's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digest {
+    /// Batch.
+    pub batch: u32,
+    /// Block of the batch's object.
+    pub block: u32,
+    /// BLAKE3, 32 bytes.
+    pub digest: [u8; 32],
+}
+
+/// A file of a batch whose bytes cannot be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Void {
+    /// Batch.
+    pub batch: u32,
+    /// Index of the entry in the batch, from 0.
+    pub entry: u32,
+    /// Why.
+    pub reason: VoidReason,
+}
+
+/// The sender's last message: what the whole transfer was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Batches sent.
+    pub batches: u32,
+    /// Entries in all manifests.
+    pub entries: u64,
+    /// Lengths of all objects, in bytes.
+    pub bytes: u64,
+    /// Skipped messages sent.
+    pub skipped: u64,
+    /// Root over the messages before this one.
+    pub root: Root,
+}
+
+/// Why the receiver ended the transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// For the sender's exit code.
+    pub code: RefusalCode,
+    /// For its user; escaped before it is shown, as every text of a peer.
+    pub text: String,
+}
+
+/// Why a receiver ended a transfer. The number is the one on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RefusalCode {
+    /// Its user said no.
+    Declined = 1,
+    /// A name exists there already.
+    TargetExists = 2,
+    /// Disk full, or quota used up.
+    NoSpace = 3,
+    /// No permission to write there.
+    Permission = 4,
+    /// The sender's messages are malformed or contradict each other, or a name is refused.
+    Protocol = 5,
+    /// Bytes do not match their digest.
+    Integrity = 6,
+    /// Its user interrupted it.
+    Interrupted = 7,
+    /// Anything else.
+    Other = 8,
+}
+
+impl RefusalCode {
+    /// The code with this number on the wire.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [
+            Self::Declined,
+            Self::TargetExists,
+            Self::NoSpace,
+            Self::Permission,
+            Self::Protocol,
+            Self::Integrity,
+            Self::Interrupted,
+            Self::Other,
+        ]
+        .into_iter()
+        .find(|c| *c as u8 == code)
+    }
+}
+
+/// What stands under its final name at the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Complete {
+    /// Regular files.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Entries that came and are not there: voided, or refused by the receiver's file system.
+    pub failed: u64,
+}
+
+/// A message that cannot be encoded or decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// The length field is 0 or beyond [`MAX_MESSAGE`].
+    #[error("a message of {0} bytes is outside the limits")]
+    Length(u64),
+    /// No message has this type.
+    #[error("unknown message type {0}")]
+    UnknownType(u8),
+    /// The body ends too early or too late.
+    #[error("message type {0} has the wrong length")]
+    Truncated(u8),
+    /// A field has a value it cannot have.
+    #[error("message type {0} has a bad {1}")]
+    Field(u8, &'static str),
+}
+
+/// Cuts a batch's manifest into parts of about 64 KiB, made one at a time. A batch without entries has one empty part.
+pub fn manifest_parts(
+    batch: u32,
+    object_length: u64,
+    entries: &[Entry],
+) -> impl Iterator<Item = ManifestPart> + use<'_> {
+    let mut rest = Some(entries);
+    std::iter::from_fn(move || {
+        let left = rest?;
+        let ends = left.iter().scan(0, |bytes, entry| {
+            *bytes += layout::entry_length(entry);
+            Some(*bytes)
+        });
+        let taken = ends.take_while(|end| *end < PART_TARGET).count().max(1).min(left.len());
+        let (part, after) = left.split_at(taken);
+        rest = (!after.is_empty()).then_some(after);
+        Some(ManifestPart { batch, last: after.is_empty(), object_length, entries: part.to_vec() })
+    })
+}

@@ -1,0 +1,32 @@
+//! The fuzz target of the message reader.
+
+use super::{MAX_MESSAGE, MessageReader};
+
+/// Reads `data` as a control stream in chunks whose size its first byte gives, and checks what must hold for any
+/// bytes: no panic, a message encodes to the bytes it was read from, and no more is held than one message.
+///
+/// # Panics
+/// If one of these is broken.
+pub fn fuzz_messages(data: &[u8]) {
+    let Some((&first, stream)) = data.split_first() else { return };
+    let mut reader = MessageReader::new();
+    let mut encoded = Vec::new();
+    for chunk in stream.chunks(usize::from(first) + 1) {
+        let mut input = chunk;
+        loop {
+            match reader.next(&mut input) {
+                Ok(Some(message)) => message.encode(&mut encoded).expect("what was read can be written"),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(reader.next(&mut input), Err(error), "an error stays");
+                    assert!(stream.starts_with(&encoded), "messages before the error differ from their bytes");
+                    return;
+                }
+            }
+        }
+        assert!(input.is_empty(), "a reader that wants more takes all");
+        assert!(reader.pending() <= MAX_MESSAGE + 4);
+    }
+    assert!(stream.starts_with(&encoded), "messages differ from their bytes");
+    assert_eq!(encoded.len() + reader.pending(), stream.len());
+}

@@ -1,0 +1,280 @@
+//! Bodies of messages to bytes and back; the tables stand in the module above.
+
+use super::{
+    Complete, Digest, End, MAX_MESSAGE, MAX_TEXT, ManifestPart, Message, MessageError, RefusalCode, Refused, Root, Void,
+};
+use crate::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
+
+const MANIFEST: u8 = 1;
+const DIGEST: u8 = 2;
+const VOID: u8 = 3;
+const SKIPPED: u8 = 4;
+const END: u8 = 5;
+const ACCEPTED: u8 = 65;
+const REFUSED: u8 = 66;
+const COMPLETE: u8 = 67;
+
+const KIND_FILE: u8 = 1;
+const KIND_DIRECTORY: u8 = 2;
+const KIND_SYMLINK: u8 = 3;
+
+const LAST_PART: u8 = 1;
+const MODE_BITS: u32 = 0o7777;
+const NANOSECONDS: u32 = 1_000_000_000;
+
+impl Message {
+    /// Appends the message with its length and type to `out`.
+    ///
+    /// # Errors
+    /// A name, target or message beyond its limit, or a field no peer would accept; `out` is as before then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        match self {
+            Self::Manifest(part) => part.encode(out),
+            Self::Digest(digest) => digest.encode(out),
+            Self::Void(void) => void.encode(out),
+            Self::Skipped(skipped) => skipped.encode(out),
+            Self::End(end) => framed(END, out, |out| {
+                out.extend(end.batches.to_be_bytes());
+                out.extend(end.entries.to_be_bytes());
+                out.extend(end.bytes.to_be_bytes());
+                out.extend(end.skipped.to_be_bytes());
+                out.extend(end.root.0);
+                Ok(())
+            }),
+            Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
+            Self::Refused(refused) => framed(REFUSED, out, |out| {
+                out.push(refused.code as u8);
+                out.extend(&refused.text.as_bytes()[..refused.text.floor_char_boundary(MAX_TEXT)]);
+                Ok(())
+            }),
+            Self::Complete(complete) => framed(COMPLETE, out, |out| {
+                out.extend(complete.files.to_be_bytes());
+                out.extend(complete.bytes.to_be_bytes());
+                out.extend(complete.failed.to_be_bytes());
+                Ok(())
+            }),
+        }
+    }
+
+    /// Reads type and body, as they stand behind the length field.
+    pub(super) fn decode(framed: &[u8]) -> Result<Self, MessageError> {
+        let (&kind, rest) = framed.split_first().ok_or(MessageError::Length(0))?;
+        let mut body = Body { kind, rest };
+        let message = match kind {
+            MANIFEST => Self::Manifest(ManifestPart::decode(&mut body)?),
+            DIGEST => Self::Digest(Digest { batch: body.u32()?, block: body.u32()?, digest: body.array()? }),
+            VOID => {
+                let (batch, entry) = (body.u32()?, body.u32()?);
+                let reason = VoidReason::from_code(body.u8()?).ok_or(MessageError::Field(kind, "reason"))?;
+                Self::Void(Void { batch, entry, reason })
+            }
+            SKIPPED => {
+                let reason = SkipReason::from_code(body.u8()?).ok_or(MessageError::Field(kind, "reason"))?;
+                Self::Skipped(Skipped { reason, path: body.name()? })
+            }
+            END => Self::End(End {
+                batches: body.u32()?,
+                entries: body.u64()?,
+                bytes: body.u64()?,
+                skipped: body.u64()?,
+                root: Root(body.array()?),
+            }),
+            ACCEPTED => Self::Accepted,
+            REFUSED => {
+                let code = RefusalCode::from_code(body.u8()?).ok_or(MessageError::Field(kind, "code"))?;
+                let text = std::mem::take(&mut body.rest);
+                let text = std::str::from_utf8(text).ok().filter(|t| t.len() <= MAX_TEXT);
+                Self::Refused(Refused { code, text: text.ok_or(MessageError::Field(kind, "text"))?.to_owned() })
+            }
+            COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),
+            unknown => return Err(MessageError::UnknownType(unknown)),
+        };
+        if body.rest.is_empty() { Ok(message) } else { Err(MessageError::Truncated(kind)) }
+    }
+}
+
+impl ManifestPart {
+    /// Appends the part as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(MANIFEST, out, |out| {
+            out.extend(self.batch.to_be_bytes());
+            out.push(if self.last { LAST_PART } else { 0 });
+            out.extend(self.object_length.to_be_bytes());
+            self.entries.iter().try_for_each(|entry| put_entry(entry, out))
+        })
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let batch = body.u32()?;
+        let last = match body.u8()? {
+            0 => false,
+            LAST_PART => true,
+            _ => return Err(MessageError::Field(MANIFEST, "flag")),
+        };
+        let object_length = body.u64()?;
+        let mut entries = Vec::new();
+        while !body.rest.is_empty() {
+            entries.push(take_entry(body)?);
+        }
+        Ok(Self { batch, last, object_length, entries })
+    }
+}
+
+impl Digest {
+    /// Appends the digest as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(DIGEST, out, |out| {
+            out.extend(self.batch.to_be_bytes());
+            out.extend(self.block.to_be_bytes());
+            out.extend(self.digest);
+            Ok(())
+        })
+    }
+}
+
+impl Void {
+    /// Appends the void as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(VOID, out, |out| {
+            out.extend(self.batch.to_be_bytes());
+            out.extend(self.entry.to_be_bytes());
+            out.push(self.reason as u8);
+            Ok(())
+        })
+    }
+}
+
+impl Skipped {
+    /// Appends the note as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(SKIPPED, out, |out| {
+            out.push(self.reason as u8);
+            put_name(SKIPPED, &self.path, out)
+        })
+    }
+}
+
+/// Bytes of an entry in a manifest part.
+pub(super) fn entry_length(entry: &Entry) -> usize {
+    /// Kind, mode, times and the path's length.
+    const FIXED: usize = 1 + 2 + 8 + 4 + 2;
+    FIXED
+        + entry.path.len()
+        + match &entry.kind {
+            Kind::File { .. } => 8,
+            Kind::Directory => 0,
+            Kind::Symlink { target } => 2 + target.len(),
+        }
+}
+
+fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
+    let mode = u16::try_from(entry.mode).ok().filter(|_| entry.mode <= MODE_BITS);
+    out.push(match entry.kind {
+        Kind::File { .. } => KIND_FILE,
+        Kind::Directory => KIND_DIRECTORY,
+        Kind::Symlink { .. } => KIND_SYMLINK,
+    });
+    out.extend(mode.ok_or(MessageError::Field(MANIFEST, "mode"))?.to_be_bytes());
+    out.extend(entry.mtime.seconds.to_be_bytes());
+    out.extend(entry.mtime.nanoseconds.to_be_bytes());
+    put_name(MANIFEST, &entry.path, out)?;
+    match &entry.kind {
+        Kind::File { size } => out.extend(size.to_be_bytes()),
+        Kind::Directory => {}
+        Kind::Symlink { target } => put_name(MANIFEST, target, out)?,
+    }
+    Ok(())
+}
+
+fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
+    let kind = body.u8()?;
+    let mode = u32::from(body.u16()?);
+    if mode > MODE_BITS {
+        return Err(MessageError::Field(MANIFEST, "mode"));
+    }
+    let mtime = Mtime { seconds: i64::from_be_bytes(body.array()?), nanoseconds: body.u32()? };
+    if mtime.nanoseconds >= NANOSECONDS {
+        return Err(MessageError::Field(MANIFEST, "time"));
+    }
+    let path = body.name()?;
+    let kind = match kind {
+        KIND_FILE => Kind::File { size: body.u64()? },
+        KIND_DIRECTORY => Kind::Directory,
+        KIND_SYMLINK => Kind::Symlink { target: body.name()? },
+        _ => return Err(MessageError::Field(MANIFEST, "kind")),
+    };
+    Ok(Entry { path, kind, mode, mtime })
+}
+
+fn put_name(kind: u8, name: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
+    let length = u16::try_from(name.len()).ok().filter(|l| (1..=MAX_PATH).contains(&usize::from(*l)));
+    out.extend(length.ok_or(MessageError::Field(kind, "name"))?.to_be_bytes());
+    out.extend(name);
+    Ok(())
+}
+
+/// Puts length and type before what `body` appends; takes everything back if it fails or is too long.
+fn framed(
+    kind: u8,
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>,
+) -> Result<(), MessageError> {
+    let start = out.len();
+    out.extend([0; 4]);
+    out.push(kind);
+    let result = body(out).and_then(|()| {
+        let length = out.len() - start - 4;
+        let field = u32::try_from(length).ok().filter(|_| length <= MAX_MESSAGE);
+        field.ok_or(MessageError::Length(length as u64))
+    });
+    match result {
+        Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),
+        Err(_) => out.truncate(start),
+    }
+    result.map(|_| ())
+}
+
+/// What is left of a body. Every length is checked against it before anything is taken or allocated.
+struct Body<'a> {
+    kind: u8,
+    rest: &'a [u8],
+}
+
+impl<'a> Body<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], MessageError> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(MessageError::Truncated(self.kind))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(MessageError::Truncated(self.kind))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, MessageError> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, MessageError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, MessageError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, MessageError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A length and that many bytes, 1 to [`MAX_PATH`].
+    fn name(&mut self) -> Result<Vec<u8>, MessageError> {
+        let length = usize::from(self.u16()?);
+        if !(1..=MAX_PATH).contains(&length) {
+            return Err(MessageError::Field(self.kind, "name"));
+        }
+        self.bytes(length).map(<[u8]>::to_vec)
+    }
+}

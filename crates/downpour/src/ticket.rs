@@ -1,0 +1,257 @@
+//! Tickets: what one side prints and the other pastes, so that two strangers become a connection.
+//!
+//! The text is `downpour1` and base32 (RFC 4648, lower case, no padding). Base32 rather than base64: it survives a change
+//! of case, holds no character at which a terminal or messenger breaks or links, and a double click selects all of it.
+//! The encoded bytes, big-endian:
+//!
+//! | field | bytes | |
+//! |---|---|---|
+//! | role of the listener | 1 | 1 it sends, 2 it receives |
+//! | expiry | 8 | seconds since 1970 |
+//! | key | 32 | |
+//! | addresses | 1 | their number, at most 16; then each: 4 or 6, the address in 4 or 16 bytes, port 2 |
+//! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use data_encoding::{BASE32_NOPAD, HEXLOWER};
+
+/// Most addresses in a ticket.
+pub const MAX_ADDRESSES: usize = 16;
+/// What a ticket's text begins with: the program, and the version of the layout.
+const PREFIX: &str = "downpour1";
+/// The prefix without its version.
+const PROGRAM: &str = "downpour";
+/// Keeps this use of BLAKE3 apart from every other one.
+const CONTEXT: &str = "downpour 2026 ticket checksum v1";
+const CHECKSUM: usize = 4;
+/// Longest text read from a prompt or file, far beyond any ticket, white space included.
+const MAX_TEXT: usize = 16 << 10;
+
+/// Everything the connecting side needs. Whoever holds it can take part in the transfer: it is a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// Pre-shared key of the handshake.
+    pub key: [u8; 32],
+    /// When the listener stops to answer.
+    pub expires: SystemTime,
+    /// Where the listener may be reached; at most [`MAX_ADDRESSES`].
+    pub addresses: Vec<SocketAddr>,
+    /// What the listening side does.
+    pub listener: Role,
+}
+
+/// A side's part in a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// It sends files.
+    Sends = 1,
+    /// It receives files.
+    Receives = 2,
+}
+
+/// A ticket that cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum TicketError {
+    /// The text is something else.
+    #[error("this is not a ticket: a ticket begins with {PREFIX}")]
+    NotATicket,
+    /// Its version is unknown.
+    #[error("this ticket was made by another version of downpour")]
+    Version,
+    /// A character is wrong, missing or too many.
+    #[error("this ticket is damaged: copy it again, whole")]
+    Damaged,
+    /// It was good once.
+    #[error("this ticket expired {} ago: ask for a new one", spoken(*.0))]
+    Expired(Duration),
+    /// More addresses than a ticket holds.
+    #[error("a ticket holds at most {MAX_ADDRESSES} addresses, not {0}")]
+    TooManyAddresses(usize),
+    /// A ticket file could not be read or written.
+    #[error("ticket file {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's own words.
+        source: io::Error,
+    },
+    /// The system gave no random bytes.
+    #[error("no random bytes from the system: {0}")]
+    Random(io::Error),
+}
+
+/// A key nobody can guess, from the system's random source.
+///
+/// # Errors
+/// [`TicketError::Random`] if there is none.
+pub fn fresh_key() -> Result<[u8; 32], TicketError> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|e| TicketError::Random(io::Error::other(e)))?;
+    Ok(key)
+}
+
+impl Ticket {
+    /// The text to paste. It is the secret itself: show it, never log it.
+    ///
+    /// # Errors
+    /// [`TicketError::TooManyAddresses`].
+    pub fn to_text(&self) -> Result<String, TicketError> {
+        if self.addresses.len() > MAX_ADDRESSES {
+            return Err(TicketError::TooManyAddresses(self.addresses.len()));
+        }
+        let mut bytes = vec![self.listener as u8];
+        let expires = self.expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        bytes.extend(expires.to_be_bytes());
+        bytes.extend(self.key);
+        bytes.extend(u8::try_from(self.addresses.len()));
+        for address in &self.addresses {
+            match address.ip() {
+                IpAddr::V4(ip) => {
+                    bytes.push(4);
+                    bytes.extend(ip.octets());
+                }
+                IpAddr::V6(ip) => {
+                    bytes.push(6);
+                    bytes.extend(ip.octets());
+                }
+            }
+            bytes.extend(address.port().to_be_bytes());
+        }
+        bytes.extend(checksum(&bytes));
+        let mut text = PREFIX.to_owned();
+        text.push_str(&BASE32_NOPAD.encode(&bytes).to_ascii_lowercase());
+        Ok(text)
+    }
+
+    /// Reads a ticket's text. White space and line breaks anywhere in it, and upper case, do no harm. Whether it has
+    /// expired is another question: see [`Ticket::check_expiry`].
+    ///
+    /// # Errors
+    /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`].
+    pub fn parse(text: &str) -> Result<Self, TicketError> {
+        if text.len() > MAX_TEXT {
+            return Err(TicketError::NotATicket);
+        }
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect();
+        let Some(coded) = text.strip_prefix(PREFIX) else {
+            let version = text.strip_prefix(PROGRAM).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            return Err(if version { TicketError::Version } else { TicketError::NotATicket });
+        };
+        let bytes = BASE32_NOPAD.decode(coded.to_ascii_uppercase().as_bytes()).map_err(|_| TicketError::Damaged)?;
+        let (fields, sum) = bytes.split_last_chunk::<CHECKSUM>().ok_or(TicketError::Damaged)?;
+        if checksum(fields) != *sum {
+            return Err(TicketError::Damaged);
+        }
+        Self::decode(fields).ok_or(TicketError::Damaged)
+    }
+
+    /// Says whether the ticket is still good at `now`.
+    ///
+    /// # Errors
+    /// [`TicketError::Expired`] with the time since.
+    pub fn check_expiry(&self, now: SystemTime) -> Result<(), TicketError> {
+        match now.duration_since(self.expires) {
+            Ok(since) if !since.is_zero() => Err(TicketError::Expired(since)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the text to `path`, readable by its owner only. What was there is replaced at once, never written through:
+    /// a reader sees no half ticket, and a link planted under the name is not followed.
+    ///
+    /// # Errors
+    /// [`TicketError::File`], [`TicketError::TooManyAddresses`].
+    pub fn save(&self, path: &Path) -> Result<(), TicketError> {
+        let text = self.to_text()?;
+        let failed = |source| TicketError::File { path: path.to_owned(), source };
+        let mut suffix = [0; 8];
+        getrandom::fill(&mut suffix).map_err(|e| TicketError::Random(io::Error::other(e)))?;
+        let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(HEXLOWER.encode(&suffix));
+        let beside = path.with_file_name(hidden);
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
+        let written = writeln!(file, "{text}").and_then(|()| std::fs::rename(&beside, path));
+        written.map_err(|error| {
+            // The first error is the one to report; a leftover under a random name does no harm.
+            let _ = std::fs::remove_file(&beside);
+            failed(error)
+        })
+    }
+
+    /// Reads a ticket from a file.
+    ///
+    /// # Errors
+    /// [`TicketError::File`] or what [`Ticket::parse`] says.
+    pub fn load(path: &Path) -> Result<Self, TicketError> {
+        let failed = |source| TicketError::File { path: path.to_owned(), source };
+        let file = std::fs::File::open(path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Self::parse(std::str::from_utf8(&bytes).map_err(|_| TicketError::NotATicket)?)
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let listener = match take::<1>(&mut bytes)? {
+            [1] => Role::Sends,
+            [2] => Role::Receives,
+            _ => return None,
+        };
+        let expires = UNIX_EPOCH.checked_add(Duration::from_secs(u64::from_be_bytes(take(&mut bytes)?)))?;
+        let key = take(&mut bytes)?;
+        let [count] = take(&mut bytes)?;
+        if usize::from(count) > MAX_ADDRESSES {
+            return None;
+        }
+        let mut addresses = Vec::new();
+        for _ in 0..count {
+            let ip = match take(&mut bytes)? {
+                [4] => IpAddr::from(take::<4>(&mut bytes)?),
+                [6] => IpAddr::from(take::<16>(&mut bytes)?),
+                _ => return None,
+            };
+            addresses.push(SocketAddr::new(ip, u16::from_be_bytes(take(&mut bytes)?)));
+        }
+        bytes.is_empty().then_some(Self { key, expires, addresses, listener })
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("key", &"..")
+            .field("expires", &self.expires)
+            .field("addresses", &self.addresses)
+            .field("listener", &self.listener)
+            .finish()
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+fn checksum(fields: &[u8]) -> [u8; CHECKSUM] {
+    let hash = blake3::derive_key(CONTEXT, fields);
+    *hash.first_chunk().expect("a hash of 32 bytes has 4")
+}
+
+fn spoken(duration: Duration) -> String {
+    match duration.as_secs() {
+        s @ ..120 => format!("{s} seconds"),
+        s @ 120..7200 => format!("{} minutes", s / 60),
+        s @ 7200..172_800 => format!("{} hours", s / 3600),
+        s => format!("{} days", s / 86_400),
+    }
+}

@@ -1,0 +1,217 @@
+//! The figures of a transfer: progress while it runs, the summary at its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use transport::{ConnectionStats, LimitedBy, Rate};
+
+use crate::ticket::Role;
+
+/// IP bytes that carry one byte of a file over IPv4 at the default symbol size: (1408 + 43 + 28) / 1408 (design section 8).
+const WIRE_FACTOR: f64 = 1479.0 / 1408.0;
+
+/// Time over which the goodput shown is smoothed.
+const SMOOTHING: Duration = Duration::from_secs(2);
+
+/// How far a transfer is. Comes about five times a second while there is a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes of files that have arrived: acknowledged at the sender, written at the receiver.
+    pub bytes_done: u64,
+    /// Bytes of all files known so far.
+    pub bytes_known: u64,
+    /// Whether `bytes_known` is all there will be; before, the sender is still looking through its folders.
+    pub total_is_final: bool,
+    /// Regular files that have arrived whole.
+    pub files_done: u64,
+    /// Bits of files per second, smoothed over two seconds.
+    pub goodput: f64,
+    /// Smoothed round-trip time, once measured.
+    pub rtt: Option<Duration>,
+    /// Share of the packets sent that the path loses, at the sender: the receiver sends too little to know.
+    pub loss: Option<f64>,
+    /// What holds the transfer back, as the sending side sees it.
+    pub limited_by: LimitedBy,
+    /// Since the first datagram.
+    pub elapsed: Duration,
+    /// Everything the engine counts.
+    pub connection: ConnectionStats,
+}
+
+/// A transfer that is complete: every file that is not in `failed` is verified and under its final name.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// What this side did.
+    pub role: Role,
+    /// Where the peer was.
+    pub peer: SocketAddr,
+    /// Where the files are, at the receiver.
+    pub into: Option<PathBuf>,
+    /// Regular files.
+    pub files: u64,
+    /// Folders.
+    pub directories: u64,
+    /// Symlinks.
+    pub symlinks: u64,
+    /// Bytes of regular files.
+    pub bytes: u64,
+    /// From the first datagram to the completion; waiting for this side's user is not counted.
+    pub elapsed: Duration,
+    /// Names that did not come across, escaped for a terminal, each with the reason.
+    pub failed: Vec<(String, String)>,
+    /// IP bytes sent by the sender of files; at the receiver, those that arrived.
+    pub wire_bytes: u64,
+    /// Share of repair symbols among the symbols sent, at the sender.
+    pub repair_share: Option<f64>,
+    /// Smoothed round-trip time at the end.
+    pub rtt: Option<Duration>,
+    /// Share of the packets sent that the path lost, at the sender.
+    pub loss: Option<f64>,
+    /// Datagrams dropped for any reason: strangers, damage, repetition.
+    pub refused: u64,
+    /// At a sender with a told rate: the least time possible at this rate, loss and round-trip time, over the time taken.
+    pub path_share: Option<f64>,
+}
+
+impl Summary {
+    /// Bits of files per second over the whole transfer.
+    #[must_use]
+    pub fn goodput(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// The program's exit code: 0, or 23 when some names did not come across.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        if self.failed.is_empty() { 0 } else { 23 }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.files == 1 { "" } else { "s" };
+        let seconds = self.elapsed.as_secs_f64();
+        let decimals = if seconds < 10.0 { 2 } else { 0 };
+        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s, verified", self.files, Bytes(self.bytes))?;
+        if let Some(share) = self.path_share {
+            write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
+        }
+        match self.failed.len() {
+            0 => Ok(()),
+            1 => f.write_str("; 1 name failed"),
+            count => write!(f, "; {count} names failed"),
+        }
+    }
+}
+
+/// A number of bytes with a decimal unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] =
+            [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+        match UNITS.iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+/// The least time in which `bytes` can cross (design section 8): `round_trips` x RTT + S x w / (R x (1 - p)).
+pub(super) fn floor(bytes: u64, rate: Rate, rtt: Duration, loss: f64, sender_connected: bool) -> Duration {
+    let round_trips = if sender_connected { 1.5 } else { 2.0 };
+    let carried = rate.bytes_per_second() * (1.0 - loss.clamp(0.0, 0.99));
+    rtt.mul_f64(round_trips) + Duration::from_secs_f64(bytes as f64 * WIRE_FACTOR / carried)
+}
+
+/// Smooths the goodput.
+#[derive(Debug)]
+pub(super) struct Meter {
+    at: Instant,
+    bytes: u64,
+    goodput: Option<f64>,
+}
+
+impl Meter {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { at: now, bytes: 0, goodput: None }
+    }
+
+    /// Takes the bytes done up to `now` and gives the goodput in bits per second.
+    pub(super) fn update(&mut self, now: Instant, bytes: u64) -> f64 {
+        let span = now.saturating_duration_since(self.at).as_secs_f64();
+        if span > 0.0 {
+            let sample = bytes.saturating_sub(self.bytes) as f64 * 8.0 / span;
+            let weight = 1.0 - (-span / SMOOTHING.as_secs_f64()).exp();
+            self.goodput = Some(self.goodput.map_or(sample, |old| old + (sample - old) * weight));
+            (self.at, self.bytes) = (now, bytes);
+        }
+        self.goodput.unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_that_of_the_design() {
+        let rate = Rate::from_bits_per_second(100_000_000);
+        let cases = [(0.0, 0.915), (0.01, 0.924), (0.05, 0.960)];
+        for (loss, seconds) in cases {
+            let floor = floor(10_000_000, rate, Duration::from_millis(50), loss, true).as_secs_f64();
+            assert!((floor - seconds).abs() < 0.001, "{loss}: {floor}");
+        }
+        let fetched = floor(0, rate, Duration::from_millis(50), 0.0, false);
+        assert_eq!(fetched, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn goodput_follows_the_bytes() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        let mut last = 0.0;
+        for step in 1..=50 {
+            last = meter.update(start + Duration::from_millis(200 * step), step * 250_000);
+        }
+        assert!((last - 10e6).abs() < 1.0, "{last}");
+        for step in 51..=60 {
+            last = meter.update(start + Duration::from_millis(200 * step), 50 * 250_000);
+        }
+        assert!((last - 10e6 * (-1.0f64).exp()).abs() < 1e5, "{last}");
+    }
+
+    #[test]
+    fn a_summary_is_one_line() {
+        let mut summary = Summary {
+            role: Role::Receives,
+            peer: "192.0.2.1:1".parse().unwrap(),
+            into: None,
+            files: 31,
+            directories: 2,
+            symlinks: 0,
+            bytes: 4_200_000_000,
+            elapsed: Duration::from_secs(39),
+            failed: Vec::new(),
+            wire_bytes: 0,
+            repair_share: None,
+            rtt: None,
+            loss: None,
+            refused: 0,
+            path_share: None,
+        };
+        assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
+        assert_eq!(summary.exit_code(), 0);
+        summary.path_share = Some(0.82);
+        summary.failed.push(("a".into(), "shrank".into()));
+        assert_eq!(
+            summary.to_string(),
+            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries; 1 name failed"
+        );
+        assert_eq!(summary.exit_code(), 23);
+    }
+}

@@ -1,0 +1,266 @@
+//! Peers that hold the key and break the rules: every one of them ends in one clear error on both sides, and never in a file.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use tempfile::{TempDir, tempdir};
+use transport::{Closed, ConnectOptions, Profile};
+
+use super::session::application;
+use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, TransferEvent, receive, send};
+use crate::driver::{Accepted, Driver, Link, LinkEvent, Storage};
+use crate::error::{CloseCode, Error};
+use crate::files::{Entry, FilesError, Kind, Mtime};
+use crate::messages::{Complete, Digest, End, ManifestPart, Message, RootHasher};
+use crate::ticket::{Role, Ticket};
+
+/// An object of nothing but this byte.
+const BYTE: u8 = 7;
+
+struct Sevens;
+
+impl Storage for Sevens {
+    fn read(&self, _: u64, _: u64, out: &mut [u8]) -> Result<(), Error> {
+        out.fill(BYTE);
+        Ok(())
+    }
+
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A peer without a transfer: it says what a test wants.
+struct Puppet {
+    link: Link,
+    events: Receiver<LinkEvent>,
+    said: RootHasher,
+    _driver: Driver,
+}
+
+impl Puppet {
+    fn connect(ticket: &Ticket, role: Role) -> Self {
+        let driver = Driver::start(None, Duration::from_secs(30), ()).unwrap();
+        let (sender, events) = channel();
+        let sink = Box::new(move |event| sender.send(event).unwrap_or_default());
+        let options = ConnectOptions {
+            profile: Profile::auto(),
+            application: application(role),
+            remotes: ticket.addresses.clone(),
+            handshake_timeout: Duration::from_secs(10),
+            qlog: false,
+        };
+        let link = driver.connect(ticket.key, options, Accepted { events: sink, storage: Arc::new(Sevens) });
+        let puppet = Self { link, events, said: RootHasher::new(), _driver: driver };
+        puppet.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
+        puppet
+    }
+
+    fn wait<T>(&self, mut wanted: impl FnMut(LinkEvent) -> Option<T>) -> T {
+        loop {
+            let event = self.events.recv_timeout(Duration::from_secs(30)).expect("the event comes");
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+    }
+
+    fn say(&mut self, message: &Message) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).unwrap();
+        self.said.add(&bytes);
+        self.link.write_control(bytes);
+    }
+
+    /// One batch with one file, and its object.
+    fn send_file(&mut self, path: &str, size: u64, object_length: u64) {
+        self.say(&Message::Manifest(part(&[(path, size)])));
+        self.link.send_object(0, object_length);
+    }
+
+    /// How the other side ends the connection.
+    fn closed(&self) -> (CloseCode, String) {
+        self.wait(|event| match event {
+            LinkEvent::Closed { why: Closed::ByPeer { code, reason }, .. } => {
+                Some((CloseCode::from_code(code), reason))
+            }
+            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            _ => None,
+        })
+    }
+}
+
+fn part(files: &[(&str, u64)]) -> ManifestPart {
+    let entry = |(path, size): &(&str, u64)| Entry {
+        path: path.as_bytes().to_vec(),
+        kind: Kind::File { size: *size },
+        mode: 0o644,
+        mtime: Mtime::default(),
+    };
+    let object_length = files.iter().map(|(_, size)| size).sum();
+    ManifestPart { batch: 0, last: true, object_length, entries: files.iter().map(entry).collect() }
+}
+
+fn listening() -> Peer {
+    Peer::Listen(ListenOptions { address: Some("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() })
+}
+
+fn receiver() -> (TempDir, Transfer) {
+    let to = tempdir().unwrap();
+    let receiver = receive(to.path().join("into"), listening(), ReceiveOptions::default()).unwrap();
+    (to, receiver)
+}
+
+fn end_of(mut transfer: Transfer) -> Error {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        loop {
+            if let TransferEvent::Done(result) = transfer.next().await.unwrap() {
+                return result.unwrap_err();
+            }
+        }
+    })
+}
+
+/// Lets a hostile sender act, and gives the receiver's error and what the sender is told.
+fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (CloseCode, String)) {
+    let (to, receiver) = receiver();
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    act(&mut puppet);
+    let told = puppet.closed();
+    let error = end_of(receiver);
+    assert!(fs::read_dir(to.path()).unwrap().count() <= 1, "nothing beside the folder: {error}");
+    if let Ok(entries) = fs::read_dir(to.path().join("into")) {
+        for entry in entries {
+            let name = entry.unwrap().file_name();
+            assert!(name.to_string_lossy().starts_with('.'), "{name:?} has its final name: {error}");
+        }
+    }
+    (error, told)
+}
+
+/// The error without the note about what is kept.
+fn cause(error: Error) -> Error {
+    match error {
+        Error::Kept { error, .. } => *error,
+        other => other,
+    }
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    for path in ["../../etc/passwd", "/etc/passwd", "a/../../b", "a//b", ".", "..", "file/", "nowhere/file"] {
+        let (error, (code, reason)) = attack(|puppet| puppet.send_file(path, 10, 10));
+        let error = cause(error);
+        assert!(matches!(error, Error::Files(FilesError::BadName { .. })), "{path}: {error}");
+        assert_eq!((code, error.exit_code()), (CloseCode::Protocol, 1), "{path}: {reason}");
+        assert_eq!(reason, error.to_string());
+    }
+}
+
+#[test]
+fn a_file_beneath_a_link_of_the_transfer_is_refused() {
+    let (error, (code, _)) = attack(|puppet| {
+        let link = Kind::Symlink { target: b"/etc".to_vec() };
+        let mut part = part(&[("link", 0), ("link/passwd", 10)]);
+        part.entries[0].kind = link;
+        puppet.say(&Message::Manifest(part));
+    });
+    assert!(matches!(cause(error), Error::Files(FilesError::BadName { .. })));
+    assert_eq!(code, CloseCode::Protocol);
+}
+
+#[test]
+fn an_object_of_another_length_than_its_manifest_is_refused() {
+    for claimed in [0, 9, 11, 1 << 50] {
+        let (error, (code, _)) = attack(|puppet| puppet.send_file("file", 10, claimed));
+        let error = cause(error);
+        assert!(matches!(&error, Error::Violation(_)), "{claimed}: {error}");
+        assert_eq!(code, CloseCode::Protocol);
+    }
+}
+
+#[test]
+fn a_petabyte_costs_nothing_before_it_comes() {
+    let (_to, receiver) = receiver();
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    puppet.send_file("file", 1 << 50, 1 << 50);
+    // Its first blocks are written, so it was accepted as any other file.
+    let digest = puppet.wait(|event| if let LinkEvent::Digest(digest) = event { Some(digest) } else { None });
+    assert_eq!(
+        digest.digest,
+        *blake3::hash(&vec![BYTE; usize::try_from(digest.range.end - digest.range.start).unwrap()]).as_bytes()
+    );
+    puppet.link.close(CloseCode::Interrupted as u32, "enough");
+    let error = end_of(receiver);
+    assert_eq!(error.close_reason(), "the sender said: enough", "{error}");
+}
+
+#[test]
+fn bytes_that_do_not_match_their_digest_are_no_file() {
+    let (error, (code, reason)) = attack(|puppet| {
+        puppet.send_file("file", 1000, 1000);
+        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
+    });
+    let error = cause(error);
+    assert!(matches!(error, Error::Files(FilesError::Integrity { .. })), "{error}");
+    assert_eq!((code, error.exit_code()), (CloseCode::Integrity, 6), "{reason}");
+}
+
+#[test]
+fn a_root_that_does_not_match_is_no_transfer() {
+    for flip in [0, 1] {
+        let (to, receiver) = receiver();
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        puppet.send_file("file", 1000, 1000);
+        let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
+        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest }));
+        let mut root = puppet.said.root();
+        root.0[31] ^= flip;
+        puppet.say(&Message::End(End { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
+        if flip == 0 {
+            // The same without the lie is a transfer: the test would fail for no other reason.
+            puppet.wait(|event| matches!(event, LinkEvent::Control(bytes) if bytes.contains(&67)).then_some(()));
+            puppet.link.close(CloseCode::Done as u32, "");
+            assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
+        } else {
+            assert_eq!(puppet.closed().0, CloseCode::Integrity);
+            assert!(matches!(cause(end_of(receiver)), Error::Files(FilesError::Root)));
+            assert!(!to.path().join("into/file").exists());
+        }
+    }
+}
+
+#[test]
+fn messages_beyond_the_limits_end_the_transfer() {
+    let huge_name = {
+        let mut bytes = (10_000_100u32).to_be_bytes().to_vec();
+        bytes.resize(10_000_104, b'a');
+        bytes
+    };
+    for bytes in [vec![0xff; 64], vec![0, 0, 0, 0, 0], huge_name, vec![0, 0, 0, 1, 200]] {
+        let (error, (code, _)) = attack(|puppet| puppet.link.write_control(bytes.clone()));
+        assert!(matches!(cause(error), Error::Files(FilesError::Message(_))));
+        assert_eq!(code, CloseCode::Protocol);
+    }
+}
+
+#[test]
+fn a_receiver_that_lies_or_sends_is_refused() {
+    let lies = [
+        Message::Complete(Complete { files: 1, bytes: 1, failed: 0 }),
+        Message::Manifest(part(&[("file", 1)])),
+        Message::Digest(Digest { batch: 0, block: 0, digest: [0; 32] }),
+    ];
+    for lie in lies {
+        let from = tempdir().unwrap();
+        fs::write(from.path().join("file"), vec![1; 100_000]).unwrap();
+        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+        let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receives);
+        puppet.say(&lie);
+        assert_eq!(puppet.closed().0, CloseCode::Protocol, "{lie:?}");
+        assert!(matches!(end_of(sender), Error::Violation(_)), "{lie:?}");
+    }
+}

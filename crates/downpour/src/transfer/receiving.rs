@@ -1,0 +1,364 @@
+//! The receiving side of a transfer: what is offered, what is taken, what is verified.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use transport::FlowId;
+
+use super::TransferEvent;
+use super::session::Session;
+use super::step::{Counts, Step, Yield};
+use super::target::{Target, batch_number};
+use crate::driver::BlockDigest;
+use crate::error::Error;
+use crate::files::{FailReason, Failed, FilesError, Kind, ManifestState, display_name};
+use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, Void};
+
+/// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
+/// takes in before it wants some of them dealt with.
+const ENOUGH_TO_ASK: usize = 256 << 10;
+
+/// Batches whose bytes have not all come: those that may be unverified, and as many without any file.
+const MAX_BATCHES: usize = 2 * MAX_OPEN_BATCHES;
+
+/// Names at the top of an offer that are shown.
+const MAX_NAMES: usize = 100;
+
+/// What a sender wants to send, as far as it is known when the user is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The items, escaped for a terminal; at most a hundred.
+    pub names: Vec<String>,
+    /// Entries known so far: files, folders and links.
+    pub entries: u64,
+    /// Bytes known so far.
+    pub bytes: u64,
+    /// Whether that is all.
+    pub is_all: bool,
+    /// The folder they go to.
+    pub into: PathBuf,
+}
+
+/// A batch from its first manifest part, or its announcement, to its last byte.
+#[derive(Debug, Default)]
+struct Batch {
+    object_length: u64,
+    /// The manifest is complete.
+    known: bool,
+    flow: Option<(FlowId, u64)>,
+    entries: u32,
+    files: BTreeMap<u32, (String, u64)>,
+}
+
+/// Where the user's consent stands.
+enum Consent {
+    /// Messages wait until there is enough to ask about.
+    Gathering(Vec<Message>),
+    /// The user was asked.
+    Asked(Vec<Message>, Instant),
+    Given,
+}
+
+/// The receiver of one transfer.
+pub(super) struct Receiving {
+    session: Session,
+    target: Arc<Target>,
+    into: PathBuf,
+    ask: bool,
+    consent: Consent,
+    batches: BTreeMap<u64, Batch>,
+    settle: Sender<()>,
+    /// Requests to the settling thread that it has not answered.
+    settling: usize,
+    /// The batch whose manifest has begun and not ended.
+    building: Option<u32>,
+    /// Batches of which every byte is written.
+    arrived: u32,
+    end: Option<End>,
+    counts: Counts,
+}
+
+impl Receiving {
+    /// A receiver into `into`, which `target` stands for; with `ask` nothing is written before the user's consent.
+    pub(super) fn new(mut session: Session, target: Arc<Target>, into: PathBuf, ask: bool, settle: Sender<()>) -> Self {
+        session.hold(true);
+        Self {
+            session,
+            target,
+            into,
+            ask,
+            consent: Consent::Gathering(Vec::new()),
+            batches: BTreeMap::new(),
+            settle,
+            settling: 0,
+            building: None,
+            arrived: 0,
+            end: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Receives everything, to the final names and the word to the sender that it is complete.
+    pub(super) fn run(mut self) -> (Session, Result<Yield, Error>) {
+        let result = self.drive().map_err(|error| self.abandon(error));
+        (self.session, result)
+    }
+
+    fn drive(&mut self) -> Result<Yield, Error> {
+        loop {
+            let step = self.session.next()?;
+            self.take(step)?;
+            let full = self.is_full()?;
+            self.session.pause(full);
+            if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
+                return self.finish(&end);
+            }
+        }
+    }
+
+    /// Whether no batch may begin before another is verified. A sender does not see how slow this side's disk is: it waits because
+    /// its messages do. It cannot wait for ever: the digests of a batch stand before the manifest of the next but one.
+    fn is_full(&self) -> Result<bool, Error> {
+        let next = self.session.peek().map(|message| match message {
+            Message::Manifest(part) => self.building != Some(part.batch),
+            _ => false,
+        });
+        let begins = next.unwrap_or(false) && matches!(self.consent, Consent::Given);
+        Ok(begins && self.target.files()?.unverified() >= MAX_OPEN_BATCHES as u64)
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Message(message) => match &mut self.consent {
+                Consent::Given => self.message(message),
+                Consent::Asked(held, _) => {
+                    held.push(message);
+                    Ok(())
+                }
+                Consent::Gathering(held) => {
+                    let enough = match &message {
+                        Message::Manifest(part) => part.last,
+                        Message::End(_) => true,
+                        _ => false,
+                    };
+                    held.push(message);
+                    if enough || self.session.held() >= ENOUGH_TO_ASK { self.offer() } else { Ok(()) }
+                }
+            },
+            Step::Accept => match &self.consent {
+                Consent::Asked(_, since) => {
+                    self.session.waited(*since);
+                    self.begin()
+                }
+                Consent::Gathering(_) | Consent::Given => Ok(()),
+            },
+            Step::Refuse => Err(Error::Declined),
+            Step::Announced { flow, length, tag } => self.announced(flow, length, tag),
+            Step::Digest(digest) => self.digest(digest),
+            Step::Received { tag } => self.received(tag),
+            Step::Settled(requests) => {
+                self.settling -= requests;
+                Ok(())
+            }
+            Step::Stats => {
+                self.counts.bytes_done = self.session.stats().map_or(0, |stats| stats.connection.bytes_written);
+                self.session.report(self.counts);
+                Ok(())
+            }
+            Step::Connected | Step::ControlAcknowledged | Step::Scanned | Step::Sent { .. } => Ok(()),
+        }
+    }
+
+    /// Tells the user what is coming, and asks if that is wanted.
+    fn offer(&mut self) -> Result<(), Error> {
+        let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
+        let held = std::mem::take(held);
+        let mut offer = Offer { names: Vec::new(), entries: 0, bytes: 0, is_all: false, into: self.into.clone() };
+        for message in &held {
+            match message {
+                Message::Manifest(part) => {
+                    // What is in the way makes the question pointless.
+                    let names = self.target.files()?.conflicts(&part.entries)?;
+                    if !names.is_empty() {
+                        return Err(FilesError::TargetExists { names }.into());
+                    }
+                    offer.entries += part.entries.len() as u64;
+                    offer.bytes =
+                        part.entries.iter().fold(offer.bytes, |bytes, entry| bytes.saturating_add(entry.size()));
+                    let tops = part.entries.iter().filter(|entry| !entry.path.contains(&b'/'));
+                    offer.names.extend(tops.map(|entry| display_name(&entry.path)).take(MAX_NAMES - offer.names.len()));
+                }
+                Message::End(_) => offer.is_all = true,
+                _ => {}
+            }
+        }
+        self.session.events.tell(TransferEvent::Offer(offer));
+        self.consent = Consent::Asked(held, Instant::now());
+        if self.ask { Ok(()) } else { self.begin() }
+    }
+
+    /// The transfer is wanted: deals with what has waited.
+    fn begin(&mut self) -> Result<(), Error> {
+        let Consent::Asked(held, _) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
+        self.session.put_back(held);
+        self.session.hold(false);
+        self.say(&Message::Accepted)
+    }
+
+    fn message(&mut self, message: Message) -> Result<(), Error> {
+        let files = self.target.files()?;
+        match message {
+            Message::Manifest(part) => self.manifest(&part)?,
+            Message::Digest(digest) => {
+                if files.expect_digest(&digest)? {
+                    self.settle();
+                }
+            }
+            Message::Void(void) => {
+                files.void(&void)?;
+                self.forget(&void);
+            }
+            Message::Skipped(skipped) => files.skipped(&skipped)?,
+            Message::End(end) if self.end.is_none() => {
+                self.end = Some(end);
+                self.counts.total_is_final = true;
+            }
+            Message::End(_) | Message::Accepted | Message::Refused(_) | Message::Complete(_) => {
+                return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn manifest(&mut self, part: &ManifestPart) -> Result<(), Error> {
+        let state = self.target.files()?.add_manifest_part(part)?;
+        self.building = (state == ManifestState::More).then_some(part.batch);
+        let tag = u64::from(part.batch);
+        let batch = self.begun(tag)?;
+        batch.object_length = part.object_length;
+        let mut bytes = 0;
+        for entry in &part.entries {
+            if let Kind::File { size } = entry.kind {
+                batch.files.insert(batch.entries, (display_name(&entry.path), size));
+                bytes += size;
+            }
+            batch.entries += 1;
+        }
+        batch.known = state == ManifestState::Complete;
+        self.counts.bytes_known += bytes;
+        self.open(tag)
+    }
+
+    fn announced(&mut self, flow: FlowId, length: u64, tag: u64) -> Result<(), Error> {
+        batch_number(tag)?;
+        if self.begun(tag)?.flow.replace((flow, length)).is_some() {
+            return Err(Error::Violation(format!("it opens batch {tag} twice")));
+        }
+        self.open(tag)
+    }
+
+    /// A batch that has begun, with its manifest or its object.
+    fn begun(&mut self, tag: u64) -> Result<&mut Batch, Error> {
+        if self.batches.len() >= MAX_BATCHES && !self.batches.contains_key(&tag) {
+            return Err(Error::Violation("it opens too many batches".to_owned()));
+        }
+        Ok(self.batches.entry(tag).or_default())
+    }
+
+    /// Lets a batch's object be written once its manifest is complete.
+    fn open(&self, tag: u64) -> Result<(), Error> {
+        match self.batches.get(&tag) {
+            Some(Batch { known: true, flow: Some((flow, length)), object_length, .. }) => {
+                if length != object_length {
+                    return Err(Error::Violation(format!(
+                        "batch {tag} is {length} bytes long and should be {object_length}"
+                    )));
+                }
+                self.session.link.accept_flow(*flow);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn digest(&mut self, found: BlockDigest) -> Result<(), Error> {
+        if self.target.files()?.found_digest(batch_number(found.tag)?, found.block, found.range, found.digest)? {
+            self.settle();
+        }
+        Ok(())
+    }
+
+    fn received(&mut self, tag: u64) -> Result<(), Error> {
+        let batch = self.batches.remove(&tag).ok_or(Error::Internal("bytes of a batch that is not open"))?;
+        self.arrived += 1;
+        for (path, bytes) in batch.files.into_values() {
+            self.counts.files_done += 1;
+            self.session.events.tell(TransferEvent::File { path, bytes });
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, void: &Void) {
+        if let Some(batch) = self.batches.get_mut(&u64::from(void.batch)) {
+            batch.files.remove(&void.entry);
+        }
+    }
+
+    fn settle(&mut self) {
+        self.settling += 1;
+        // The thread ends only after an error, which it has told.
+        let _ = self.settle.send(());
+    }
+
+    fn finish(&mut self, end: &End) -> Result<Yield, Error> {
+        let outcome = self.target.files()?.finish(end)?;
+        self.session.complete();
+        self.say(&Message::Complete(Complete {
+            files: outcome.files,
+            bytes: outcome.bytes,
+            failed: outcome.failed_count,
+        }))?;
+        let mut done = Yield {
+            into: Some(self.into.clone()),
+            files: outcome.files,
+            directories: outcome.directories,
+            symlinks: outcome.symlinks,
+            bytes: outcome.bytes,
+            failed: Vec::new(),
+        };
+        for Failed { path, reason } in &outcome.listed {
+            let path = display_name(path);
+            match reason {
+                FailReason::Skipped(skip) if !skip.is_failure() => {
+                    self.session.events.tell(TransferEvent::Note(format!("left out: {path} {reason}")));
+                }
+                _ => done.failed.push((path, reason.to_string())),
+            }
+        }
+        Ok(done)
+    }
+
+    fn say(&mut self, message: &Message) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes)?;
+        self.session.write(bytes);
+        Ok(())
+    }
+
+    /// Keeps what has arrived, unless it is the user who ends the transfer.
+    fn abandon(&self, error: Error) -> Error {
+        let remove = matches!(error, Error::Cancelled | Error::Declined);
+        let Ok(files) = self.target.files() else { return error };
+        match files.abandon(remove) {
+            Ok(None) => error,
+            Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging },
+            Err(_) => match files.staging_path() {
+                Some(staging) => Error::Kept { error: Box::new(error), staging },
+                None => error,
+            },
+        }
+    }
+}

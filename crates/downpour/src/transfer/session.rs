@@ -1,0 +1,375 @@
+//! What both sides of a transfer do alike, on a thread of its own: take events in order, notice the end of the connection, report
+//! progress, write the trace, tell the peer how it ended.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use transport::Closed;
+
+use super::figures::{Meter, Progress, Summary, floor};
+use super::step::{Counts, Facts, Input, Origin, Step, Yield};
+use super::{Events, TransferEvent};
+use crate::driver::{Link, LinkEvent, LinkStats};
+use crate::error::{CloseCode, Error, escaped};
+use crate::messages::{Message, MessageReader};
+use crate::ticket::Role;
+
+/// Between two reports of progress.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long a side waits for the last words: the receiver for the sender's goodbye, either for its own to be sent.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// Longest reason in a close frame, in bytes.
+const MAX_REASON: usize = 256;
+
+/// Version of what the two programs say to each other: the first byte of the application's part of the handshake; the second is the
+/// role of the side that says it.
+const VERSION: u8 = 1;
+
+/// What a side says of itself in the handshake.
+pub(super) fn application(role: Role) -> Vec<u8> {
+    vec![VERSION, role as u8]
+}
+
+/// One connection's transfer.
+pub(super) struct Session {
+    pub(super) link: Link,
+    pub(super) events: Events,
+    facts: Facts,
+    inputs: Receiver<Input>,
+    started: Instant,
+    ended: Option<Instant>,
+    /// Time spent waiting for the user.
+    waited: Duration,
+    next_tick: Instant,
+    meter: Meter,
+    peer: Option<SocketAddr>,
+    stats: Option<Box<LinkStats>>,
+    closed: bool,
+    reader: MessageReader,
+    messages: VecDeque<Message>,
+    /// Bytes of the control stream behind `messages`, to be given back when those are dealt with.
+    untold: usize,
+    /// Messages are kept by the side, so nothing is given back.
+    holding: bool,
+    /// Messages stay where they are.
+    paused: bool,
+    written: usize,
+    trace: Option<File>,
+}
+
+impl Session {
+    /// A session whose first datagram is sent, or came, now.
+    ///
+    /// # Errors
+    /// [`Error::Trace`] when the trace file cannot be opened.
+    pub(super) fn new(
+        link: Link,
+        events: Events,
+        facts: Facts,
+        inputs: Receiver<Input>,
+        started: Instant,
+    ) -> Result<Self, Error> {
+        let trace = facts.trace.as_ref().map(|path| {
+            let opened = File::options().create(true).append(true).open(path);
+            opened.map_err(|source| Error::Trace { path: path.clone(), source })
+        });
+        Ok(Self {
+            link,
+            events,
+            inputs,
+            started,
+            ended: None,
+            waited: Duration::ZERO,
+            next_tick: started + TICK,
+            meter: Meter::new(started),
+            peer: None,
+            stats: None,
+            closed: false,
+            reader: MessageReader::new(),
+            messages: VecDeque::new(),
+            untold: 0,
+            holding: false,
+            paused: false,
+            written: 0,
+            trace: trace.transpose()?,
+            facts,
+        })
+    }
+
+    /// Whether the peer has shown that it belongs here.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// Bytes written to the control stream that have not arrived.
+    pub(super) const fn backlog(&self) -> usize {
+        self.written
+    }
+
+    /// Appends to the control stream.
+    pub(super) fn write(&mut self, bytes: Vec<u8>) {
+        self.written += bytes.len();
+        self.link.write_control(bytes);
+    }
+
+    /// While `holding`, the messages taken count against what the peer may send.
+    pub(super) const fn hold(&mut self, holding: bool) {
+        self.holding = holding;
+    }
+
+    /// While `paused`, no messages are taken.
+    pub(super) const fn pause(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
+    /// Messages that were taken come again, before the others.
+    pub(super) fn put_back(&mut self, messages: Vec<Message>) {
+        for message in messages.into_iter().rev() {
+            self.messages.push_front(message);
+        }
+    }
+
+    /// The message that comes next, if it is here.
+    pub(super) fn peek(&self) -> Option<&Message> {
+        self.messages.front()
+    }
+
+    /// Bytes of messages that are not given back.
+    pub(super) const fn held(&self) -> usize {
+        self.untold
+    }
+
+    /// The time since `since` does not count: the user was asked.
+    pub(super) fn waited(&mut self, since: Instant) {
+        self.waited += since.elapsed();
+    }
+
+    /// Waits for something to do.
+    ///
+    /// # Errors
+    /// Whatever ends the transfer: the peer, the network, the disk, the user.
+    pub(super) fn next(&mut self) -> Result<Step, Error> {
+        loop {
+            if !self.paused {
+                if let Some(message) = self.messages.pop_front() {
+                    return Ok(Step::Message(message));
+                }
+                if self.untold > 0 && !self.holding {
+                    self.link.control_taken(std::mem::take(&mut self.untold));
+                }
+            }
+            let now = Instant::now();
+            if now >= self.next_tick {
+                self.next_tick = now + TICK;
+                self.link.ask_stats();
+            }
+            let input = match self.inputs.recv_timeout(self.next_tick.saturating_duration_since(now)) {
+                Ok(input) => input,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the driver has ended")),
+            };
+            if let Some(step) = self.take(input)? {
+                return Ok(step);
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input) -> Result<Option<Step>, Error> {
+        Ok(Some(match input {
+            Input::Scanned => Step::Scanned,
+            Input::Settled(result) => Step::Settled(result?),
+            Input::Accept => Step::Accept,
+            Input::Refuse => Step::Refuse,
+            Input::Cancel => return Err(Error::Cancelled),
+            Input::Link(event) => match event {
+                LinkEvent::Connected { remote, application } => {
+                    self.check(&application)?;
+                    self.peer = Some(remote);
+                    self.events.tell(TransferEvent::Connected { peer: remote });
+                    Step::Connected
+                }
+                LinkEvent::Control(bytes) => {
+                    self.read(&bytes)?;
+                    return Ok(None);
+                }
+                LinkEvent::ControlAcknowledged(bytes) => {
+                    self.written = self.written.saturating_sub(bytes);
+                    Step::ControlAcknowledged
+                }
+                LinkEvent::Announced { flow, length, tag } => Step::Announced { flow, length, tag },
+                LinkEvent::Digest(digest) => Step::Digest(digest),
+                LinkEvent::Received { tag } => Step::Received { tag },
+                LinkEvent::Sent { tag } => Step::Sent { tag },
+                LinkEvent::Broken { tag } => {
+                    return Err(Error::Violation(format!("it ended batch {tag} in the middle")));
+                }
+                LinkEvent::Failed(error) => return Err(error),
+                LinkEvent::Stats(stats) => {
+                    self.stats = Some(stats);
+                    Step::Stats
+                }
+                LinkEvent::Trace(bytes) => {
+                    self.write_trace(&bytes)?;
+                    return Ok(None);
+                }
+                LinkEvent::Closed { why, stats, send_error } => {
+                    self.stats = Some(stats);
+                    self.closed = true;
+                    return Err(self.ended_by(why, send_error));
+                }
+            },
+        }))
+    }
+
+    /// Looks at what the peer's program said in the handshake.
+    fn check(&self, application: &[u8]) -> Result<(), Error> {
+        match *application {
+            [VERSION, role] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
+            [VERSION, role] if role == other(self.facts.role) as u8 => Ok(()),
+            _ => Err(Error::Version),
+        }
+    }
+
+    fn read(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.untold += bytes.len();
+        while let Some(message) = self.reader.next(&mut bytes)? {
+            self.messages.push_back(message);
+        }
+        Ok(())
+    }
+
+    fn write_trace(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let (Some(file), Some(path)) = (&mut self.trace, &self.facts.trace) else { return Ok(()) };
+        file.write_all(bytes).map_err(|source| Error::Trace { path: path.clone(), source })
+    }
+
+    fn ended_by(&self, why: Closed, send_error: Option<io::Error>) -> Error {
+        match why {
+            Closed::ByUs => Error::Internal("the connection was closed by nobody"),
+            Closed::ByPeer { code, reason } => {
+                Error::Peer { peer: other(self.facts.role), code: CloseCode::from_code(code), reason: escaped(&reason) }
+            }
+            Closed::HandshakeTimeout => match &self.facts.origin {
+                Origin::Connected { addresses, timeout } => Error::Unreachable {
+                    addresses: addresses.clone(),
+                    after: *timeout,
+                    hint: send_error.map(|error| format!("this host says: {error}")),
+                },
+                Origin::Accepted => Error::Vanished,
+            },
+            Closed::VersionMismatch { .. } => Error::Version,
+            Closed::Dead => Error::Vanished,
+            Closed::Violation(what) => Error::Violation(what),
+        }
+    }
+
+    /// Reports progress, from the last figures.
+    pub(super) fn report(&mut self, counts: Counts) {
+        let Some(stats) = &self.stats else { return };
+        let now = Instant::now();
+        let goodput = self.meter.update(now, counts.bytes_done);
+        self.events.try_tell(TransferEvent::Progress(Progress {
+            bytes_done: counts.bytes_done,
+            bytes_known: counts.bytes_known,
+            total_is_final: counts.total_is_final,
+            files_done: counts.files_done,
+            goodput,
+            rtt: stats.connection.rtt,
+            loss: (self.facts.role == Role::Sends).then_some(stats.connection.loss),
+            limited_by: stats.connection.limited_by,
+            elapsed: now.saturating_duration_since(self.started).saturating_sub(self.waited),
+            connection: stats.connection,
+        }));
+    }
+
+    /// The last figures of the engine.
+    pub(super) fn stats(&self) -> Option<&LinkStats> {
+        self.stats.as_deref()
+    }
+
+    /// Stops the clock: everything is verified.
+    pub(super) fn complete(&mut self) {
+        self.ended = Some(Instant::now());
+    }
+
+    /// Says goodbye and makes the summary.
+    ///
+    /// # Errors
+    /// The error the session ended with.
+    pub(super) fn conclude(mut self, result: Result<Yield, Error>) -> Result<Summary, Error> {
+        let deadline = Instant::now() + LINGER;
+        // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
+        let mut may_close = result.is_err() || self.facts.role == Role::Sends;
+        let (code, reason) = match &result {
+            Ok(_) => (CloseCode::Done, String::new()),
+            Err(error) => (error.close_code(), shortened(error.close_reason())),
+        };
+        while !self.closed {
+            if may_close || self.written == 0 {
+                may_close = false;
+                self.link.close(code as u32, reason.clone());
+            }
+            match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                // Nothing that happens now changes the result.
+                Ok(input @ Input::Link(_)) => drop(self.take(input)),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        result.and_then(|done| self.summary(done))
+    }
+
+    fn summary(&self, done: Yield) -> Result<Summary, Error> {
+        let (Some(stats), Some(peer)) = (&self.stats, self.peer) else {
+            return Err(Error::Internal("a transfer that is complete without a connection"));
+        };
+        let connection = &stats.connection;
+        let elapsed =
+            self.ended.unwrap_or_else(Instant::now).saturating_duration_since(self.started).saturating_sub(self.waited);
+        let sends = self.facts.role == Role::Sends;
+        // What was lost in fact, not what the engine expects of the next packets.
+        let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
+        let connected = matches!(self.facts.origin, Origin::Connected { .. });
+        // The loss is known to the side that sends much, and so is what it was told.
+        let told = self.facts.told.zip(connection.min_rtt).filter(|_| sends);
+        let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost, connected));
+        let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
+        Ok(Summary {
+            role: self.facts.role,
+            peer,
+            into: done.into,
+            files: done.files,
+            directories: done.directories,
+            symlinks: done.symlinks,
+            bytes: done.bytes,
+            elapsed,
+            failed: done.failed,
+            wire_bytes: if sends { connection.bytes_sent } else { connection.bytes_received },
+            repair_share: sends.then(|| connection.repair_symbols as f64 / symbols.max(1) as f64),
+            rtt: connection.rtt,
+            loss: sends.then_some(lost),
+            refused: stats.refused,
+            path_share: least.map(|least| least.as_secs_f64() / elapsed.as_secs_f64().max(1e-9)),
+        })
+    }
+}
+
+/// The other side's role.
+pub(super) const fn other(role: Role) -> Role {
+    match role {
+        Role::Sends => Role::Receives,
+        Role::Receives => Role::Sends,
+    }
+}
+
+/// `reason` cut to what a close frame holds.
+fn shortened(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(MAX_REASON));
+    reason
+}

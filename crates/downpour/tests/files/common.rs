@@ -1,0 +1,191 @@
+//! A transfer without a network: what flow 0 and the blocks would carry is handed over directly.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use downpour::files::{Batch, BatchSource, FilesError, ManifestState, Outcome, Receiving, Scanner};
+use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
+use tempfile::TempDir;
+
+/// Block size of the tests: odd, so that no border of anything falls on it.
+pub(crate) const BLOCK: usize = 100_003;
+
+/// Both ends of flow 0: messages are encoded, hashed, cut into chunks, read and handled.
+pub(crate) struct Control<'a> {
+    pub(crate) receiving: &'a Receiving,
+    pub(crate) root: RootHasher,
+    reader: MessageReader,
+    pub(crate) end: (u32, u64, u64, u64),
+}
+
+impl<'a> Control<'a> {
+    pub(crate) fn new(receiving: &'a Receiving) -> Self {
+        Self { receiving, root: RootHasher::new(), reader: MessageReader::new(), end: (0, 0, 0, 0) }
+    }
+
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(), FilesError> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes)?;
+        self.root.add(&bytes);
+        for mut chunk in bytes.chunks(1000) {
+            while let Some(read) = self.reader.next(&mut chunk)? {
+                assert_eq!(&read, message);
+                match read {
+                    Message::Manifest(part) => {
+                        let state = self.receiving.add_manifest_part(&part)?;
+                        assert_eq!(state == ManifestState::Complete, part.last);
+                    }
+                    Message::Digest(digest) => {
+                        self.receiving.expect_digest(&digest)?;
+                    }
+                    Message::Void(void) => self.receiving.void(&void)?,
+                    Message::Skipped(skipped) => self.receiving.skipped(&skipped)?,
+                    other => panic!("not from a sender, or not here: {other:?}"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn send_manifest(&mut self, batch: &Batch) -> Result<(), FilesError> {
+        for part in manifest_parts(batch.number, batch.object_length, &batch.entries) {
+            self.send(&Message::Manifest(part))?;
+        }
+        for skipped in &batch.skipped {
+            self.send(&Message::Skipped(skipped.clone()))?;
+        }
+        self.end.0 += 1;
+        self.end.1 += batch.entries.len() as u64;
+        self.end.2 += batch.object_length;
+        self.end.3 += batch.skipped.len() as u64;
+        Ok(())
+    }
+
+    pub(crate) fn end(&self) -> End {
+        let (batches, entries, bytes, skipped) = self.end;
+        End { batches, entries, bytes, skipped, root: self.root.root() }
+    }
+}
+
+/// Sends one block: read, voids, write, digests in the order that `digest_first` says.
+pub(crate) fn send_block(
+    control: &mut Control<'_>,
+    source: &BatchSource,
+    number: u32,
+    block: u32,
+    digest_first: bool,
+) -> Result<(), FilesError> {
+    let start = u64::from(block) * BLOCK as u64;
+    let end = source.length().min(start + BLOCK as u64);
+    let mut bytes = vec![0xaa; BLOCK];
+    source.read(start, &mut bytes);
+    let padding = &bytes[(end - start) as usize..];
+    assert!(padding.iter().all(|b| *b == 0), "bytes behind the object are zeros");
+    for voided in source.take_voided() {
+        control.send(&Message::Void(Void { batch: number, entry: voided.entry, reason: voided.reason }))?;
+    }
+    let hash = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
+    let digest = hash(&bytes[..(end - start) as usize]);
+    let message = Message::Digest(Digest { batch: number, block, digest });
+    if digest_first {
+        control.send(&message)?;
+    }
+    control.receiving.write(number, start, &bytes)?;
+    control.receiving.found_digest(number, block, start..end, digest)?;
+    if !digest_first {
+        control.send(&message)?;
+    }
+    control.receiving.settle()
+}
+
+/// A folder in memory where there is one: for tests with thousands of files, which are not about the disk.
+pub(crate) fn quick_dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Numbers of `0..count` in an order that depends on `seed`.
+pub(crate) fn shuffled(count: u32, seed: u64) -> Vec<u32> {
+    let mut keyed: Vec<_> =
+        (0..count).map(|n| (blake3::hash(&(u64::from(n) ^ seed << 32).to_le_bytes()).to_hex(), n)).collect();
+    keyed.sort();
+    keyed.into_iter().map(|(_, n)| n).collect()
+}
+
+/// Sends `paths` into `into`, blocks shuffled; `before_read` is called for each batch between manifest and reading.
+pub(crate) fn transfer_with(
+    paths: &[PathBuf],
+    into: &Path,
+    seed: u64,
+    mut before_read: impl FnMut(&Batch),
+) -> Result<Outcome, FilesError> {
+    let scanner = Scanner::new(paths.to_vec())?;
+    let roots = scanner.roots();
+    let receiving = Receiving::new(into)?;
+    let mut control = Control::new(&receiving);
+    for batch in scanner {
+        let batch = Arc::new(batch);
+        control.send_manifest(&batch)?;
+        before_read(&batch);
+        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots));
+        let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
+        for block in shuffled(blocks, seed) {
+            send_block(&mut control, &source, batch.number, block, block % 2 == 0)?;
+        }
+    }
+    assert_eq!(receiving.unverified(), 0);
+    receiving.finish(&control.end())
+}
+
+pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> Outcome {
+    transfer_with(paths, into, 1, |_| {}).unwrap()
+}
+
+/// What stands under a name: kind and content, mode, time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) content: String,
+    pub(crate) mode: u32,
+    pub(crate) mtime: (i64, i64),
+}
+
+/// Everything beneath `root`, by path; `root` itself as the empty path.
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![root.to_path_buf()];
+    while let Some(path) = todo.pop() {
+        let metadata = path.symlink_metadata().unwrap();
+        let content = if metadata.is_dir() {
+            todo.extend(fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
+            "folder".to_owned()
+        } else if metadata.is_symlink() {
+            format!("link {:?}", fs::read_link(&path).unwrap())
+        } else {
+            format!("file {} {}", metadata.len(), blake3::hash(&fs::read(&path).unwrap()))
+        };
+        let key = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
+        let mode = if metadata.is_symlink() { 0 } else { metadata.mode() & 0o7777 };
+        found.insert(key, Found { content, mode, mtime: (metadata.mtime(), metadata.mtime_nsec()) });
+    }
+    found
+}
+
+/// Names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|i| i.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Bytes that do not repeat, different for each seed.
+pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,19 @@
+//! Files, messages and tickets, without a network: real folders, every hostile manifest, every failure of the disk.
+
+// The lints know helper functions as tests by this attribute only.
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod roundtrip;
+#[cfg(test)]
+mod scanning;
+#[cfg(test)]
+mod sources;
+#[cfg(test)]
+mod tickets;

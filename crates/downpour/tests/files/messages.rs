@@ -1,0 +1,214 @@
+//! Messages on flow 0: layouts byte by byte, limits, and whatever a peer may send instead.
+
+use downpour::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
+use downpour::messages::{
+    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, RefusalCode, Refused, Root,
+    RootHasher, Void, fuzz_messages, manifest_parts,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
+}
+
+fn encoded(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes).unwrap();
+    bytes
+}
+
+fn read(mut bytes: &[u8]) -> Result<Option<Message>, MessageError> {
+    MessageReader::new().next(&mut bytes)
+}
+
+fn examples() -> Vec<(Message, String)> {
+    let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
+    let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime };
+    let entries = vec![
+        entry("d", Kind::Directory),
+        entry("d/f", Kind::File { size: 0x1_0000_0002 }),
+        entry("d/l", Kind::Symlink { target: b"../x".to_vec() }),
+    ];
+    let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
+    let manifest = [
+        "00000056010000000701",
+        "0000000100000002",
+        &format!("02{mode_and_time}000164"),
+        &format!("01{mode_and_time}0003642f660000000100000002"),
+        &format!("03{mode_and_time}0003642f6c00042e2e2f78"),
+    ];
+    let part = ManifestPart { batch: 7, last: true, object_length: 0x1_0000_0002, entries };
+    let ones = "01".repeat(32);
+    vec![
+        (Message::Manifest(part), manifest.concat()),
+        (Message::Digest(Digest { batch: 1, block: 2, digest: [1; 32] }), format!("00000029020000000100000002{ones}")),
+        (Message::Void(Void { batch: 1, entry: 2, reason: VoidReason::Shrank }), "0000000a03000000010000000202".into()),
+        (
+            Message::Skipped(Skipped { path: b"a/b".to_vec(), reason: SkipReason::SpecialFile }),
+            "0000000704030003612f62".into(),
+        ),
+        (
+            Message::End(End { batches: 1, entries: 2, bytes: 3, skipped: 4, root: Root([1; 32]) }),
+            format!("0000003d0500000001000000000000000200000000000000030000000000000004{ones}"),
+        ),
+        (Message::Accepted, "0000000141".into()),
+        (Message::Refused(Refused { code: RefusalCode::NoSpace, text: "full".into() }), "00000006420366756c6c".into()),
+        (
+            Message::Complete(Complete { files: 1, bytes: 2, failed: 3 }),
+            "0000001943000000000000000100000000000000020000000000000003".into(),
+        ),
+    ]
+}
+
+#[test]
+fn every_layout_is_as_written_down() {
+    for (message, bytes) in examples() {
+        assert_eq!(hex(&encoded(&message)), bytes, "{message:?}");
+        assert_eq!(read(&encoded(&message)).unwrap(), Some(message));
+    }
+}
+
+#[test]
+fn messages_survive_any_cut() {
+    let messages: Vec<_> = examples().into_iter().map(|(m, _)| m).collect();
+    let stream: Vec<u8> = messages.iter().flat_map(encoded).collect();
+    for size in 1..=stream.len() {
+        let mut reader = MessageReader::new();
+        let mut got = Vec::new();
+        for mut chunk in stream.chunks(size) {
+            while let Some(message) = reader.next(&mut chunk).unwrap() {
+                got.push(message);
+            }
+        }
+        assert_eq!(got, messages, "chunks of {size}");
+    }
+}
+
+#[test]
+fn bodies_that_are_too_short_or_too_long_are_refused() {
+    for (message, _) in examples() {
+        let bytes = encoded(&message);
+        let kind = bytes[4];
+        for length in 1..bytes.len() - 4 {
+            let mut cut = (length as u32).to_be_bytes().to_vec();
+            cut.extend(&bytes[4..4 + length]);
+            // A shorter text and a part with fewer entries are messages too.
+            match read(&cut) {
+                Err(MessageError::Truncated(k) | MessageError::Field(k, _)) => assert_eq!(k, kind),
+                Ok(Some(Message::Refused(_) | Message::Manifest(_))) => {}
+                other => panic!("{message:?} cut to {length}: {other:?}"),
+            }
+        }
+        let mut longer = (bytes.len() as u32 - 4 + 1).to_be_bytes().to_vec();
+        longer.extend(&bytes[4..]);
+        longer.push(0);
+        if !matches!(message, Message::Refused(_)) {
+            assert_eq!(read(&longer), Err(MessageError::Truncated(kind)), "{message:?}");
+        }
+    }
+}
+
+#[test]
+fn claims_cost_nothing() {
+    for claimed in [0, MAX_MESSAGE as u32 + 1, u32::MAX] {
+        assert_eq!(read(&claimed.to_be_bytes()), Err(MessageError::Length(claimed.into())));
+    }
+    let mut reader = MessageReader::new();
+    let mut start: &[u8] = &[0, 0x10, 0, 0, 1, 0];
+    assert_eq!(reader.next(&mut start), Ok(None));
+    assert_eq!(reader.pending(), 6, "only what came is held");
+    // A path of 10 MB: its length field cannot even say so, and a message cannot hold it.
+    let path = vec![b'a'; 10 << 20];
+    let message = Message::Skipped(Skipped { path: path.clone(), reason: SkipReason::Unreadable });
+    assert_eq!(message.encode(&mut Vec::new()), Err(MessageError::Field(4, "name")));
+    let mut forged = (path.len() as u32 + 4).to_be_bytes().to_vec();
+    forged.extend([4, 1, 0xff, 0xff]);
+    forged.extend(&path);
+    assert_eq!(read(&forged), Err(MessageError::Length(path.len() as u64 + 4)));
+    for length in [0_u16, MAX_PATH as u16 + 1, u16::MAX] {
+        let mut body = vec![4, 1];
+        body.extend(length.to_be_bytes());
+        body.extend(vec![b'a'; usize::from(length)]);
+        let mut forged = (body.len() as u32).to_be_bytes().to_vec();
+        forged.extend(body);
+        assert_eq!(read(&forged), Err(MessageError::Field(4, "name")), "length {length}");
+    }
+}
+
+#[test]
+fn fields_out_of_range_are_refused_and_errors_stay() {
+    let (manifest, _) = examples().swap_remove(0);
+    let good = encoded(&manifest);
+    for (at, value, field) in [(9, 2, "flag"), (18, 9, "kind"), (19, 0x10, "mode"), (29, 0xff, "time")] {
+        let mut bad = good.clone();
+        bad[at] = value;
+        assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
+    }
+    assert_eq!(read(&[0, 0, 0, 1, 99]), Err(MessageError::UnknownType(99)));
+    assert_eq!(read(&[0, 0, 0, 3, 66, 1, 0xff]), Err(MessageError::Field(66, "text")));
+    let mut reader = MessageReader::new();
+    assert!(reader.next(&mut &[0, 0, 0, 1, 99][..]).is_err());
+    assert_eq!(reader.next(&mut &encoded(&Message::Accepted)[..]), Err(MessageError::UnknownType(99)));
+}
+
+#[test]
+fn a_failed_encoding_leaves_the_buffer_alone() {
+    let mut out = vec![1, 2, 3];
+    let entry = Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o10_000, mtime: Mtime::default() };
+    let part = ManifestPart { batch: 0, last: true, object_length: 0, entries: vec![entry] };
+    assert_eq!(Message::Manifest(part).encode(&mut out), Err(MessageError::Field(1, "mode")));
+    assert_eq!(out, [1, 2, 3]);
+    let long = Message::Refused(Refused { code: RefusalCode::Other, text: "\u{fc}".repeat(1000) });
+    assert_eq!(encoded(&long).len(), 4 + 2 + 1024, "texts are cut, between characters");
+    assert!(read(&encoded(&long)).is_ok());
+}
+
+#[test]
+fn parts_hold_64_kib_and_every_entry_once() {
+    let entry = |n: usize| Entry {
+        path: format!("{n:0>4000}").into_bytes(),
+        kind: Kind::File { size: 1 },
+        mode: 0o644,
+        mtime: Mtime::default(),
+    };
+    for count in [0, 1, 15, 16, 17, 100] {
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        let parts: Vec<_> = manifest_parts(3, count as u64, &entries).collect();
+        assert!(parts.iter().all(|p| encoded(&Message::Manifest(p.clone())).len() <= (64 << 10) + 18));
+        assert_eq!(parts.iter().position(|p| p.last), Some(parts.len() - 1));
+        assert_eq!(parts.len(), count.div_ceil(16).max(1), "{count} entries");
+        assert_eq!(parts.into_iter().flat_map(|p| p.entries).collect::<Vec<_>>(), entries);
+    }
+}
+
+#[test]
+fn the_root_depends_on_every_byte_and_their_order() {
+    let root = |messages: &[&[u8]]| {
+        let mut hasher = RootHasher::new();
+        messages.iter().for_each(|m| hasher.add(m));
+        hasher.root()
+    };
+    assert_eq!(root(&[b"a", b"b"]), root(&[b"a", b"b"]));
+    assert_ne!(root(&[b"a", b"b"]), root(&[b"b", b"a"]));
+    assert_ne!(root(&[b"a"]), root(&[b"a", b"b"]));
+}
+
+/// Seeds of the fuzz target: they are replayed, whole and damaged at every byte.
+#[test]
+fn the_corpus_is_replayed() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/messages");
+    let mut seeds = 0;
+    for item in std::fs::read_dir(corpus).unwrap() {
+        let seed = std::fs::read(item.unwrap().path()).unwrap();
+        fuzz_messages(&seed);
+        for at in 0..seed.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut damaged = seed.clone();
+                damaged[at] ^= flip;
+                fuzz_messages(&damaged);
+            }
+            fuzz_messages(&seed[..at]);
+        }
+        seeds += 1;
+    }
+    assert!(seeds >= 4, "{seeds} seeds");
+}

@@ -1,0 +1,111 @@
+//! Tickets: there and back, damaged, expired, kept secret.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::{Duration, UNIX_EPOCH};
+
+use downpour::ticket::{MAX_ADDRESSES, Role, Ticket, TicketError, fresh_key};
+use tempfile::tempdir;
+
+fn ticket(addresses: usize) -> Ticket {
+    let addresses = (0..addresses).map(|n| match n % 2 {
+        0 => SocketAddr::from(([192, 0, 2, n as u8], 4000 + n as u16)),
+        _ => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, n as u16], 4000)),
+    });
+    let expires = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+    Ticket { key: [0x5a; 32], expires, addresses: addresses.collect(), listener: Role::Sends }
+}
+
+#[test]
+fn tickets_go_there_and_back() {
+    for count in 0..=MAX_ADDRESSES {
+        for listener in [Role::Sends, Role::Receives] {
+            let ticket = Ticket { listener, ..ticket(count) };
+            assert_eq!(Ticket::parse(&ticket.to_text().unwrap()).unwrap(), ticket);
+        }
+    }
+    assert!(matches!(ticket(17).to_text(), Err(TicketError::TooManyAddresses(17))));
+}
+
+#[test]
+fn the_text_is_fixed() {
+    let text = ticket(1).to_text().unwrap();
+    assert!(text.starts_with("downpour1aeaaaaaao42zia"), "{text}");
+    assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
+    assert_eq!(text.len(), 9 + (53_usize * 8).div_ceil(5));
+}
+
+#[test]
+fn white_space_line_breaks_and_case_do_no_harm() {
+    let ticket = ticket(3);
+    let text = ticket.to_text().unwrap();
+    let wrapped: Vec<String> = text.as_bytes().chunks(20).map(|c| String::from_utf8_lossy(c).into_owned()).collect();
+    assert_eq!(Ticket::parse(&format!("  {} \r\n\n", wrapped.join(" \r\n\t"))).unwrap(), ticket);
+    assert_eq!(Ticket::parse(&text.to_uppercase()).unwrap(), ticket);
+}
+
+#[test]
+fn every_typo_is_noticed() {
+    let text = ticket(2).to_text().unwrap();
+    for at in 9..text.len() {
+        for typo in ['a', '7', '0', '!', '\u{fc}'] {
+            let mut chars: Vec<char> = text.chars().collect();
+            if std::mem::replace(&mut chars[at], typo) == typo {
+                continue;
+            }
+            let typed: String = chars.iter().collect();
+            assert!(matches!(Ticket::parse(&typed), Err(TicketError::Damaged)), "{typed}");
+        }
+        let missing: String = text.chars().enumerate().filter(|(n, _)| *n != at).map(|(_, c)| c).collect();
+        assert!(matches!(Ticket::parse(&missing), Err(TicketError::Damaged)), "{missing}");
+        assert!(matches!(Ticket::parse(&text[..at]), Err(TicketError::Damaged)), "cut at {at}");
+    }
+    assert!(matches!(Ticket::parse(&(text.clone() + "aaaaaaaa")), Err(TicketError::Damaged)));
+    assert!(matches!(Ticket::parse(""), Err(TicketError::NotATicket)));
+    assert!(matches!(Ticket::parse(&"x".repeat(1 << 20)), Err(TicketError::NotATicket)));
+    assert!(matches!(Ticket::parse(&text.replace("downpour1", "downpour2")), Err(TicketError::Version)));
+}
+
+#[test]
+fn expired_tickets_are_told_apart() {
+    let ticket = ticket(1);
+    ticket.check_expiry(ticket.expires).unwrap();
+    ticket.check_expiry(ticket.expires - Duration::from_secs(1)).unwrap();
+    let error = ticket.check_expiry(ticket.expires + Duration::from_secs(7300)).unwrap_err();
+    assert_eq!(error.to_string(), "this ticket expired 2 hours ago: ask for a new one");
+}
+
+#[test]
+fn the_key_is_not_printed() {
+    let debug = format!("{:?}", ticket(1));
+    assert!(!debug.contains("90") && !debug.contains("5a"), "{debug}");
+    assert!(debug.contains("192.0.2.0:4000"));
+}
+
+#[test]
+fn files_are_private_and_never_written_through() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("ticket");
+    let victim = dir.path().join("victim");
+    fs::write(&victim, b"precious").unwrap();
+    symlink(&victim, &path).unwrap();
+    let ticket = ticket(2);
+    ticket.save(&path).unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    let metadata = path.symlink_metadata().unwrap();
+    assert!(metadata.is_file());
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    assert_eq!(Ticket::load(&path).unwrap(), ticket);
+    Ticket { listener: Role::Receives, ..ticket }.save(&path).unwrap();
+    assert_eq!(Ticket::load(&path).unwrap().listener, Role::Receives);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");
+    assert!(matches!(Ticket::load(&dir.path().join("none")), Err(TicketError::File { .. })));
+    fs::write(&path, [0xff; 100]).unwrap();
+    assert!(matches!(Ticket::load(&path), Err(TicketError::NotATicket)));
+}
+
+#[test]
+fn fresh_keys_differ() {
+    assert_ne!(fresh_key().unwrap(), fresh_key().unwrap());
+}

@@ -1,0 +1,14 @@
+//! Whole transfers between two endpoints of this machine over real sockets.
+
+#[cfg(test)]
+#[path = "transfer/broken.rs"]
+mod broken;
+#[cfg(test)]
+#[path = "transfer/refused.rs"]
+mod refused;
+#[cfg(test)]
+#[path = "transfer/support.rs"]
+mod support;
+#[cfg(test)]
+#[path = "transfer/whole.rs"]
+mod whole;

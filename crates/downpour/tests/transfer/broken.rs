@@ -1,0 +1,215 @@
+//! Transfers that break off, and what disturbs them without breaking them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use downpour::{
+    CloseCode, Error, Peer, Profile, Rate, ReceiveOptions, SendOptions, Ticket, Transfer, TransferEvent, receive, send,
+};
+
+use crate::support::{done, folder, listen, noise, run, ticket, tree, wait_for};
+
+/// Tells a process of this test program which child it is.
+const CHILD: &str = "DOWNPOUR_TEST_CHILD";
+
+/// More than a receiver's credit, so that the sender cannot have read all of it before the receiver writes.
+const BEYOND_CREDIT: usize = 60_000_000;
+
+/// Runs this test program again as another process, in which only the test `name` runs, with `argument`.
+fn child(wrapper: &[&str], name: &str, argument: &str) -> (Child, BufReader<ChildStdout>) {
+    let program = std::env::current_exe().unwrap();
+    let mut words: Vec<&std::ffi::OsStr> = wrapper.iter().map(std::ffi::OsStr::new).collect();
+    words.push(program.as_os_str());
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(["--exact", name, "--nocapture", "--ignored"]);
+    let mut child = command.env(CHILD, argument).stdout(Stdio::piped()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    (child, output)
+}
+
+/// The rest of the first line of a child's output that begins with `mark`.
+fn line(output: &mut impl BufRead, mark: &str) -> Option<String> {
+    output.lines().map_while(Result::ok).find_map(|line| Some(line.split_once(mark)?.1.to_owned()))
+}
+
+async fn offered(receiver: &mut Transfer) {
+    wait_for(receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
+}
+
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_sends() {
+    let path = std::env::var_os(CHILD).unwrap();
+    let sender = send(vec![path.into()], listen(), SendOptions::default()).unwrap();
+    println!("ticket: {}", ticket(&sender).to_text().unwrap());
+    let _ = run(sender.finish());
+}
+
+#[test]
+fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
+    let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
+    let ticket = Ticket::parse(&line(&mut output, "ticket: ").unwrap()).unwrap();
+    let error = run(async {
+        let options =
+            ReceiveOptions { confirm: true, dead_after: Duration::from_millis(700), ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
+        offered(&mut receiver).await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+        receiver.accept();
+        wait_for(&mut receiver, done).await.unwrap_err()
+    });
+    let Error::Kept { error: cause, staging } = &error else { panic!("{error}") };
+    assert!(matches!(**cause, Error::Vanished), "{error}");
+    assert_eq!(error.exit_code(), 8);
+    assert!(staging.starts_with(to.path()) && staging.is_dir(), "{error}");
+    assert!(!to.path().join("file").exists());
+}
+
+#[test]
+fn a_receiver_that_vanishes_is_missed() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
+    let options = SendOptions { dead_after: Duration::from_millis(700), ..SendOptions::default() };
+    let sender = send(vec![from.path().join("file")], listen(), options).unwrap();
+    let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
+    let (mut process, mut output) = child(&[], "broken::child_that_is_asked", &argument);
+    let error = run(async {
+        let ended = sender.finish();
+        line(&mut output, "offered").unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        ended.await.unwrap_err()
+    });
+    assert!(matches!(error, Error::Vanished), "{error}");
+    assert_eq!(error.exit_code(), 8);
+}
+
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_is_asked() {
+    let argument = std::env::var(CHILD).unwrap();
+    let (ticket, into) = argument.split_once(' ').unwrap();
+    let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+    let mut receiver = receive(into.into(), Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
+    run(offered(&mut receiver));
+    println!("offered");
+    let _ = run(wait_for(&mut receiver, done));
+}
+
+#[test]
+fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
+    run(async {
+        // 50 Mbit/s: it cannot be over before it is cancelled.
+        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000));
+        let sender =
+            send(vec![from.path().join("file")], listen(), SendOptions { profile, ..SendOptions::default() }).unwrap();
+        let mut receiver =
+            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+        wait_for(&mut receiver, |event| {
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 0).then_some(())
+        })
+        .await;
+        assert!(!tree(to.path()).is_empty());
+        receiver.cancel();
+        let (sent, received) = tokio::join!(sender.finish(), wait_for(&mut receiver, done));
+        assert_eq!(received.unwrap_err().exit_code(), 130);
+        let sent = sent.unwrap_err();
+        assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
+        assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
+    });
+    assert!(tree(to.path()).is_empty());
+}
+
+#[test]
+fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
+    let (from, to) = (folder(), folder());
+    let root = from.path().join("dir");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a"), noise(1_000_000, 1)).unwrap();
+    fs::write(root.join("b"), noise(BEYOND_CREDIT, 2)).unwrap();
+    fs::write(root.join("c"), noise(1_000_000, 3)).unwrap();
+    run(async {
+        let mut sender = send(vec![root.clone()], listen(), SendOptions::default()).unwrap();
+        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        offered(&mut receiver).await;
+        fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
+        receiver.accept();
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
+        let (sent, received) = (sent.unwrap(), received.unwrap());
+        let failed = vec![("dir/b".to_owned(), "shrank while it was sent".to_owned())];
+        assert_eq!((sent.failed, sent.files, received.failed.clone(), received.files), (failed.clone(), 2, failed, 2));
+        assert_eq!(received.exit_code(), 23);
+    });
+    assert!(!to.path().join("dir/b").exists());
+    for name in ["dir/a", "dir/c"] {
+        assert!(fs::read(from.path().join(name)).unwrap() == fs::read(to.path().join(name)).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
+    const GARBAGE: usize = 2_000;
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(20_000_000, 1)).unwrap();
+    run(async {
+        let mut sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let (target, stranger) = (ticket(&sender).addresses[0], UdpSocket::bind("127.0.0.1:0").unwrap());
+        let receiver =
+            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+        for seed in 0..GARBAGE {
+            // Every length up to a full packet, every first byte.
+            let mut bytes = noise(1 + seed * 7 % 1472, seed as u64);
+            bytes[0] = u8::try_from(seed % 256).unwrap();
+            stranger.send_to(&bytes, target).unwrap();
+        }
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
+        assert_eq!(received.unwrap().bytes, 20_000_000);
+        // The kernel's queue may have overflowed while the machine was busy; most must have been seen.
+        let refused = sent.unwrap().refused;
+        assert!((GARBAGE as u64 / 2..=GARBAGE as u64 + 10).contains(&refused), "{refused}");
+    });
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+#[test]
+fn a_full_disk_is_told_to_both_sides() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
+    let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+    let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
+    // A file system of 2 MB that only the child sees; no privilege is needed where user namespaces are allowed.
+    let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$0\" \"$@\"", to.path().display());
+    let (mut process, mut output) =
+        child(&["unshare", "-rm", "sh", "-c", &script], "broken::child_that_runs_full", &argument);
+    let Some(received) = line(&mut output, "received: ") else {
+        assert!(!process.wait().unwrap().success());
+        eprintln!("skipped: this system gives no user namespace to mount a small file system in");
+        return;
+    };
+    let sent = run(sender.finish()).unwrap_err();
+    process.wait().unwrap();
+    assert!(received.starts_with("7 disk full while writing "), "{received}");
+    assert!(received.contains("what has arrived is kept in "), "{received}");
+    assert!(sent.to_string().starts_with("the receiver said: disk full while writing "), "{sent}");
+    assert_eq!(sent.exit_code(), 7);
+}
+
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_runs_full() {
+    let argument = std::env::var(CHILD).unwrap();
+    let (ticket, into) = argument.split_once(' ').unwrap();
+    let receiver =
+        receive(into.into(), Peer::Connect(Ticket::parse(ticket).unwrap()), ReceiveOptions::default()).unwrap();
+    let error = run(receiver.finish()).unwrap_err();
+    println!("received: {} {error}", error.exit_code());
+}

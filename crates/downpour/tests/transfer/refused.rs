@@ -1,0 +1,144 @@
+//! Transfers that never begin: each side learns why.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::{Duration, SystemTime};
+
+use downpour::{
+    CloseCode, Error, ListenOptions, Peer, ReceiveOptions, Role, SendOptions, TransferEvent, receive, send,
+};
+
+use crate::support::{done, folder, listen, listening, noise, run, ticket, tree, wait_for};
+
+/// Short enough for a test, long enough for a busy machine.
+const SOON: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_source_that_is_absent_is_told_at_once() {
+    let error = send(vec!["/nowhere/at/all".into()], listen(), SendOptions::default()).unwrap_err();
+    assert_eq!(error.exit_code(), 3, "{error}");
+    assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
+}
+
+#[test]
+fn an_expired_ticket_is_told_at_once() {
+    let (from, to) = (folder(), folder());
+    let sender = send(vec![from.path().to_owned()], listen(), SendOptions::default()).unwrap();
+    let mut ticket = ticket(&sender);
+    ticket.expires = SystemTime::now() - Duration::from_secs(300);
+    let error = receive(to.path().to_owned(), Peer::Connect(ticket), ReceiveOptions::default()).unwrap_err();
+    assert_eq!(
+        (error.exit_code(), error.to_string().as_str()),
+        (4, "this ticket expired 5 minutes ago: ask for a new one")
+    );
+}
+
+#[test]
+fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
+    run(async {
+        let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let mut wrong = ticket(&sender);
+        wrong.key[0] ^= 1;
+        let options = ReceiveOptions { handshake_timeout: SOON, ..ReceiveOptions::default() };
+        let receiver = receive(to.path().to_owned(), Peer::Connect(wrong), options.clone()).unwrap();
+        let error = receiver.finish().await.unwrap_err();
+        assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
+        assert_eq!(error.exit_code(), 5);
+        assert!(tree(to.path()).is_empty());
+        let peer = Peer::Connect(ticket(&sender));
+        let (sent, received) =
+            tokio::join!(sender.finish(), receive(to.path().to_owned(), peer, options).unwrap().finish());
+        assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1));
+    });
+}
+
+#[test]
+fn nobody_at_the_address_is_unreachable() {
+    let to = folder();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = send(vec![to.path().to_owned()], listen(), SendOptions::default()).unwrap();
+    let mut ticket = ticket(&sender);
+    ticket.addresses = vec![silent.local_addr().unwrap()];
+    let options = ReceiveOptions { handshake_timeout: SOON, ..ReceiveOptions::default() };
+    let receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
+    let error = run(receiver.finish()).unwrap_err();
+    assert_eq!(error.exit_code(), 5);
+    assert!(error.to_string().starts_with(&format!("no answer from {}", silent.local_addr().unwrap())), "{error}");
+}
+
+#[test]
+fn nobody_comes_while_the_ticket_is_good() {
+    let from = folder();
+    let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
+    let sender = send(vec![from.path().to_owned()], Peer::Listen(options), SendOptions::default()).unwrap();
+    let error = run(sender.finish()).unwrap_err();
+    assert!(matches!(error, Error::NobodyCame(_)), "{error}");
+    assert_eq!(error.exit_code(), 4);
+}
+
+#[test]
+fn two_senders_tell_each_other() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
+    run(async {
+        let paths = vec![from.path().join("file")];
+        let mut listener = send(paths.clone(), listen(), SendOptions::default()).unwrap();
+        let error = send(paths.clone(), Peer::Connect(ticket(&listener)), SendOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::WrongRole { both: Role::Sends }), "the ticket says it: {error}");
+        let mut forged = ticket(&listener);
+        forged.listener = Role::Receives;
+        let mut second = send(paths, Peer::Connect(forged), SendOptions::default()).unwrap();
+        let error = wait_for(&mut second, done).await.unwrap_err();
+        let told = matches!(error, Error::WrongRole { .. } | Error::Peer { code: CloseCode::WrongRole, .. });
+        assert!(told && error.exit_code() == 4, "{error}");
+        let note =
+            wait_for(&mut listener, |event| if let TransferEvent::Note(note) = event { Some(note) } else { None })
+                .await;
+        assert!(note.starts_with("a peer came in vain"), "{note}");
+        let peer = Peer::Connect(ticket(&listener));
+        let receiver = receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap();
+        let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
+        assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1), "the ticket is still good");
+    });
+}
+
+#[test]
+fn what_is_there_already_is_not_overwritten() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
+    fs::write(to.path().join("file"), b"mine").unwrap();
+    let before = tree(to.path());
+    run(async {
+        for confirm in [false, true] {
+            let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+            let options = ReceiveOptions { confirm, ..ReceiveOptions::default() };
+            let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+            let (sent, received) = tokio::join!(sender.finish(), receiver.finish());
+            let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
+            assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
+            assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
+            assert_eq!((sent.exit_code(), received.exit_code()), (1, 1));
+            assert_eq!(tree(to.path()), before);
+        }
+    });
+}
+
+#[test]
+fn an_offer_is_refused() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(1_000_000, 1)).unwrap();
+    run(async {
+        let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
+        receiver.refuse();
+        let (sent, received) = tokio::join!(sender.finish(), wait_for(&mut receiver, done));
+        assert!(matches!(received, Err(Error::Declined)), "{received:?}");
+        let sent = sent.unwrap_err();
+        assert!(matches!(sent, Error::Peer { code: CloseCode::Declined, .. }), "{sent}");
+    });
+    assert!(tree(to.path()).is_empty());
+}

@@ -1,0 +1,160 @@
+//! What is sent arrives.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::{Duration, UNIX_EPOCH};
+
+use downpour::{ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, TransferEvent, receive, send};
+
+use crate::support::{Listener, done, folder, listen, listening, noise, run, ticket, transfer, tree, wait_for};
+
+#[test]
+fn one_file_of_any_length_arrives_in_both_directions() {
+    for listener in [Listener::Sender, Listener::Receiver] {
+        for length in [0, 1, 1407, 1408, 1409, 100_000, 5_000_000] {
+            let (from, to) = (folder(), folder());
+            let path = from.path().join("file");
+            fs::write(&path, noise(length, 1)).unwrap();
+            let (sent, received) = run(transfer(vec![path], to.path(), listener));
+            let (sent, received) = (sent.unwrap(), received.unwrap());
+            assert_eq!((sent.files, sent.bytes), (1, length as u64), "{listener:?}, {length}: {sent:?}");
+            assert_eq!((received.files, received.bytes, received.exit_code()), (1, length as u64, 0));
+            assert_eq!(tree(from.path()), tree(to.path()), "{listener:?}, {length}");
+        }
+    }
+}
+
+#[test]
+fn a_tree_arrives_with_its_modes_times_links_and_empty_folders() {
+    let (from, to) = (folder(), folder());
+    let root = from.path().join("tree");
+    fs::create_dir_all(root.join("empty/inner")).unwrap();
+    fs::create_dir(root.join("closed")).unwrap();
+    for (at, (name, length)) in
+        [("a", 10), ("empty file", 0), ("closed/b", 70_000), ("c.bin", 2_000_000)].into_iter().enumerate()
+    {
+        let path = root.join(name);
+        fs::write(&path, noise(length, at as u64)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode([0o644, 0o600, 0o755, 0o444][at])).unwrap();
+        let time = UNIX_EPOCH + Duration::new(1_000_000_000 + at as u64, 123_456_789);
+        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+    }
+    symlink("c.bin", root.join("link")).unwrap();
+    symlink("/nowhere/at all", root.join("broken link")).unwrap();
+    fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+    let (sent, received) = run(transfer(vec![root.clone()], to.path(), Listener::Sender));
+    let received = received.unwrap();
+    assert_eq!((received.files, received.directories, received.symlinks), (4, 4, 2), "{received:?}");
+    assert_eq!(sent.unwrap().bytes, 2_070_010);
+    assert_eq!(tree(from.path()), tree(to.path()));
+    // So that the temporary folders can be removed.
+    for top in [from.path(), to.path()] {
+        fs::set_permissions(top.join("tree/closed"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn ten_thousand_tiny_files_arrive() {
+    let (from, to) = (folder(), folder());
+    for branch in 0..100 {
+        let branch = from.path().join(format!("all/{branch}"));
+        fs::create_dir_all(&branch).unwrap();
+        for file in 0..100 {
+            fs::write(branch.join(file.to_string()), noise(file, file as u64)).unwrap();
+        }
+    }
+    let (sent, received) = run(transfer(vec![from.path().join("all")], to.path(), Listener::Receiver));
+    assert_eq!(sent.unwrap().files, 10_000);
+    assert_eq!(received.unwrap().files, 10_000);
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+#[test]
+fn one_sender_serves_two_receivers_at_once() {
+    let (from, to) = (folder(), [folder(), folder()]);
+    let path = from.path().join("file");
+    fs::write(&path, noise(20_000_000, 3)).unwrap();
+    run(async {
+        let keep = Peer::Listen(ListenOptions { keep: true, ..listening() });
+        let mut sender = send(vec![path], keep, SendOptions::default()).unwrap();
+        let receivers = to.each_ref().map(|to| {
+            let peer = Peer::Connect(ticket(&sender));
+            receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap().finish()
+        });
+        let [first, second] = receivers;
+        let both_sent = async {
+            for _ in 0..2 {
+                wait_for(&mut sender, |event| matches!(event, TransferEvent::Done(Ok(_))).then_some(())).await;
+            }
+        };
+        let (first, second, ()) = tokio::join!(first, second, both_sent);
+        assert_eq!((first.unwrap().bytes, second.unwrap().bytes), (20_000_000, 20_000_000));
+        sender.cancel();
+        let last = wait_for(&mut sender, done).await;
+        assert_eq!(last.unwrap_err().exit_code(), 130);
+    });
+    for to in &to {
+        assert_eq!(tree(from.path()), tree(to.path()));
+    }
+}
+
+#[test]
+fn a_receiver_that_asks_writes_nothing_before_the_answer() {
+    let (from, to) = (folder(), folder());
+    fs::create_dir(from.path().join("dir")).unwrap();
+    fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
+    run(async {
+        let mut sender = send(vec![from.path().join("dir")], listen(), SendOptions::default()).unwrap();
+        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let offer =
+            wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
+                .await;
+        assert_eq!((offer.names, offer.entries, offer.bytes), (vec!["dir".to_owned()], 2, 3_000_000));
+        assert!(tree(to.path()).is_empty());
+        receiver.accept();
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (3_000_000, 3_000_000));
+    });
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+#[test]
+fn progress_and_files_are_told_and_the_trace_is_written() {
+    let (from, to) = (folder(), folder());
+    let path = from.path().join("file");
+    fs::write(&path, noise(4_000_000, 5)).unwrap();
+    let (traces, mut files, mut progress) = ([from.path().join("s.qlog"), from.path().join("r.qlog")], 0, Vec::new());
+    run(async {
+        // 20 Mbit/s: long enough for several reports.
+        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+        let options = SendOptions { profile, qlog: Some(traces[0].clone()), ..SendOptions::default() };
+        let mut sender = send(vec![path], listen(), options).unwrap();
+        let options = ReceiveOptions { qlog: Some(traces[1].clone()), ..ReceiveOptions::default() };
+        let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let watched = wait_for(&mut sender, |event| match event {
+            TransferEvent::File { path, bytes } => {
+                assert_eq!((path.as_str(), bytes), ("file", 4_000_000));
+                files += 1;
+                None
+            }
+            TransferEvent::Progress(now) => {
+                progress.push(now);
+                None
+            }
+            other => done(other),
+        });
+        let (sent, received) = tokio::join!(watched, receiver.finish());
+        let (sent, share) = (sent.unwrap(), |share: f64| (0.5..=1.1).contains(&share));
+        assert!(sent.path_share.is_some_and(share), "{sent:?}");
+        assert_eq!(received.unwrap().bytes, 4_000_000);
+    });
+    assert_eq!(files, 1);
+    assert!(progress.len() >= 4, "{progress:?}");
+    assert!(progress.is_sorted_by_key(|now| (now.elapsed, now.bytes_done)), "{progress:?}");
+    assert!(progress.iter().all(|now| now.bytes_known == 4_000_000 && now.goodput < 30e6), "{progress:?}");
+    for trace in traces {
+        let trace = fs::read(trace).unwrap();
+        assert!(trace.starts_with(b"\x1e{") && trace.ends_with(b"}\n"), "{} bytes", trace.len());
+    }
+}
