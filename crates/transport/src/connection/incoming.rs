@@ -16,7 +16,7 @@ const MAX_LINGERING: usize = 1_024;
 const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
-const MAX_TOLD: usize = 64;
+const MAX_TOLD: usize = 256;
 
 /// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
 /// first announcement was lost.
@@ -232,7 +232,10 @@ impl Incoming {
         let mut statuses: Vec<FlowStatus> = std::mem::take(&mut self.unheard).into_iter().map(over).collect();
         let (mut complete, mut open): (Vec<_>, Vec<_>) = self.flows.iter().partition(|(_, flow)| flow.is_complete());
         // Those not told lately go first.
-        complete.sort_by_key(|(id, _)| self.told_complete.iter().any(|(_, told)| told.contains(id)));
+        if complete.len() > MAX_COMPLETE_TOLD {
+            let told: BTreeSet<FlowId> = self.told_complete.iter().flat_map(|(_, told)| told).copied().collect();
+            complete.sort_by_key(|(id, _)| told.contains(id));
+        }
         complete.truncate(MAX_COMPLETE_TOLD - statuses.len());
         if !complete.is_empty() {
             self.told_complete.push_back((number, complete.iter().map(|(id, _)| **id).collect()));

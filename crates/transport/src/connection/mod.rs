@@ -64,8 +64,8 @@ impl Default for Limits {
 /// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
 const QUESTION_SLACK: Duration = Duration::from_millis(25);
 
-/// Source symbols that are open at once on any path: 11 MB.
-const OPEN_SYMBOLS: u64 = 8_000;
+/// Source symbols that are open at once on any path: 8 MB.
+const OPEN_SYMBOLS: u64 = 6_000;
 
 /// An object to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,6 +21,9 @@ pub(super) enum Piece {
     Stop(FlowId, u32),
 }
 
+/// Frames that one probe repeats at most: about a packet of them.
+const REPEATED_AT_MOST: usize = 32;
+
 /// Pieces to send, and those on their way under the key of their packet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
@@ -68,6 +71,19 @@ impl Outbox {
         }
         self.flying.push(pieces);
         (self.flying.len() - 1) as u32
+    }
+
+    /// Queues frames that are on their way once more, if none waits: what a probe is for. A receiver that lacks an
+    /// announcement or a plan can do nothing with symbols, and refuses, unacknowledged, more of them than it keeps.
+    pub(super) fn repeat(&mut self) {
+        for piece in self.flying.iter().flatten() {
+            if self.pending.len() >= REPEATED_AT_MOST {
+                break;
+            }
+            if !matches!(piece, Piece::Ping | Piece::Control(_)) && !self.pending.contains(piece) {
+                self.pending.push_back(piece.clone());
+            }
+        }
     }
 
     /// The fate of a packet is known; what it carried.

@@ -115,14 +115,14 @@ impl Outgoing {
 
     /// Opens blocks as far as credit, the read-ahead and `most` open source symbols go.
     pub(super) fn open_blocks(&mut self, most: u64, requests: &mut impl Extend<Request>) {
-        let mut open: u64 = self.flows.iter().map(ObjectSender::open_symbols).sum();
+        let mut open: u64 = self.flows.iter().map(ObjectSender::held_symbols).sum();
         for flow in &mut self.flows {
-            let open_before = open - flow.open_symbols();
+            let open_before = open - flow.held_symbols();
             while open < most
                 && let Some(request) = flow.open_block(&mut self.credit, READ_AHEAD, &mut self.pool)
             {
                 requests.extend([request]);
-                open = open_before + flow.open_symbols();
+                open = open_before + flow.held_symbols();
             }
             // Later flows read ahead only once this one is all opened.
             if flow.has_unopened() {
@@ -189,8 +189,8 @@ impl Outgoing {
                 self.flow(job.flow)?.on_encoded(job);
                 None
             }
-            Reply::Digest { key: FlowKey { direction: Direction::Sending, flow }, .. } => {
-                self.flow(flow)?.on_digest();
+            Reply::Digest { key: FlowKey { direction: Direction::Sending, flow }, block, .. } => {
+                self.flow(flow)?.on_digest(block);
                 None
             }
             _ => None,

@@ -73,7 +73,8 @@ impl Connection {
         }
         self.probes -= 1;
         self.sealing.begin(batch, self.recovery.ecn_codepoint());
-        // Control data that nobody has acknowledged is the likelier cause of the silence.
+        // Control frames and data that nobody has acknowledged are the likelier cause of the silence.
+        self.outgoing.outbox.repeat();
         self.outgoing.control.repeat_oldest(self.frame_room());
         if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
             self.push_control(now, batch, true);

@@ -8,7 +8,7 @@ use super::send_block::SendBlock;
 use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{Announcement, FlowId, FlowStatus, Plan, SymbolId};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What a schedule sees of its flow.
@@ -23,9 +23,8 @@ pub struct FlowView {
     cursor: u32,
     /// Open blocks with source symbols that are known lost.
     with_lost: BTreeSet<u32>,
-    /// Open blocks that the receiver does not have yet, and their source symbols.
+    /// Open blocks that the receiver does not have yet.
     unfinished: usize,
-    unfinished_symbols: u64,
     /// Source symbols of the object that have not gone out yet.
     source_left: u64,
     /// A later flow has source to send.
@@ -96,8 +95,9 @@ pub struct ObjectSender {
     schedule: Box<dyn Schedule>,
     tag: u64,
     digest: bool,
-    /// Digests asked for and not come yet.
-    digests: u32,
+    /// Blocks whose digest is asked for and not come yet, with their source symbols.
+    digesting: BTreeMap<u32, u32>,
+    held_symbols: u64,
     announced: bool,
 }
 
@@ -156,10 +156,17 @@ impl ObjectSender {
             cursor: 0,
             with_lost: BTreeSet::new(),
             unfinished: 0,
-            unfinished_symbols: 0,
             others_waiting: false,
         };
-        Ok(Self { view, schedule, tag: announcement.tag, digest, digests: 0, announced: false })
+        Ok(Self {
+            view,
+            schedule,
+            tag: announcement.tag,
+            digest,
+            digesting: BTreeMap::new(),
+            held_symbols: 0,
+            announced: false,
+        })
     }
 
     /// The flow.
@@ -205,9 +212,9 @@ impl ObjectSender {
         self.next_k().is_some()
     }
 
-    /// Source symbols of blocks that are opened and that the receiver does not have yet.
-    pub const fn open_symbols(&self) -> u64 {
-        self.view.unfinished_symbols
+    /// Source symbols of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
+    pub const fn held_symbols(&self) -> u64 {
+        self.held_symbols
     }
 
     /// The announcement has arrived.
@@ -217,7 +224,7 @@ impl ObjectSender {
 
     /// The receiver has every block and knows of the flow, and every digest is made.
     pub fn is_finished(&self) -> bool {
-        self.announced && self.view.blocks.is_empty() && self.view.source_left == 0 && self.digests == 0
+        self.announced && self.view.blocks.is_empty() && self.view.source_left == 0 && self.digesting.is_empty()
     }
 
     /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for.
@@ -233,7 +240,7 @@ impl ObjectSender {
         let BlockShape { number, offset, length, .. } = shape;
         self.view.blocks.push_back(SendBlock::new(shape, self.view.layout.symbol_size()));
         self.view.unfinished += 1;
-        self.view.unfinished_symbols += u64::from(shape.k);
+        self.held_symbols += u64::from(shape.k);
         Some(Request::Read { flow: self.view.id, block: number, offset, length, buffer: pool.take() })
     }
 
@@ -241,19 +248,22 @@ impl ObjectSender {
     pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         let (digest, flow) = (self.digest, self.view.id);
         let block = self.view.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
-        let BlockShape { offset, length, .. } = *block.shape();
+        let BlockShape { offset, length, k, .. } = *block.shape();
         let data = block.fill(buffer);
         if !digest {
             return None;
         }
-        self.digests += 1;
+        self.digesting.insert(number, k);
         let key = FlowKey { direction: Direction::Sending, flow };
         Some(Request::Digest { key, block: number, offset, length, data })
     }
 
     /// A digest has been made.
-    pub fn on_digest(&mut self) {
-        self.digests = self.digests.saturating_sub(1);
+    pub fn on_digest(&mut self, number: u32) {
+        let Some(k) = self.digesting.remove(&number) else { return };
+        if self.view.block(number).is_none_or(SendBlock::is_done) {
+            self.held_symbols -= u64::from(k);
+        }
     }
 
     /// Repair symbols have been made.
@@ -355,7 +365,10 @@ impl ObjectSender {
         }
         self.view.source_left -= left;
         self.view.unfinished -= 1;
-        self.view.unfinished_symbols -= k;
+        // While a worker digests it, its memory is held all the same.
+        if !self.digesting.contains_key(&number) {
+            self.held_symbols -= k;
+        }
         self.view.with_lost.remove(&number);
         self.advance_cursor();
         bytes
@@ -402,7 +415,7 @@ pub struct Pool {
 
 impl Pool {
     /// Buffers kept at most; more go back to the allocator.
-    const KEPT: usize = 2;
+    const KEPT: usize = 16;
 
     /// A buffer of any length and content.
     pub fn take(&mut self) -> Vec<u8> {

@@ -14,9 +14,9 @@ use crate::wire::PacketRanges;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Slots kept for the sake of lost packets that might still arrive. The peer's replay window is as long: it drops older
-/// packets unopened.
-const LATE_PACKETS: usize = 65_536;
+/// Slots kept for the sake of lost packets that might still arrive: one that thousands of others have overtaken is not worth the
+/// memory.
+const LATE_PACKETS: usize = 8_192;
 
 /// Skipped numbers remembered, the newest ones.
 const SKIPPED: usize = 64;

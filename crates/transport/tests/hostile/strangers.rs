@@ -19,7 +19,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
     let first = answers(&mut endpoint).remove(0);
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
-    assert_eq!(answers(&mut endpoint), [first.clone()], "a copy of the same size");
+    assert_eq!(answers(&mut endpoint), std::slice::from_ref(&first), "a copy of the same size");
     deliver(&mut endpoint, NOW, address(1), small);
     let cut = answers(&mut endpoint).remove(0);
     assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the size that was received");
@@ -183,28 +183,25 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
     assert!(packet.len() > EMPTY);
 }
 
-/// What one read brings may mix connections, garbage and messages; each gets its own.
+/// What one read brings may mix packets, messages and garbage that begins like a packet; each is taken for what it is.
 #[test]
 fn datagrams_of_one_read_are_told_apart() {
-    let mut rogue = Rogue::new();
-    let length = 60;
-    let ping =
-        |rogue: &mut Rogue| rogue.seal(transport::wire::PacketKind::Control, &[[1].as_slice(), &[0; 26]].concat());
-    let (first, second) = (ping(&mut rogue), ping(&mut rogue));
-    assert_eq!(first.len(), length);
+    const LENGTH: usize = 60;
     for kind in [0x02, 0x03, 0x55] {
-        let (first, second) =
-            if kind == 0x02 { (first.clone(), second.clone()) } else { (ping(&mut rogue), ping(&mut rogue)) };
-        let mut impostor = first.clone();
-        impostor[0] = kind;
-        let received = rogue.connection().stats().packets_received;
-        let refused = rogue.victim.refused().total();
-        let mut read = [first, impostor, second].concat();
-        rogue.victim.handle_datagrams(NOW, address(66), None, ReceivedEcn::NotEct, &mut read, length);
-        assert_eq!(rogue.connection().stats().packets_received, received + 2, "type {kind:#04x}");
-        assert_eq!(
-            rogue.victim.refused().total() + rogue.connection().refused().get(Refused::HandshakeLate),
-            refused + 1
-        );
+        for impostor_at in 0..3 {
+            let mut rogue = Rogue::new();
+            let ping = [[1].as_slice(), &[0; 26]].concat();
+            let mut read = [0, 1].map(|_| rogue.seal(transport::wire::PacketKind::Control, &ping)).to_vec();
+            let mut impostor = read[0].clone();
+            assert_eq!(impostor.len(), LENGTH);
+            impostor[0] = kind;
+            read.insert(impostor_at, impostor);
+            let received = rogue.connection().stats().packets_received;
+            let mut read = read.concat();
+            rogue.victim.handle_datagrams(NOW, address(66), None, ReceivedEcn::NotEct, &mut read, LENGTH);
+            let what = format!("type {kind:#04x} as number {impostor_at}");
+            assert_eq!(rogue.connection().stats().packets_received, received + 2, "{what}");
+            assert_eq!(rogue.victim.refused().total(), 1, "{what}");
+        }
     }
 }

@@ -1,0 +1,188 @@
+//! One transfer through the relay: two endpoints of this process, real UDP.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process;
+use std::time::{Duration, Instant};
+
+use downpour::{
+    ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Transfer, TransferEvent,
+};
+use netsim::Duplex;
+
+use super::relay::{Relay, Report};
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::output::Output;
+
+/// Longer than any demo.
+const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// File bytes in a full packet, and IP bytes of one.
+const SYMBOL: u64 = 1408;
+const SYMBOL_PACKET: u64 = SYMBOL + 43 + 28;
+
+/// What to send, and how.
+pub(super) struct Crossing<'a> {
+    /// A file or folder.
+    pub(super) source: &'a Path,
+    /// The folder it goes to.
+    pub(super) into: &'a Path,
+    /// The network between.
+    pub(super) link: Duplex,
+    /// Of both sides.
+    pub(super) profile: Profile,
+    /// Stop after this time, counted from the first datagram.
+    pub(super) limit: Option<Duration>,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// From the first datagram to the receiver's last byte, or until it was stopped.
+    pub(super) took: Duration,
+    /// Bytes of files at the receiver.
+    pub(super) bytes: u64,
+    /// Whether everything arrived, checked and under its name.
+    pub(super) is_complete: bool,
+    /// What the relay saw until then.
+    pub(super) relay: Report,
+}
+
+impl Crossing<'_> {
+    /// Sends, and shows how far it is.
+    pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
+        let listen = Peer::Listen(ListenOptions {
+            address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            valid_for: TICKET_LIFETIME,
+            keep: false,
+        });
+        let mut receiver = downpour::receive(
+            self.into.to_owned(),
+            listen,
+            ReceiveOptions { profile: self.profile.clone(), ..ReceiveOptions::default() },
+        )?;
+        let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("a listener without a ticket"))?;
+        let server = *ticket.addresses.first().ok_or_else(|| internal("a ticket without an address"))?;
+        let relay = Relay::start(server, self.link).map_err(|error| Failure::new(Code::Other, error))?;
+        ticket.addresses = vec![relay.address()];
+        let mut sender = downpour::send(
+            vec![self.source.to_owned()],
+            Peer::Connect(ticket),
+            SendOptions { profile: self.profile, ..SendOptions::default() },
+        )?;
+        Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None }
+            .follow(self.limit, output, interrupts)
+            .await
+    }
+}
+
+/// Both ends, and what is known of them.
+struct Pair<'a> {
+    sender: &'a mut Transfer,
+    receiver: &'a mut Transfer,
+    relay: &'a Relay,
+    bytes: u64,
+    /// When the last file was there, and what the relay had seen then.
+    arrived: Option<(Instant, Report)>,
+}
+
+impl Pair<'_> {
+    async fn follow(
+        mut self,
+        limit: Option<Duration>,
+        output: &mut Output,
+        interrupts: &mut Interrupts,
+    ) -> Result<Outcome, Failure> {
+        let deadline = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(deadline);
+        let (mut sent, mut received) = (false, false);
+        while !(sent && received) {
+            tokio::select! {
+                event = self.sender.next(), if !sent => sent = self.show(event, output)?,
+                event = self.receiver.next(), if !received => received = self.note(event)?,
+                () = &mut deadline => return Ok(self.stopped(interrupts).await),
+                () = interrupts.next() => {
+                    self.stop(interrupts).await;
+                    return Err(Failure::interrupted());
+                }
+            }
+        }
+        let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
+        let took = relay.first.map(|first| at - first).unwrap_or_default();
+        Ok(Outcome { took, bytes: self.bytes, is_complete: true, relay })
+    }
+
+    /// Shows an event of the sender, who knows the path, with the bytes of the receiver; true when it is done.
+    fn show(&self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
+        match event {
+            Some(TransferEvent::Progress(progress)) => {
+                output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
+            }
+            Some(TransferEvent::Note(note)) => output.detail(note),
+            Some(TransferEvent::Done(result)) => return result.map(|_| true).map_err(Failure::from),
+            Some(_) => {}
+            None => return Err(internal("the sender ended without a word")),
+        }
+        Ok(false)
+    }
+
+    /// Takes an event of the receiver; true when it is done.
+    fn note(&mut self, event: Option<TransferEvent>) -> Result<bool, Failure> {
+        match event {
+            Some(TransferEvent::Progress(progress)) => {
+                let arrived = payload(&progress.connection).min(progress.bytes_known);
+                self.bytes = self.bytes.max(progress.bytes_done).max(arrived);
+            }
+            Some(TransferEvent::File { .. }) => self.arrived = Some((Instant::now(), self.relay.report())),
+            Some(TransferEvent::Done(result)) => {
+                self.bytes = result?.bytes;
+                self.arrived.get_or_insert_with(|| (Instant::now(), self.relay.report()));
+                return Ok(true);
+            }
+            Some(_) => {}
+            None => return Err(internal("the receiver ended without a word")),
+        }
+        Ok(false)
+    }
+
+    /// The time is up.
+    async fn stopped(mut self, interrupts: &mut Interrupts) -> Outcome {
+        let report = self.relay.report();
+        let took = report.first.map(|first| first.elapsed()).unwrap_or_default();
+        self.stop(interrupts).await;
+        Outcome { took, bytes: self.bytes, is_complete: false, relay: report }
+    }
+
+    /// Ends both sides. A second Ctrl-C ends the process.
+    async fn stop(&mut self, interrupts: &mut Interrupts) {
+        for transfer in [&mut *self.sender, &mut *self.receiver] {
+            transfer.cancel();
+            loop {
+                tokio::select! {
+                    event = transfer.next() => match event {
+                        Some(TransferEvent::Done(_)) | None => break,
+                        Some(_) => {}
+                    },
+                    () = interrupts.next() => process::exit(i32::from(Code::Interrupted as u8)),
+                }
+            }
+        }
+    }
+}
+
+/// File bytes in the packets that arrived, to the nearest packet or two. Blocks are written whole, and a slow transfer may be stopped
+/// before its first one is: what is written would make it look worse than it is.
+fn payload(connection: &ConnectionStats) -> u64 {
+    let symbols = (connection.bytes_received / SYMBOL_PACKET).saturating_sub(connection.surplus_symbols);
+    symbols * SYMBOL
+}
+
+fn internal(what: &str) -> Failure {
+    Failure::new(Code::Other, format!("internal error: {what}"))
+}

@@ -1,0 +1,78 @@
+//! Whether the relay was on time.
+
+use std::time::Duration;
+
+/// One for each microsecond; the last takes all that is beyond.
+const BUCKETS: usize = 20_000;
+
+/// A relay whose 99th percentile is later than this did not show the network it was asked for.
+const ON_TIME: Duration = Duration::from_millis(1);
+
+/// How late packets left: a count for every microsecond up to 20 ms, and the largest.
+#[derive(Clone, Debug)]
+pub(crate) struct Lateness {
+    counts: Vec<u64>,
+    packets: u64,
+    largest: Duration,
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self { counts: vec![0; BUCKETS], packets: 0, largest: Duration::ZERO }
+    }
+}
+
+impl Lateness {
+    /// Adds a packet.
+    pub(crate) fn add(&mut self, late: Duration) {
+        let bucket = usize::try_from(late.as_micros()).unwrap_or(usize::MAX).min(BUCKETS - 1);
+        self.counts[bucket] += 1;
+        self.packets += 1;
+        self.largest = self.largest.max(late);
+    }
+
+    /// The largest.
+    pub(crate) fn largest(&self) -> Duration {
+        self.largest
+    }
+
+    /// What 99 packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is beyond 20 ms.
+    pub(crate) fn percentile_99(&self) -> Duration {
+        let wanted = self.packets - self.packets / 100;
+        let mut seen = 0;
+        for (micros, count) in (1..).zip(&self.counts[..BUCKETS - 1]) {
+            seen += count;
+            if seen >= wanted {
+                return Duration::from_micros(micros).min(self.largest);
+            }
+        }
+        self.largest
+    }
+
+    /// Whether the packets were on time, all but the odd one.
+    pub(crate) fn is_on_time(&self) -> bool {
+        self.percentile_99() <= ON_TIME
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_percentile_ignores_one_in_a_hundred() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.percentile_99(), Duration::ZERO);
+        for micros in 0..99 {
+            lateness.add(Duration::from_micros(micros));
+        }
+        lateness.add(Duration::from_secs(1));
+        assert_eq!(lateness.percentile_99(), Duration::from_micros(99));
+        assert_eq!(lateness.largest(), Duration::from_secs(1));
+        assert!(lateness.is_on_time());
+        lateness.add(Duration::from_secs(2));
+        lateness.add(Duration::from_secs(3));
+        assert_eq!(lateness.percentile_99(), Duration::from_secs(3));
+        assert!(!lateness.is_on_time());
+    }
+}

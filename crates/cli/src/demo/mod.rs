@@ -1,0 +1,138 @@
+//! `downpour demo`: a real file between two endpoints of this machine, over a network made up in between.
+
+mod crossing;
+mod floor;
+mod lateness;
+mod relay;
+mod results;
+mod sample;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use downpour::Profile;
+use netsim::{Duplex, Rate};
+use tempfile::TempDir;
+
+use crate::args::DemoArgs;
+use crate::exit::{Code, Failure};
+use crate::human;
+use crate::interrupt::Interrupts;
+use crate::json::{self, Line};
+use crate::output::{self, Output};
+use crossing::{Crossing, Outcome};
+pub(crate) use results::Results;
+
+/// How much longer than downpour CUBIC may take before it is stopped.
+const PATIENCE: u32 = 3;
+
+/// Name of the generated file.
+const SAMPLE: &str = "sample";
+
+/// Runs the demo; gives the exit code.
+pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let rate = told_rate(&args)?;
+    let (folder, source) = prepare(&args)?;
+    let mut output = Output::new(args.output);
+    let told = downpour::Rate::from_bits_per_second(rate.bits_per_second());
+    let what = args
+        .path
+        .as_ref()
+        .map_or_else(|| format!("A generated file of {}", human::bytes(args.size)), |path| path.display().to_string());
+    output.say(format_args!("{what} over {}.", args.link));
+    output.told(Some(told));
+    output.start("demo", Some(told), None);
+    let mut stage = Stage { folder: &folder, source: &source, link: args.link };
+
+    let outcome = stage.cross("downpour", Profile::auto().with_told_rate(told), None, &mut output, interrupts).await?;
+    let mut results =
+        Results::new(&args.link, rate, floor::time(outcome.bytes, line_rate(&args.link, rate), &args.link), &outcome);
+    if !args.no_compare {
+        let limit = outcome.took * PATIENCE;
+        output.say(format_args!("Now CUBIC on the same link, for at most {PATIENCE} times as long."));
+        results.compare(&stage.cross("cubic", Profile::arq(), Some(limit), &mut output, interrupts).await?);
+    }
+    drop(folder);
+    if args.output.json {
+        json::print(&Line::Demo(&results));
+    } else {
+        output::out(format_args!("{results}"));
+    }
+    results.warnings().iter().for_each(output::warn);
+    Ok(Code::Done as u8)
+}
+
+/// What the sender is told: `--rate`, or what the link carries.
+fn told_rate(args: &DemoArgs) -> Result<Rate, Failure> {
+    let told = args.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
+    told.or(args.link.forward.rate).ok_or_else(|| {
+        Failure::new(
+            Code::Usage,
+            "this link has no rate: give it one (--link rate=100M,...), or tell the sender one with --rate",
+        )
+    })
+}
+
+/// The rate of the floor: no faster than the link, and no faster than told.
+fn line_rate(link: &Duplex, told: Rate) -> Rate {
+    link.forward.rate.map_or(told, |rate| rate.min(told))
+}
+
+/// A folder for what arrives, and what to send.
+fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
+    let bytes = match &args.path {
+        Some(path) => sample::size(path)
+            .map_err(|error| Failure::new(Code::SourceAbsent, format!("{}: {error}", path.display())))?,
+        None => args.size,
+    };
+    let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
+    let folder = sample::folder(bytes).map_err(disk)?;
+    let source = match &args.path {
+        Some(path) => path.clone(),
+        None => {
+            let path = folder.path().join(SAMPLE);
+            sample::generate(&path, bytes).map_err(disk)?;
+            path
+        }
+    };
+    Ok((folder, source))
+}
+
+/// Where the transfers of a demo happen.
+struct Stage<'a> {
+    folder: &'a TempDir,
+    source: &'a Path,
+    link: Duplex,
+}
+
+impl Stage<'_> {
+    /// One transfer. What arrives is compared with what was sent, and removed.
+    async fn cross(
+        &mut self,
+        name: &str,
+        profile: Profile,
+        limit: Option<Duration>,
+        output: &mut Output,
+        interrupts: &mut Interrupts,
+    ) -> Result<Outcome, Failure> {
+        let disk = |error| Failure::new(Code::Disk, format!("the folder of the demo: {error}"));
+        let into = self.folder.path().join(name);
+        fs::create_dir(&into).map_err(disk)?;
+        let crossing = Crossing { source: self.source, into: &into, link: self.link, profile, limit };
+        let outcome = crossing.run(output, interrupts).await?;
+        output.rest();
+        if outcome.is_complete && !self.arrived(&into).map_err(disk)? {
+            return Err(Failure::new(Code::Integrity, "what arrived is not what was sent"));
+        }
+        fs::remove_dir_all(&into).map_err(disk)?;
+        Ok(outcome)
+    }
+
+    fn arrived(&self, into: &Path) -> std::io::Result<bool> {
+        // `.` has no name of its own.
+        let whole = self.source.canonicalize()?;
+        let name = self.source.file_name().or(whole.file_name()).unwrap_or_default();
+        sample::is_same(self.source, &into.join(name))
+    }
+}

@@ -1,0 +1,184 @@
+//! What the demo found out, as a table for people and as JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use netsim::{Duplex, Rate};
+use serde::Serialize;
+
+use super::crossing::Outcome;
+use crate::human;
+use crate::rates::Both;
+
+/// Everything a demo measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Results {
+    /// Both ways, in the text form of links.
+    link: String,
+    /// What the sender was told, in bits of IP packets.
+    rate_bits_per_second: u64,
+    /// Bytes of the files.
+    bytes: u64,
+    /// The least time a transfer could take.
+    floor_seconds: f64,
+    /// Told the rate.
+    downpour: Run,
+    /// CUBIC with retransmission, on the same link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cubic: Option<Run>,
+}
+
+/// One transfer.
+#[derive(Debug, Serialize)]
+struct Run {
+    /// From the first datagram to the receiver's last byte, or until it was stopped.
+    seconds: f64,
+    /// Whether it was not stopped.
+    complete: bool,
+    /// Bytes of files at the receiver.
+    bytes: u64,
+    /// IP bytes the sender of the files had sent by then.
+    sent_ip_bytes: u64,
+    /// Packets of the sender that the link lost by chance.
+    lost_packets: u64,
+    /// Packets of the sender that its queue had no room for.
+    queue_full_packets: u64,
+    /// 99 of 100 packets left the relay no later than this after their time.
+    late_99_seconds: f64,
+    /// The latest did so by this.
+    late_most_seconds: f64,
+    /// Packets that were lost at the relay's sockets and not on the link.
+    relay_drops: u64,
+    /// Whether the relay showed the link it was asked for.
+    relay_on_time: bool,
+}
+
+impl From<&Outcome> for Run {
+    fn from(outcome: &Outcome) -> Self {
+        let Outcome { took, bytes, is_complete, relay } = outcome;
+        Self {
+            seconds: took.as_secs_f64(),
+            complete: *is_complete,
+            bytes: *bytes,
+            sent_ip_bytes: relay.forward.offered.bytes,
+            lost_packets: relay.forward.dropped_random.packets,
+            queue_full_packets: relay.forward.dropped_queue_full.packets,
+            late_99_seconds: relay.lateness.percentile_99().as_secs_f64(),
+            late_most_seconds: relay.lateness.largest().as_secs_f64(),
+            relay_drops: relay.kernel_drops,
+            relay_on_time: relay.lateness.is_on_time() && relay.kernel_drops == 0,
+        }
+    }
+}
+
+impl Results {
+    /// Results without the comparison.
+    pub(super) fn new(link: &Duplex, rate: Rate, floor: Duration, outcome: &Outcome) -> Self {
+        Self {
+            link: link.to_string(),
+            rate_bits_per_second: rate.bits_per_second(),
+            bytes: outcome.bytes,
+            floor_seconds: floor.as_secs_f64(),
+            downpour: outcome.into(),
+            cubic: None,
+        }
+    }
+
+    /// Adds what CUBIC did.
+    pub(super) fn compare(&mut self, outcome: &Outcome) {
+        self.cubic = Some(outcome.into());
+    }
+
+    /// What a reader of the numbers has to know: a relay that was not on time is not the link that was asked for.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let runs = [("downpour's", Some(&self.downpour)), ("CUBIC's", self.cubic.as_ref())];
+        let late = runs.into_iter().filter_map(|(name, run)| Some((name, run.filter(|run| !run.relay_on_time)?)));
+        let warning = |(name, run): (&str, &Run)| {
+            let late = human::milliseconds(Duration::from_secs_f64(run.late_99_seconds));
+            let mut text = format!(
+                "this machine was busy: one in a hundred of {name} packets left the relay {late} late or later"
+            );
+            if run.relay_drops > 0 {
+                text += &format!(", and {} got lost in it", human::count(run.relay_drops, "packet", "packets"));
+            }
+            text
+        };
+        late.map(warning).collect()
+    }
+
+    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, run: &Run) -> fmt::Result {
+        let time = human::seconds(Duration::from_secs_f64(run.seconds));
+        let goodput = human::bytes_per_second(run.bytes as f64 / run.seconds.max(1e-9));
+        let (time, share) = if run.complete {
+            (time, format!("{:.2} x", run.seconds / self.floor_seconds))
+        } else {
+            let share = run.bytes as f64 / self.bytes.max(1) as f64;
+            (format!("> {time}"), format!("stopped at {}", human::percent(share)))
+        };
+        let sent = match run.bytes {
+            0 => String::new(),
+            bytes => format!("{:.2}", run.sent_ip_bytes as f64 / bytes as f64),
+        };
+        writeln!(f, "{name:<18} {time:>14}  {goodput:>11}  {share:>17}  {sent:>5}")
+    }
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = downpour::Rate::from_bits_per_second(self.rate_bits_per_second);
+        writeln!(f, "{} over {}", human::bytes(self.bytes), self.link)?;
+        writeln!(f, "told {}\n", Both(rate))?;
+        writeln!(f, "{:<18} {:>14}  {:>11}  {:>17}  {:>5}", "", "time", "goodput", "against the floor", "sent")?;
+        let floor = human::seconds(Duration::from_secs_f64(self.floor_seconds));
+        let goodput = human::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
+        writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "the floor")?;
+        self.row(f, "downpour", &self.downpour)?;
+        if let Some(cubic) = &self.cubic {
+            self.row(f, "CUBIC, as TCP does", cubic)?;
+        }
+        let late = |seconds| human::milliseconds(Duration::from_secs_f64(seconds));
+        writeln!(f, "\nfloor: the least time any protocol needs to carry this file over this link")?;
+        writeln!(f, "sent:  IP bytes of the sender for each byte that arrived")?;
+        let (usual, most) = (late(self.downpour.late_99_seconds), late(self.downpour.late_most_seconds));
+        write!(f, "relay: 99 % of the packets were at most {usual} late, the latest {most}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netsim::Count;
+
+    use super::super::relay::Report;
+    use super::*;
+
+    fn outcome(millis: u64, bytes: u64, is_complete: bool) -> Outcome {
+        let mut relay = Report::default();
+        relay.forward.offered = Count { packets: 1, bytes: bytes * 11 / 10 };
+        Outcome { took: Duration::from_millis(millis), bytes, is_complete, relay }
+    }
+
+    #[test]
+    fn the_table() {
+        let link = "rate=100M,delay=50ms,queue=256KB,loss=5%".parse().expect("a link");
+        let floor = Duration::from_millis(4573);
+        let mut results =
+            Results::new(&link, Rate::from_megabits_per_second(100), floor, &outcome(4610, 50_000_000, true));
+        results.compare(&outcome(13_830, 900_000, false));
+        let expected = "\
+50 MB over rate=100M,delay=50ms,queue=256KB,loss=5%
+told 100 Mbit/s = 12.5 MB/s
+
+                             time      goodput  against the floor   sent
+the floor                  4.57 s    10.9 MB/s
+downpour                   4.61 s    10.8 MB/s             1.01 x   1.10
+CUBIC, as TCP does       > 13.8 s    65.1 kB/s   stopped at 1.8 %   1.10
+
+floor: the least time any protocol needs to carry this file over this link
+sent:  IP bytes of the sender for each byte that arrived
+relay: 99 % of the packets were at most 0 us late, the latest 0 us";
+        assert_eq!(results.to_string(), expected);
+        assert!(results.warnings().is_empty());
+        results.downpour.relay_on_time = false;
+        assert!(matches!(&results.warnings()[..], [one] if one.contains("downpour's")), "{:?}", results.warnings());
+    }
+}

@@ -1,0 +1,140 @@
+//! The file that the demo sends, and whether it arrived.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// Same bytes in every run: nothing about a run may depend on its file.
+const SEED: u64 = 0x646f_776e_706f_7572;
+const CHUNK: usize = 1 << 20;
+/// Up to here the demo keeps its files in memory where it can: it shows a network, not a disk.
+const IN_MEMORY: u64 = 256 << 20;
+const MEMORY: &str = "/dev/shm";
+
+/// A folder for the demo that is removed with this value.
+pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("downpour-demo-");
+    if bytes <= IN_MEMORY
+        && let Ok(folder) = builder.tempdir_in(MEMORY)
+    {
+        return Ok(folder);
+    }
+    builder.tempdir()
+}
+
+/// Writes a file of `bytes` pseudo-random bytes, which no network on the way can compress.
+pub(super) fn generate(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut chunk = vec![0; CHUNK];
+    let mut file = File::create_new(path)?;
+    let mut left = bytes;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+        random.fill(&mut chunk[..length]);
+        file.write_all(&chunk[..length])?;
+        left -= length as u64;
+    }
+    Ok(())
+}
+
+/// Bytes of the files at and below a path.
+pub(super) fn size(path: &Path) -> io::Result<u64> {
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    let mut sum = 0;
+    for entry in fs::read_dir(path)? {
+        sum += size(&entry?.path())?;
+    }
+    Ok(sum)
+}
+
+/// Whether two files or folders hold the same, read from both ends of the way: the demo does not take its own program's word for it.
+pub(super) fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+    let (kind, other) = (fs::symlink_metadata(a)?, fs::symlink_metadata(b)?);
+    if kind.file_type() != other.file_type() {
+        return Ok(false);
+    }
+    if kind.is_dir() {
+        let (names, others) = (names(a)?, names(b)?);
+        if names != others {
+            return Ok(false);
+        }
+        for name in names {
+            if !is_same(&a.join(&name), &b.join(&name))? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if kind.is_symlink() {
+        return Ok(fs::read_link(a)? == fs::read_link(b)?);
+    }
+    Ok(kind.len() == other.len() && has_same_bytes(a, b)?)
+}
+
+fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut names =
+        fs::read_dir(folder)?.map(|entry| Ok(PathBuf::from(entry?.file_name()))).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
+    let (mut a, mut b) = (BufReader::new(File::open(a)?), BufReader::new(File::open(b)?));
+    let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
+    loop {
+        let length = a.read(&mut left)?;
+        if length == 0 {
+            return Ok(b.read(&mut right)? == 0);
+        }
+        match b.read_exact(&mut right[..length]) {
+            Ok(()) if left[..length] == right[..length] => {}
+            Ok(()) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_byte_is_found() {
+        let folder = folder(0).expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        for name in ["a", "b", "c", "d"] {
+            generate(&path(name), 2_500_000).expect(name);
+        }
+        assert_eq!(size(&path("a")).expect("a size"), 2_500_000);
+        assert!(is_same(&path("a"), &path("b")).expect("two files"));
+        let mut bytes = fs::read(path("c")).expect("a file");
+        bytes[2_400_000] ^= 1;
+        fs::write(path("c"), &bytes).expect("a file");
+        assert!(!is_same(&path("a"), &path("c")).expect("two files"));
+        fs::write(path("d"), &bytes[..100]).expect("a file");
+        assert!(!is_same(&path("a"), &path("d")).expect("two files"));
+    }
+
+    #[test]
+    fn folders_are_compared_whole() {
+        let folder = folder(0).expect("a folder");
+        for side in ["a", "b"] {
+            let side = folder.path().join(side);
+            fs::create_dir_all(side.join("x/y")).expect("folders");
+            fs::write(side.join("x/file"), "1").expect("a file");
+            std::os::unix::fs::symlink("file", side.join("x/link")).expect("a link");
+        }
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        assert!(is_same(&a, &b).expect("two folders"));
+        assert_eq!(size(&a).expect("a size"), 5);
+        fs::write(b.join("x/y/more"), "").expect("a file");
+        assert!(!is_same(&a, &b).expect("two folders"));
+    }
+}

@@ -1,0 +1,174 @@
+//! What `--json` prints: one object a line, each with the version of the format and a type.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::progress::Figures;
+
+/// The version in every object. New fields and types may come without a new version.
+const VERSION: u8 = 1;
+
+/// An object.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Line<'a> {
+    /// The first.
+    Start(Start<'a>),
+    /// The two sides have found each other.
+    Path {
+        /// Address and port of the other side.
+        remote: String,
+    },
+    /// Once a second, and before the summary.
+    Progress(Progress),
+    /// A file is done.
+    File {
+        /// Its path below the target.
+        path: &'a str,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The last, when all went well or nearly.
+    Summary(Summary),
+    /// The last of `downpour demo`.
+    Demo(&'a crate::demo::Results),
+    /// The last, when it did not.
+    Error {
+        /// One line.
+        message: &'a str,
+        /// That of the process.
+        exit_code: u8,
+    },
+}
+
+/// What is about to happen.
+#[derive(Debug, Serialize)]
+pub(crate) struct Start<'a> {
+    /// `send`, `recv` or `demo`.
+    pub(crate) command: &'a str,
+    /// Of the program.
+    pub(crate) version: &'a str,
+    /// Of the listening side, and only where it is not written to a file: it is a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ticket: Option<&'a str>,
+    /// What the sender was told, in bits of IP packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_bits_per_second: Option<u64>,
+}
+
+/// How far it is.
+#[derive(Debug, Serialize)]
+pub(crate) struct Progress {
+    /// Of the files: acknowledged at the sender, written at the receiver.
+    bytes: u64,
+    known_bytes: u64,
+    /// Whether that is all; before, the sender is still looking through its folders.
+    known_is_all: bool,
+    seconds: f64,
+    goodput_bytes_per_second: f64,
+    /// Of the packets that carry the files; only their sender knows.
+    loss: Option<f64>,
+    rtt_seconds: Option<f64>,
+    left_seconds: Option<f64>,
+    limited_by: Option<&'static str>,
+}
+
+impl From<&downpour::Progress> for Progress {
+    fn from(progress: &downpour::Progress) -> Self {
+        let figures = Figures::from(progress);
+        Self {
+            bytes: figures.bytes,
+            known_bytes: figures.known,
+            known_is_all: figures.is_all,
+            seconds: progress.elapsed.as_secs_f64(),
+            goodput_bytes_per_second: figures.goodput,
+            loss: figures.loss,
+            rtt_seconds: figures.rtt.map(|rtt| rtt.as_secs_f64()),
+            left_seconds: figures.left().map(|left| left.as_secs_f64()),
+            limited_by: figures.limited_by,
+        }
+    }
+}
+
+/// How it went.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    files: u64,
+    folders: u64,
+    symlinks: u64,
+    bytes: u64,
+    seconds: f64,
+    goodput_bytes_per_second: f64,
+    /// Whatever is not among the failed was compared with the digests of its source.
+    verified: bool,
+    /// Names that did not come across: exit code 23.
+    failed: Vec<Failed>,
+    /// IP bytes that the sender of the files sent, or that reached their receiver.
+    wire_bytes: u64,
+    repair_share: Option<f64>,
+    loss: Option<f64>,
+    rtt_seconds: Option<f64>,
+    refused_datagrams: u64,
+    /// The least time possible at the told rate, over the time taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_share: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    path: String,
+    reason: String,
+}
+
+impl From<&downpour::Summary> for Summary {
+    fn from(summary: &downpour::Summary) -> Self {
+        let failed = summary.failed.iter().map(|(path, reason)| Failed { path: path.clone(), reason: reason.clone() });
+        Self {
+            files: summary.files,
+            folders: summary.directories,
+            symlinks: summary.symlinks,
+            bytes: summary.bytes,
+            seconds: summary.elapsed.as_secs_f64(),
+            goodput_bytes_per_second: summary.goodput() / 8.0,
+            verified: true,
+            failed: failed.collect(),
+            wire_bytes: summary.wire_bytes,
+            repair_share: summary.repair_share,
+            loss: summary.loss,
+            rtt_seconds: summary.rtt.map(|rtt| rtt.as_secs_f64()),
+            refused_datagrams: summary.refused,
+            path_share: summary.path_share,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Versioned<'a> {
+    v: u8,
+    #[serde(flatten)]
+    line: &'a Line<'a>,
+}
+
+/// Prints an object. Where nobody reads any more, the transfer goes on without.
+pub(crate) fn print(line: &Line<'_>) {
+    let versioned = Versioned { v: VERSION, line };
+    let mut stdout = io::stdout().lock();
+    let written = serde_json::to_writer(&mut stdout, &versioned).map_err(io::Error::from);
+    let _ = written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_says_its_version_and_type() {
+        let line = Line::File { path: "a\"b\n", bytes: 7 };
+        let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
+        assert_eq!(text, r#"{"v":1,"type":"file","path":"a\"b\n","bytes":7}"#);
+        let line = Line::Start(Start { command: "send", version: "1", ticket: None, rate_bits_per_second: None });
+        let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
+        assert_eq!(text, r#"{"v":1,"type":"start","command":"send","version":"1"}"#);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a transfer shows: words and a progress line on stderr, or JSON on stdout.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use downpour::{Offer, Progress, Rate, Summary};
+
+use crate::args::OutputArgs;
+use crate::exit::Failure;
+use crate::human;
+use crate::json::{self, Line};
+use crate::progress::{Bar, Figures};
+use crate::rates::Both;
+
+/// How often `--json` tells how far it is.
+const JSON_PERIOD: Duration = Duration::from_secs(1);
+/// How many names of an offer are shown.
+const NAMES: usize = 5;
+
+/// Everything a command shows.
+#[derive(Debug)]
+pub(crate) struct Output {
+    shown: OutputArgs,
+    bar: Bar,
+    last: Option<Progress>,
+    next_json: Instant,
+}
+
+impl Output {
+    /// Shows what was asked for.
+    pub(crate) fn new(shown: OutputArgs) -> Self {
+        let bar = if shown.quiet || shown.json { Bar::hidden() } else { Bar::new() };
+        Self { shown, bar, last: None, next_json: Instant::now() }
+    }
+
+    /// The rate that was told, in both units.
+    pub(crate) fn told(&self, rate: Option<Rate>) {
+        if let Some(rate) = rate {
+            self.say(format_args!("Sending at {}, whole IP packets.", Both(rate)));
+        }
+    }
+
+    /// The first line of `--json`, or the ticket for people and scripts.
+    pub(crate) fn start(&self, command: &str, rate: Option<Rate>, ticket: Option<&str>) {
+        if self.shown.json {
+            json::print(&Line::Start(json::Start {
+                command,
+                version: env!("CARGO_PKG_VERSION"),
+                ticket,
+                rate_bits_per_second: rate.map(Rate::bits_per_second),
+            }));
+        } else if let Some(ticket) = ticket {
+            // Alone on stdout, so that a script can take it from there.
+            out(ticket);
+            self.say("");
+        }
+    }
+
+    /// The other side is there.
+    pub(crate) fn connected(&self, remote: impl fmt::Display) {
+        if self.shown.json {
+            json::print(&Line::Path { remote: remote.to_string() });
+        }
+        self.detail(format_args!("Connected to {remote}."));
+    }
+
+    /// What is coming and where it goes.
+    pub(crate) fn offer(&self, offer: &Offer) {
+        let more = offer.names.len().saturating_sub(NAMES);
+        let mut names = offer.names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+        if more > 0 {
+            names += &format!(" and {more} more");
+        }
+        let items = human::count(offer.entries, "item", "items");
+        // The sender may still be looking through its folders.
+        let open = if offer.is_all { "" } else { ", maybe more" };
+        self.say(format_args!("Coming: {names} ({items}, {}{open})", human::bytes(offer.bytes)));
+        self.say(format_args!(
+            "Into:   {}",
+            std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone()).display()
+        ));
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&mut self, progress: Progress) {
+        self.bar.show(&Figures::from(&progress));
+        let now = Instant::now();
+        if self.shown.json && now >= self.next_json {
+            self.next_json = now + JSON_PERIOD;
+            json::print(&Line::Progress(json::Progress::from(&progress)));
+        }
+        self.last = Some(progress);
+    }
+
+    /// A file has arrived.
+    pub(crate) fn file(&self, path: &str, bytes: u64) {
+        if self.shown.json {
+            json::print(&Line::File { path, bytes });
+        }
+        self.detail(format_args!("{path} ({})", human::bytes(bytes)));
+    }
+
+    /// Ctrl-C was heard.
+    pub(crate) fn cancelling(&self) {
+        self.bar.say("Stopping. Ctrl-C again stops at once.");
+    }
+
+    /// One of several transfers failed: the line that [`failed`] prints at the end.
+    pub(crate) fn one_failed(&self, failure: &Failure) {
+        self.rest();
+        failed(self.shown, failure);
+    }
+
+    /// Takes the progress line away until there is progress again.
+    pub(crate) fn rest(&self) {
+        self.bar.clear();
+    }
+
+    /// All went well, or nearly: the last line.
+    pub(crate) fn done(&self, summary: &Summary) {
+        self.bar.clear();
+        for (name, reason) in &summary.failed {
+            warn(format_args!("{name}: {reason}"));
+        }
+        if self.shown.json {
+            if let Some(progress) = &self.last {
+                json::print(&Line::Progress(json::Progress::from(progress)));
+            }
+            json::print(&Line::Summary(json::Summary::from(summary)));
+        }
+        self.detail(counts(summary));
+        self.say(summary);
+    }
+
+    /// A line for people, unless `-q` or `--json`.
+    pub(crate) fn say(&self, line: impl fmt::Display) {
+        if !self.shown.quiet && !self.shown.json {
+            self.bar.above(|| err(line));
+        }
+    }
+
+    /// A line for people who asked for more.
+    pub(crate) fn detail(&self, line: impl fmt::Display) {
+        if self.shown.verbose {
+            self.bar.above(|| err(line));
+        }
+    }
+}
+
+/// `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`
+fn counts(summary: &Summary) -> String {
+    let mut parts = vec![format!("{} in IP packets", human::bytes(summary.wire_bytes))];
+    parts.extend(summary.loss.map(|loss| format!("loss {}", human::percent(loss))));
+    parts.extend(summary.repair_share.map(|share| format!("{} of the symbols repair", human::percent(share))));
+    parts.extend(summary.rtt.map(|rtt| format!("RTT {}", human::milliseconds(rtt))));
+    parts.push(format!("{} refused.", human::count(summary.refused, "datagram", "datagrams")));
+    parts.join(", ")
+}
+
+/// It did not go well: one line, whatever else is shown.
+pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
+    if shown.json {
+        json::print(&Line::Error { message: &failure.message, exit_code: failure.code });
+    }
+    err(format_args!("downpour: {}", failure.message));
+}
+
+/// Something to know, from the program itself.
+pub(crate) fn warn(line: impl fmt::Display) {
+    err(format_args!("downpour: warning: {line}"));
+}
+
+/// A line on stdout; where nobody reads it any more, nothing.
+pub(crate) fn out(line: impl fmt::Display) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+/// A line on stderr.
+fn err(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}

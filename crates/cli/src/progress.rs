@@ -1,0 +1,194 @@
+//! The line that moves while a transfer runs.
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::Duration;
+
+use downpour::{LimitedBy, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::human;
+
+/// From here on a bar has room beside the figures.
+const WIDE: u16 = 100;
+const DRAWINGS_PER_SECOND: u8 = 10;
+
+/// A progress line on stderr, gone when this is dropped. Where stderr is no terminal, nothing.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    /// Whether the line is on the screen.
+    is_up: Cell<bool>,
+}
+
+impl Bar {
+    /// A line that appears with the first figures.
+    pub(crate) fn new() -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
+        Self {
+            bar: ProgressBar::with_draw_target(None, target).with_style(style("{wide_msg}")),
+            is_up: Cell::new(false),
+        }
+    }
+
+    /// No line at all.
+    pub(crate) fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden(), is_up: Cell::new(false) }
+    }
+
+    /// Shows how far the transfer is.
+    pub(crate) fn show(&self, figures: &Figures) {
+        self.raise();
+        if self.bar.length() != Some(figures.known) {
+            let wide = "{percent:>3} % {bar:20}  {wide_msg}";
+            self.bar.set_length(figures.known);
+            self.bar.set_style(style(if is_wide() { wide } else { "{percent:>3} %  {wide_msg}" }));
+        }
+        self.bar.set_position(figures.bytes.min(figures.known));
+        self.bar.set_message(figures.to_string());
+    }
+
+    /// Shows words instead of figures.
+    pub(crate) fn say(&self, words: &'static str) {
+        self.raise();
+        self.bar.set_style(style("{wide_msg}"));
+        self.bar.set_message(words);
+        self.bar.tick();
+    }
+
+    /// Prints something above the line.
+    pub(crate) fn above(&self, print: impl FnOnce()) {
+        if self.is_up.get() { self.bar.suspend(print) } else { print() }
+    }
+
+    /// Takes the line away, until figures come again.
+    pub(crate) fn clear(&self) {
+        if self.is_up.take() {
+            self.bar.finish_and_clear();
+        }
+    }
+
+    fn raise(&self) {
+        if !self.is_up.replace(true) && self.bar.is_finished() {
+            self.bar.reset();
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates are constants").progress_chars("=> ")
+}
+
+fn is_wide() -> bool {
+    rustix::termios::tcgetwinsize(std::io::stderr()).is_ok_and(|size| size.ws_col >= WIDE)
+}
+
+/// What the line says.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// Bytes that have arrived.
+    pub(crate) bytes: u64,
+    /// Bytes that are known to come.
+    pub(crate) known: u64,
+    /// Whether that is all; before, the sender is still looking through its folders, or the receiver has not heard that it is not.
+    pub(crate) is_all: bool,
+    /// Bytes per second.
+    pub(crate) goodput: f64,
+    /// Share of packets lost, where this side knows.
+    pub(crate) loss: Option<f64>,
+    /// Smoothed round-trip time, once there is one.
+    pub(crate) rtt: Option<Duration>,
+    /// What holds the transfer back, where this side knows.
+    pub(crate) limited_by: Option<&'static str>,
+}
+
+impl From<&Progress> for Figures {
+    fn from(progress: &Progress) -> Self {
+        Self {
+            bytes: progress.bytes_done,
+            known: progress.bytes_known,
+            is_all: progress.total_is_final,
+            goodput: progress.goodput / 8.0,
+            loss: progress.loss,
+            rtt: progress.rtt,
+            limited_by: match progress.limited_by {
+                LimitedBy::Nothing => None,
+                LimitedBy::Window => Some("network"),
+                LimitedBy::Pacing => Some("told rate"),
+                LimitedBy::Source => Some("reading here"),
+                LimitedBy::Receiver => Some("writing there"),
+            },
+        }
+    }
+}
+
+impl Figures {
+    /// How long what is known to come takes at this goodput; `None` where nothing moves.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let left = self.known.saturating_sub(self.bytes);
+        Duration::try_from_secs_f64(left as f64 / self.goodput).ok()
+    }
+}
+
+impl fmt::Display for Figures {
+    /// `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (network)`. The least important stands last, where a narrow
+    /// terminal cuts it off.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
+        write!(f, "  {}", human::bytes_per_second(self.goodput))?;
+        if let Some(loss) = self.loss {
+            write!(f, "  loss {}", human::percent(loss))?;
+        }
+        if let Some(rtt) = self.rtt {
+            write!(f, "  RTT {}", human::milliseconds(rtt))?;
+        }
+        if let Some(left) = self.left() {
+            write!(f, "  {} left", human::seconds_left(left))?;
+        }
+        self.limited_by.map_or(Ok(()), |limit| write!(f, "  ({limit})"))
+    }
+}
+
+/// `1.82 of 4.23 GB`, `999 kB of 4.23 GB`, or `1.82 of 4.23+ GB` where more may come.
+fn of_total(bytes: u64, known: u64, is_all: bool) -> String {
+    let (bytes, known) = (human::bytes(bytes), human::bytes(known));
+    let more = if is_all { "" } else { "+" };
+    match (bytes.split_once(' '), known.split_once(' ')) {
+        (Some((number, unit)), Some((total, same))) if unit == same => format!("{number} of {total}{more} {unit}"),
+        (_, Some((total, unit))) => format!("{bytes} of {total}{more} {unit}"),
+        _ => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_fits_eighty_columns() {
+        let mut figures = Figures {
+            bytes: 1_820_000_000,
+            known: 4_230_000_000,
+            is_all: true,
+            goodput: 94_200_000.0,
+            loss: Some(0.049),
+            rtt: Some(Duration::from_millis(100)),
+            limited_by: Some("network"),
+        };
+        let line = figures.to_string();
+        assert_eq!(line, "1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  26 s left  (network)");
+        assert!(line.len() + "100 %  ".len() <= 80, "{}", line.len());
+        figures.goodput = 0.0;
+        figures.limited_by = None;
+        assert_eq!(figures.to_string(), "1.82 of 4.23 GB  0 B/s  loss 4.9 %  RTT 100 ms");
+        (figures.is_all, figures.loss, figures.rtt) = (false, None, None);
+        assert_eq!(figures.to_string(), "1.82 of 4.23+ GB  0 B/s");
+        assert_eq!(of_total(5, 4_230_000_000, true), "5 B of 4.23 GB");
+    }
+}

@@ -1,0 +1,223 @@
+//! Rates as people type them: `100M` is bits per second, `12MB/s` is bytes per second.
+
+use std::fmt;
+
+use downpour::Rate;
+
+/// A text that is not a rate, with what to write instead.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum RateError {
+    /// No digits at the front.
+    #[error("{0:?} is not a rate: write a number and a unit, such as 100M (Mbit/s) or 12MB/s")]
+    NotANumber(String),
+    /// Nothing at all would be sent.
+    #[error("a rate of 0 sends nothing")]
+    Zero,
+    /// More than 64 bits hold.
+    #[error("{0:?} is more than any line carries")]
+    TooLarge(String),
+    /// A lower-case `m`, `g` or `t`.
+    #[error("{text:?} means thousandths: write {upper} for {name}bit/s")]
+    LowerCase {
+        /// What was typed.
+        text: String,
+        /// The same with the prefix in upper case.
+        upper: String,
+        /// The prefix in words.
+        name: &'static str,
+    },
+    /// Bytes, but no time.
+    #[error("{0:?} is a size: write {0}/s for bytes per second, or leave the B out for bits per second")]
+    Size(String),
+    /// A binary prefix on bits.
+    #[error("{0:?}: binary prefixes are for bytes per second only, such as 12MiB/s")]
+    BinaryBits(String),
+    /// An unknown unit.
+    #[error(
+        "{unit:?} is not a unit of a rate: write k, M, G or T for bits per second, or kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
+    )]
+    Unit {
+        /// What stands behind the number.
+        unit: String,
+    },
+}
+
+/// Reads a rate. Prefixes are powers of ten, with an `i` powers of two; `bit/s` and `bps` may follow the prefix, `B/s` makes it bytes.
+///
+/// # Errors
+/// A text that is not a rate above zero, with what to write instead.
+pub(crate) fn parse(text: &str) -> Result<Rate, RateError> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, unit) = (&text[..unit_at], text[unit_at..].trim());
+    let number: f64 = digits.parse().map_err(|_| RateError::NotANumber(text.to_owned()))?;
+    let bits = number * bits_per_unit(text, digits, unit)?;
+    if bits == 0.0 {
+        return Err(RateError::Zero);
+    }
+    if bits >= u64::MAX as f64 {
+        return Err(RateError::TooLarge(text.to_owned()));
+    }
+    Ok(Rate::from_bits_per_second(bits.round().max(1.0) as u64))
+}
+
+fn bits_per_unit(text: &str, digits: &str, unit: &str) -> Result<f64, RateError> {
+    let (prefix, rest) = match unit.chars().next() {
+        Some(letter @ ('k' | 'K' | 'M' | 'G' | 'T' | 'm' | 'g' | 't')) => (Some(letter), &unit[1..]),
+        _ => (None, unit),
+    };
+    let (binary, kind) = match rest.strip_prefix('i') {
+        Some(kind) if prefix.is_some() => (true, kind),
+        _ => (false, rest),
+    };
+    let bits = match kind {
+        "B/s" => 8.0,
+        "B" => return Err(RateError::Size(text.to_owned())),
+        "" | "bit/s" | "bps" | "b/s" if binary => return Err(RateError::BinaryBits(text.to_owned())),
+        "" | "bit/s" | "bps" | "b/s" => 1.0,
+        _ => return Err(RateError::Unit { unit: unit.to_owned() }),
+    };
+    let power = match prefix {
+        None => 0,
+        Some('k' | 'K') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
+        Some(lower) => {
+            return Err(RateError::LowerCase {
+                text: text.to_owned(),
+                upper: format!("{digits}{}", unit.replacen(lower, &lower.to_ascii_uppercase().to_string(), 1)),
+                name: match lower {
+                    'm' => "M",
+                    'g' => "G",
+                    _ => "T",
+                },
+            });
+        }
+    };
+    let base: f64 = if binary { 1024.0 } else { 1000.0 };
+    Ok(bits * base.powi(power))
+}
+
+/// A rate in bits and in bytes: `100 Mbit/s = 12.5 MB/s`.
+pub(crate) struct Both(pub(crate) Rate);
+
+impl fmt::Display for Both {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.0.bits_per_second() as f64;
+        write!(f, "{} = {}", scaled(bits, "bit/s"), scaled(bits / 8.0, "B/s"))
+    }
+}
+
+/// A number with a decimal prefix and at most four digits: `12.5 MB/s`, `999 kbit/s`.
+pub(crate) fn scaled(number: f64, unit: &str) -> String {
+    let mut scaled = number;
+    let mut prefixes = ["", "k", "M", "G", "T", "P", "E"].into_iter().peekable();
+    // 999.95 would print as 1000.0.
+    while scaled >= 999.5 && prefixes.len() > 1 {
+        scaled /= 1000.0;
+        prefixes.next();
+    }
+    let prefix = prefixes.peek().copied().unwrap_or_default();
+    let digits = match scaled {
+        _ if prefix.is_empty() => format!("{scaled:.0}"),
+        0.0..9.995 => trimmed(&format!("{scaled:.2}")),
+        0.0..99.95 => trimmed(&format!("{scaled:.1}")),
+        _ => format!("{scaled:.0}"),
+    };
+    format!("{digits} {prefix}{unit}")
+}
+
+fn trimmed(number: &str) -> String {
+    number.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_type() {
+        for (text, bits) in [
+            ("100M", 100_000_000),
+            ("100 M", 100_000_000),
+            ("100Mbit/s", 100_000_000),
+            ("100 Mbps", 100_000_000),
+            ("100Mb/s", 100_000_000),
+            ("1.5G", 1_500_000_000),
+            ("500k", 500_000),
+            ("500K", 500_000),
+            ("2T", 2_000_000_000_000),
+            ("64000", 64_000),
+            ("12MB/s", 96_000_000),
+            ("12.5 MB/s", 100_000_000),
+            ("1GB/s", 8_000_000_000),
+            ("800kB/s", 6_400_000),
+            ("125B/s", 1000),
+            ("1MiB/s", 8_388_608),
+            ("1KiB/s", 8192),
+            ("0.5GiB/s", 4_294_967_296),
+            (" 10M ", 10_000_000),
+            (".5M", 500_000),
+            ("0.1", 1),
+        ] {
+            assert_eq!(parse(text), Ok(Rate::from_bits_per_second(bits)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_what_to_write() {
+        for (text, hint) in [
+            ("", "such as 100M"),
+            ("fast", "such as 100M"),
+            ("-5M", "such as 100M"),
+            ("1.2.3M", "such as 100M"),
+            (".", "such as 100M"),
+            ("0", "sends nothing"),
+            ("0MB/s", "sends nothing"),
+            ("100m", "100M for Mbit/s"),
+            ("1g", "1G for Gbit/s"),
+            ("12mB/s", "12MB/s"),
+            ("12MB", "12MB/s for bytes"),
+            ("12MiB", "12MiB/s for bytes"),
+            ("100Mi", "12MiB/s"),
+            ("100Mibit/s", "12MiB/s"),
+            ("100X", "not a unit"),
+            ("100M/s", "not a unit"),
+            ("1e9", "not a unit"),
+            ("100Mé", "not a unit"),
+            ("10iB/s", "not a unit"),
+            ("99999999999999999999T", "any line"),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(hint), "{text:?} gave {error:?}, without {hint:?}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn both_units_are_echoed() {
+        for (text, echo) in [
+            ("100M", "100 Mbit/s = 12.5 MB/s"),
+            ("12MB/s", "96 Mbit/s = 12 MB/s"),
+            ("1.5G", "1.5 Gbit/s = 188 MB/s"),
+            ("1MiB/s", "8.39 Mbit/s = 1.05 MB/s"),
+            ("999999k", "1 Gbit/s = 125 MB/s"),
+            ("8", "8 bit/s = 1 B/s"),
+        ] {
+            let rate = parse(text).expect(text);
+            assert_eq!(Both(rate).to_string(), echo, "{text}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_round_into_the_next_prefix() {
+        assert_eq!(scaled(999.4, "B"), "999 B");
+        assert_eq!(scaled(999.6, "B"), "1 kB");
+        assert_eq!(scaled(999_499.0, "B"), "999 kB");
+        assert_eq!(scaled(999_600.0, "B"), "1 MB");
+        assert_eq!(scaled(9_996_000.0, "B"), "10 MB");
+        assert_eq!(scaled(4_231_000_000.0, "B"), "4.23 GB");
+        assert_eq!(scaled(0.0, "B"), "0 B");
+    }
+}

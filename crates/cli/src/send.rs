@@ -1,0 +1,40 @@
+//! `downpour send`.
+
+use downpour::{Peer, SendOptions};
+
+use crate::args::SendArgs;
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::options;
+use crate::output::Output;
+use crate::ticket::{self, Guest};
+use crate::watch::{Conduct, watch};
+
+/// Sends; gives the exit code.
+pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let common = args.common;
+    let profile = options::profile(&args.speed);
+    let peer = match &args.to {
+        Some(argument) => {
+            Peer::Connect(ticket::read(argument.as_deref(), common.ticket_file.as_deref(), interrupts).await?)
+        }
+        None => options::listen(args.listen, args.keep),
+    };
+    let options = SendOptions {
+        profile,
+        handshake_timeout: common.connect_timeout,
+        dead_after: common.timeout,
+        qlog: common.qlog,
+    };
+    let transfer = downpour::send(args.paths, peer, options)?;
+    let mut output = Output::new(common.output);
+    output.told(args.speed.rate);
+    let ticket = ticket::publish(
+        transfer.ticket(),
+        common.ticket_file.as_deref(),
+        Guest::Receiver { many: args.keep },
+        &output,
+    )?;
+    output.start("send", args.speed.rate, ticket.as_deref());
+    watch(transfer, Conduct { ask: false, keep: args.keep }, &mut output, interrupts).await
+}

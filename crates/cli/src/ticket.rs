@@ -1,0 +1,94 @@
+//! Tickets: where the connecting side gets its own from, and what the listening side says about it.
+
+use std::env;
+use std::path::Path;
+
+use downpour::Ticket;
+
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::output::{Output, warn};
+use crate::prompt::{self, NoAnswer};
+
+/// The variable that holds a ticket.
+const VARIABLE: &str = "DOWNPOUR_TICKET";
+
+/// The ticket: what was typed as an argument, else of the file, else of the environment, else of the prompt.
+pub(crate) async fn read(
+    argument: Option<&str>,
+    file: Option<&Path>,
+    interrupts: &mut Interrupts,
+) -> Result<Ticket, Failure> {
+    if let Some(text) = argument {
+        warn(
+            "everybody on this machine can read a ticket that is an argument while this runs: \
+             the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret",
+        );
+        return parse(text);
+    }
+    if let Some(file) = file {
+        return Ok(Ticket::load(file).map_err(downpour::Error::from)?);
+    }
+    if let Some(text) = env::var_os(VARIABLE) {
+        let text = text
+            .into_string()
+            .map_err(|_| Failure::new(Code::Authentication, format!("{VARIABLE} is not a ticket")))?;
+        return parse(&text);
+    }
+    match prompt::secret("Ticket (not shown): ", interrupts).await {
+        Ok(text) => parse(&text),
+        Err(NoAnswer::Interrupted) => Err(Failure::interrupted()),
+        Err(NoAnswer::Input(error)) => Err(Failure::new(
+            Code::Usage,
+            format!("no ticket on stdin ({error}): give one there, by --ticket-file or by {VARIABLE}"),
+        )),
+    }
+}
+
+/// Whom the listening side waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Guest {
+    /// A `downpour recv`, or many.
+    Receiver {
+        /// `--keep`.
+        many: bool,
+    },
+    /// A `downpour send --to`.
+    Sender,
+}
+
+/// Says how the other side gets here, and writes the ticket file. Gives the ticket's text where it is still to be printed; `None` for a side
+/// that connects.
+pub(crate) fn publish(
+    ticket: Option<&Ticket>,
+    file: Option<&Path>,
+    guest: Guest,
+    output: &Output,
+) -> Result<Option<String>, Failure> {
+    let Some(ticket) = ticket else { return Ok(None) };
+    let addresses: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
+    output.detail(format_args!("Listening on {}.", addresses.join(", ")));
+    let (command, use_up) = match guest {
+        Guest::Receiver { many: false } => ("downpour recv", "one complete fetch within an hour"),
+        Guest::Receiver { many: true } => ("downpour recv", "any number of fetches within an hour"),
+        Guest::Sender => ("downpour send PATH --to", "one complete transfer within an hour"),
+    };
+    if let Some(file) = file {
+        ticket.save(file).map_err(downpour::Error::from)?;
+        output.say(format_args!(
+            "Take the ticket, {} (secret; good for {use_up}), to the other machine and run there:\n\n    \
+             {command} --ticket-file {}\n",
+            file.display(),
+            file.file_name().unwrap_or_default().display(),
+        ));
+        return Ok(None);
+    }
+    output.say(format_args!(
+        "On the other machine, run\n\n    {command}\n\nand paste this ticket when it asks (secret; good for {use_up}):\n"
+    ));
+    Ok(Some(ticket.to_text().map_err(downpour::Error::from)?))
+}
+
+fn parse(text: &str) -> Result<Ticket, Failure> {
+    Ok(Ticket::parse(text.trim()).map_err(downpour::Error::from)?)
+}

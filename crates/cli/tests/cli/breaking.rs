@@ -1,0 +1,125 @@
+//! What breaks in the middle.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Program, arguments, command, downpour, json, receiver, sender};
+use crate::tree;
+
+/// A transfer that would take a minute and is under way: 120 MB at 16 Mbit/s.
+fn under_way(more: &[&str]) -> (TempDir, PathBuf, Program, Program) {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
+    fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+    let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
+    let mut receiver = receiver(&ticket, &into, &[&["--json"], more].concat());
+    receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    (here, into, sender, receiver)
+}
+
+#[test]
+fn ctrl_c_at_the_receiver_leaves_nothing() {
+    let (_here, into, sender, receiver) = under_way(&[]);
+    assert_eq!(tree::names(&into).len(), 1, "a staging folder");
+    receiver.signal(Signal::INT);
+    receiver.end().expect_line(130, "cancelled");
+    sender.end().expect_line(1, "interrupted");
+    tree::assert_untouched(&into);
+}
+
+#[test]
+fn ctrl_c_at_the_sender_leaves_what_arrived() {
+    let (_here, into, sender, receiver) = under_way(&[]);
+    sender.signal(Signal::INT);
+    sender.end().expect_line(130, "cancelled");
+    let said = receiver.end().expect_line(1, "interrupted").stderr;
+    let staging = into.join(&tree::names(&into)[0]);
+    assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
+    assert!(!into.join("file").exists());
+}
+
+#[test]
+fn the_other_side_is_killed() {
+    let (_here, into, sender, receiver) = under_way(&["--timeout", "2"]);
+    sender.signal(Signal::KILL);
+    let said = receiver.end().expect_line(8, "the other side").stderr;
+    let staging = into.join(&tree::names(&into)[0]);
+    assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
+}
+
+#[test]
+fn a_source_that_shrinks_is_left_out_and_the_rest_stands() {
+    let here = tempdir().expect("a folder");
+    let (large, small) = (here.path().join("large"), tree::file(&here.path().join("small"), 1000));
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    fs::File::create(&large).and_then(|file| file.set_len(30_000_000)).expect("a sparse file");
+    let sender = sender(&[&large, &small], &ticket, &["--rate", "80M"]);
+    let mut receiver = receiver(&ticket, &into, &["--json"]);
+    receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    fs::File::options().write(true).open(&large).and_then(|file| file.set_len(5)).expect("a shorter file");
+    let received = receiver.end().expect(23);
+    assert!(received.stderr.contains("large: "), "{}", received.stderr);
+    let summary = json(&received.stdout).pop().expect("a summary");
+    assert_eq!(summary["failed"][0]["path"], "large");
+    assert!(sender.end().expect(23).stderr.contains("large: "));
+    assert_eq!(tree::names(&into), [Path::new("small")]);
+    tree::assert_same(&small, &into.join("small"));
+}
+
+#[test]
+fn ctrl_c_while_nobody_comes() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    let sender = sender(&[&source], &ticket, &[]);
+    sender.signal(Signal::INT);
+    sender.end().expect_line(130, "cancelled");
+}
+
+/// A folder on a file system of 1 MB that only one process sees; `None` where the system does not let us make one.
+fn on_a_small_disk(folder: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Command> {
+    let mount = "mount -t tmpfs -o size=1m downpour \"$0\"";
+    let unshare = |script: String| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]).arg(script).arg(folder);
+        command
+    };
+    let possible = unshare(mount.to_owned()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    possible.then(|| {
+        let program = command(arguments);
+        let mut command = unshare(format!("{mount} && exec \"$@\""));
+        command.arg(program.get_program()).args(program.get_args()).env_remove("DOWNPOUR_TICKET");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    })
+}
+
+#[test]
+fn the_disk_is_full() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::file(&here.path().join("file"), 8_000_000), here.path().join("ticket"), here.path().join("into"));
+    fs::create_dir(&into).expect("a folder");
+    let arguments = arguments!["recv", "--ticket-file", ticket, "--into", into];
+    let Some(command) = on_a_small_disk(&into, &arguments) else {
+        eprintln!("skipped: no mount namespaces here");
+        return;
+    };
+    let sender = sender(&[&source], &ticket, &[]);
+    Program::start(command).end().expect_line(7, "disk full");
+    sender.end().expect_line(7, "the receiver said");
+}
+
+#[test]
+fn a_folder_that_cannot_be() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    let _sender = sender(&[&source], &ticket, &[]);
+    let ended = receiver(&ticket, &source.join("below a file"), &[]).end();
+    assert!(matches!(ended.status.code(), Some(1 | 7)), "{} {}", ended.status, ended.stderr);
+    let ended = downpour(arguments!["send", source, "--ticket-file", "/no/such/folder/ticket"]).end();
+    ended.expect_line(2, "/no/such/folder/ticket");
+}

@@ -1,0 +1,208 @@
+//! Runs the program and waits for what it says, never for time to pass.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Beyond this a test has failed. A dead path takes 30 s to be noticed.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+/// A line of output.
+#[derive(Debug)]
+enum Said {
+    Out(String),
+    Err(String),
+}
+
+/// A running `downpour`.
+pub(crate) struct Program {
+    child: Child,
+    said: Receiver<Said>,
+    line: String,
+    transcript: Vec<Said>,
+}
+
+/// One that has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Arguments, paths and texts mixed.
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { [$(std::ffi::OsStr::new(&$argument)),*] };
+}
+pub(crate) use arguments;
+
+/// `downpour` with these arguments and nothing on stdin.
+pub(crate) fn downpour<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
+    Program::start(command(arguments))
+}
+
+/// The same, not started yet.
+pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_downpour"));
+    command.args(arguments).env_remove("DOWNPOUR_TICKET");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Passes on what a pipe brings until it is closed.
+fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Sender<Said>) {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            // A test that has failed no longer listens.
+            let _ = sender.send(said(line.expect("lines of text")));
+        }
+    });
+}
+
+impl Program {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let line = format!("{command:?}");
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
+        let (sender, said) = channel();
+        if let Some(out) = child.stdout.take() {
+            listen(out, Said::Out, sender.clone());
+        }
+        if let Some(err) = child.stderr.take() {
+            listen(err, Said::Err, sender);
+        }
+        Self { child, said, line, transcript: Vec::new() }
+    }
+
+    /// Waits for a line on stdout that `is_it`.
+    pub(crate) fn wait_for(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+        self.hear(what, |said| match said {
+            Said::Out(line) if is_it(line) => Some(line.clone()),
+            _ => None,
+        })
+    }
+
+    /// Waits for a line on stderr that contains `words`.
+    pub(crate) fn wait_for_words(&mut self, words: &str) -> String {
+        self.hear(words, |said| match said {
+            Said::Err(line) if line.contains(words) => Some(line.clone()),
+            _ => None,
+        })
+    }
+
+    fn hear(&mut self, what: &str, is_it: impl Fn(&Said) -> Option<String>) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(said) => {
+                    let found = is_it(&said);
+                    self.transcript.push(said);
+                    if let Some(found) = found {
+                        return found;
+                    }
+                }
+                Err(_) => panic!("{} never said {what:?}:\n{}", self.line, self.told()),
+            }
+        }
+    }
+
+    pub(crate) fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("a piped stdin")
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("a process to signal");
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(said) => self.transcript.push(said),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("{} does not end:\n{}", self.line, self.told()),
+            }
+        }
+        let status = self.child.wait().expect("a child to wait for");
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        for said in &self.transcript {
+            let (text, line) = match said {
+                Said::Out(line) => (&mut stdout, line),
+                Said::Err(line) => (&mut stderr, line),
+            };
+            writeln!(text, "{line}").expect("memory");
+        }
+        Ended { status, stdout, stderr }
+    }
+
+    fn told(&self) -> String {
+        self.transcript.iter().map(|said| format!("{said:?}\n")).collect()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, or the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// Panics unless it ended with this code.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "{}, stdout:\n{}stderr:\n{}", self.status, self.stdout, self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// Panics unless it ended with this code and one line on stderr that contains `words`.
+    #[track_caller]
+    pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
+        let ended = self.expect(code);
+        let complaints: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
+        assert!(
+            matches!(complaints[..], [line] if line.contains(words)),
+            "not one line with {words:?}:\n{}",
+            ended.stderr
+        );
+        ended
+    }
+}
+
+/// The lines of `--json`.
+pub(crate) fn json(text: &str) -> Vec<serde_json::Value> {
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?}: {error}")));
+    let values: Vec<serde_json::Value> = lines.collect();
+    assert!(values.iter().all(|value| value["v"] == 1 && value["type"].is_string()), "{text}");
+    values
+}
+
+/// A sender that listens on the loopback interface, once its ticket is in `file`.
+pub(crate) fn sender(paths: &[&Path], file: &Path, more: &[&str]) -> Program {
+    let mut arguments = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", file].to_vec();
+    arguments.extend(more.iter().map(OsStr::new));
+    arguments.extend(paths.iter().map(OsStr::new));
+    let mut sender = downpour(arguments);
+    sender.wait_for_words("Take the ticket");
+    sender
+}
+
+/// A receiver that connects with the ticket in `file`.
+pub(crate) fn receiver(file: &Path, into: &Path, more: &[&str]) -> Program {
+    let mut arguments = arguments!["recv", "--ticket-file", file, "--into", into].to_vec();
+    arguments.extend(more.iter().map(OsStr::new));
+    downpour(arguments)
+}
+
+/// Writes a line to a program's stdin and closes it.
+pub(crate) fn answer(mut stdin: ChildStdin, line: &str) {
+    writeln!(stdin, "{line}").expect("a program that reads");
+}

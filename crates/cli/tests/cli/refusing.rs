@@ -1,0 +1,136 @@
+//! What does not even begin: one line and the documented exit code for each.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use downpour::{Role, Ticket};
+use tempfile::tempdir;
+
+use crate::program::{arguments, downpour, json, receiver, sender};
+use crate::tree;
+
+/// A ticket nobody made.
+fn ticket(address: &str, listener: Role, expires: SystemTime) -> Ticket {
+    Ticket { key: [7; 32], expires, addresses: vec![address.parse().expect("an address")], listener }
+}
+
+fn in_an_hour() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(3600)
+}
+
+/// What a receiver with this text as its ticket says.
+#[track_caller]
+fn refused(text: &str, code: i32, words: &str) {
+    let here = tempdir().expect("a folder");
+    let file = here.path().join("ticket");
+    fs::write(&file, text).expect("a ticket file");
+    receiver(&file, &here.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
+}
+
+#[test]
+fn a_source_that_does_not_exist() {
+    downpour(["send", "/no/such/file"]).end().expect_line(3, "/no/such/file");
+}
+
+#[test]
+fn a_ticket_that_is_damaged_cut_or_something_else() {
+    let text = ticket("127.0.0.1:9", Role::Sends, in_an_hour()).to_text().expect("a text");
+    refused(&text.replace(&text[20..24], "zzzz"), 4, "damaged");
+    refused(&text[..text.len() - 5], 4, "damaged");
+    refused("hello", 4, "not a ticket");
+    refused("", 4, "not a ticket");
+}
+
+#[test]
+fn a_ticket_that_has_expired() {
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    refused(&ticket("127.0.0.1:9", Role::Sends, an_hour_ago).to_text().expect("a text"), 4, "expired");
+}
+
+#[test]
+fn a_ticket_for_the_other_side() {
+    refused(&ticket("127.0.0.1:9", Role::Receives, in_an_hour()).to_text().expect("a text"), 4, "both sides receive");
+}
+
+#[test]
+fn nobody_answers() {
+    // A socket that nobody reads: packets arrive and vanish, as behind a firewall.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = silent.local_addr().expect("an address").to_string();
+    refused(&ticket(&address, Role::Sends, in_an_hour()).to_text().expect("a text"), 5, &address);
+}
+
+#[test]
+fn a_stale_ticket_of_a_program_that_runs() {
+    let here = tempdir().expect("a folder");
+    let (source, file) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    let _sender = sender(&[&source], &file, &[]);
+    let mut ticket = Ticket::load(&file).expect("a ticket");
+    ticket.key = [1; 32];
+    refused(&ticket.to_text().expect("a text"), 5, "the ticket is the latest");
+}
+
+#[test]
+fn no_ticket_at_all() {
+    downpour(["recv"]).end().expect_line(2, "no ticket");
+    downpour(["recv", "--ticket-file", "/no/such/ticket"]).end().expect_line(2, "/no/such/ticket");
+}
+
+#[test]
+fn failures_are_json_too() {
+    let ended = downpour(["send", "/no/such/file", "--json"]).end().expect_line(3, "/no/such/file");
+    let story = json(&ended.stdout);
+    assert_eq!((story.len(), &story[0]["type"], &story[0]["exit_code"]), (1, &"error".into(), &3.into()));
+}
+
+#[test]
+fn what_makes_no_sense() {
+    for (arguments, words) in [
+        (&["send"][..], "<PATH>"),
+        (&["send", ".", "--rate", "12MB"], "12MB/s"),
+        (&["send", ".", "--listen", "nonsense"], "192.0.2.1:4000"),
+        (&["recv", "--connect-timeout", "never"], "seconds"),
+        (&["demo", "--link", "rate=100M,speed=3"], "the keys are"),
+        (&["demo", "--link", "delay=1ms"], "--rate"),
+        (&["fetch"], "fetch"),
+    ] {
+        let ended = downpour(arguments).end().expect(2);
+        assert!(ended.stderr.contains(words), "no {words:?} in {}", ended.stderr);
+    }
+}
+
+#[test]
+fn help_names_every_exit_code() {
+    let help = downpour(["--help"]).end().expect(0).stdout;
+    for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 23, 130] {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{code}  "))), "no {code} in {help}");
+    }
+    assert!(help.contains("DOWNPOUR_TICKET"));
+    let version = downpour(["--version"]).end().expect(0).stdout;
+    assert_eq!(version, format!("downpour {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_address_that_is_taken() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = taken.local_addr().expect("an address").to_string();
+    downpour(arguments!["send", source, "--listen", address]).end().expect_line(1, &address);
+}
+
+#[test]
+fn what_exists_is_not_overwritten() {
+    let here = tempdir().expect("a folder");
+    let (source, file, into) =
+        (tree::file(&here.path().join("file"), 5000), here.path().join("ticket"), here.path().join("into"));
+    fs::create_dir(&into).expect("a folder");
+    fs::write(into.join("file"), "mine").expect("a file");
+    let sender = sender(&[&source], &file, &[]);
+    receiver(&file, &into, &[]).end().expect_line(1, "file");
+    sender.end().expect_line(1, "the receiver said");
+    assert_eq!(fs::read(into.join("file")).expect("a file"), b"mine");
+    assert_eq!(tree::names(&into), [Path::new("file")]);
+}

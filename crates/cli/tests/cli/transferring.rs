@@ -1,0 +1,153 @@
+//! What works.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use tempfile::tempdir;
+
+use crate::program::{Program, answer, arguments, command, downpour, json, receiver, sender};
+use crate::tree;
+
+#[test]
+fn the_receiver_comes_with_a_ticket_file() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::folder(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+    let sender = sender(&[&source], &ticket, &[]);
+    assert_eq!(fs::metadata(&ticket).expect("a ticket").permissions().mode() & 0o777, 0o600);
+    let received = receiver(&ticket, &into, &[]).end().expect(0);
+    let sent = sender.end().expect(0);
+    tree::assert_same(&source, &into.join("photos"));
+    assert_eq!(tree::names(&into).len(), 1, "nothing but what was sent");
+    for ended in [sent, received] {
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("4 files, 3.1 MB, ") && last.contains(", verified"), "{last}");
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn the_sender_comes_with_a_ticket_file() {
+    let here = tempdir().expect("a folder");
+    let (first, second) =
+        (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    let mut receiver = downpour(arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into]);
+    receiver.wait_for_words("send PATH --to --ticket-file");
+    let sent =
+        downpour(arguments!["send", first, second, "--to", "--rate", "100M", "--ticket-file", ticket]).end().expect(0);
+    receiver.end().expect(0);
+    tree::assert_same(&first, &into.join("first"));
+    tree::assert_same(&second, &into.join("second"));
+    assert!(sent.stderr.contains("100 Mbit/s = 12.5 MB/s"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("% of what this path carries"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_ticket_comes_by_stdin_environment_or_argument() {
+    for way in ["stdin", "environment", "argument"] {
+        let here = tempdir().expect("a folder");
+        let source = tree::file(&here.path().join("file"), 10_000);
+        let into = here.path().join("into");
+        let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
+        let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
+        let mut command = command(arguments!["recv", "--into", into]);
+        command.stdin(Stdio::piped());
+        match way {
+            "environment" => command.env("DOWNPOUR_TICKET", &ticket),
+            "argument" => command.arg(&ticket),
+            _ => &mut command,
+        };
+        let mut receiver = Program::start(command);
+        if way == "stdin" {
+            answer(receiver.stdin(), &ticket);
+        }
+        let received = receiver.end().expect(0);
+        sender.end().expect(0);
+        tree::assert_same(&source, &into.join("file"));
+        assert_eq!(received.stderr.contains("warning"), way == "argument", "{way}: {}", received.stderr);
+        assert!(!received.stderr.contains(&ticket), "the ticket is a secret");
+    }
+}
+
+#[test]
+fn json_tells_the_whole_story() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::folder(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+    let mut sender = downpour(arguments!["send", "--json", "--rate", "80M", "--listen", "127.0.0.1:0", source]);
+    let start = sender.wait_for("start", |line| line.contains("\"start\""));
+    let text = json(&start)[0]["ticket"].as_str().expect("a ticket").to_owned();
+    fs::write(&ticket, text).expect("a ticket file");
+    let received = receiver(&ticket, &into, &["--json"]).end().expect(0);
+    let sent = sender.end().expect(0);
+    tree::assert_same(&source, &into.join("photos"));
+
+    assert_eq!(sent.stderr, "");
+    assert_eq!(received.stderr, "");
+    let (sent, received) = (json(&sent.stdout), json(&received.stdout));
+    for story in [&sent, &received] {
+        assert_eq!(story[0]["type"], "start");
+        assert_eq!(story[1]["type"], "path");
+        let summary = &story[story.len() - 1];
+        assert_eq!(summary["type"], "summary");
+        assert_eq!(
+            (&summary["files"], &summary["bytes"], &summary["verified"]),
+            (&4.into(), &3_100_002.into(), &true.into())
+        );
+    }
+    let files: Vec<_> = received.iter().filter(|line| line["type"] == "file").collect();
+    assert_eq!(files.len(), 4);
+    assert_eq!(files.iter().filter_map(|file| file["bytes"].as_u64()).sum::<u64>(), 3_100_002);
+    assert_eq!(sent[0]["rate_bits_per_second"], 80_000_000);
+    assert!(sent[sent.len() - 1]["path_share"].as_f64().is_some_and(|share| share > 0.0 && share <= 1.1), "{sent:?}");
+}
+
+#[test]
+fn keep_serves_more_than_one() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));
+    let mut sender = sender(&[&source], &ticket, &["--keep"]);
+    for number in 0..2 {
+        let into = here.path().join(number.to_string());
+        receiver(&ticket, &into, &[]).end().expect(0);
+        tree::assert_same(&source, &into.join("file"));
+        sender.wait_for_words("1 file, 300");
+    }
+    sender.signal(rustix::process::Signal::INT);
+    sender.end().expect(130);
+}
+
+#[test]
+fn quiet_is_quiet_and_verbose_is_not() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10_000);
+    let trace = here.path().join("trace.sqlog");
+    let into = here.path().join("into");
+    let mut sender = downpour(arguments!["send", "-q", "--listen", "127.0.0.1:0", "--qlog", trace, source]);
+    let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
+    let mut command = command(arguments!["recv", "-v", "--into", into]);
+    command.env("DOWNPOUR_TICKET", &ticket);
+    let received = Program::start(command).end().expect(0);
+    assert_eq!(sender.end().expect(0).stderr, "");
+    for words in ["Connected to 127.0.0.1:", "Coming: file", "Into:   /", "file (10 kB)"] {
+        assert!(received.stderr.contains(words), "no {words:?} in {}", received.stderr);
+    }
+    assert!(fs::metadata(&trace).expect("a trace").len() > 0);
+}
+
+#[test]
+fn nobody_reads_stdout() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
+    let sender = sender(&[&source], &ticket, &[]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = command(arguments!["recv", "--json", "--ticket-file", ticket, "--into", into]);
+    command.stdout(writer);
+    Program::start(command).end().expect(0);
+    sender.end().expect(0);
+    tree::assert_same(&source, &into.join("file"));
+}

@@ -1,0 +1,62 @@
+//! Files to send, and whether they arrived.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// A file of pseudo-random bytes.
+pub(crate) fn file(path: &Path, bytes: usize) -> PathBuf {
+    let mut random = fastrand::Rng::with_seed(bytes as u64);
+    let mut content = vec![0; bytes];
+    random.fill(&mut content);
+    fs::write(path, content).expect("a file");
+    path.to_owned()
+}
+
+/// A folder with what folders have: files of all sizes, an empty one, folders in folders, a link, modes.
+pub(crate) fn folder(path: &Path) -> PathBuf {
+    fs::create_dir_all(path.join("in/deep")).expect("folders");
+    fs::create_dir(path.join("empty folder")).expect("a folder");
+    for (name, bytes) in [("empty", 0), ("one", 1), ("in/some", 100_000), ("in/deep/large Grüße", 3_000_001)] {
+        file(&path.join(name), bytes);
+    }
+    fs::set_permissions(path.join("one"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    symlink("in/some", path.join("link")).expect("a link");
+    path.to_owned()
+}
+
+/// Panics unless both hold the same names, kinds, modes and bytes.
+#[track_caller]
+pub(crate) fn assert_same(a: &Path, b: &Path) {
+    let (kind, other) = (fs::symlink_metadata(a).expect("the source"), fs::symlink_metadata(b).expect("the copy"));
+    assert_eq!(kind.file_type(), other.file_type(), "{}", b.display());
+    if kind.is_symlink() {
+        assert_eq!(fs::read_link(a).expect("a link"), fs::read_link(b).expect("a link"));
+        return;
+    }
+    assert_eq!(kind.permissions(), other.permissions(), "{}", b.display());
+    if kind.is_dir() {
+        assert_eq!(names(a), names(b), "{}", b.display());
+        for name in names(a) {
+            assert_same(&a.join(&name), &b.join(&name));
+        }
+        return;
+    }
+    assert!(fs::read(a).expect("the source") == fs::read(b).expect("the copy"), "{} has other bytes", b.display());
+}
+
+/// Panics if anything is left in a folder that did not exist before.
+#[track_caller]
+pub(crate) fn assert_untouched(folder: &Path) {
+    if folder.exists() {
+        assert_eq!(names(folder), Vec::<PathBuf>::new());
+    }
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name().into()).collect();
+    names.sort();
+    names
+}
