@@ -29,6 +29,14 @@ pub enum Error {
     /// The ticket's time is over and nobody has used it.
     #[error("nobody came while the ticket was good ({} s): make a new one", .0.as_secs())]
     NobodyCame(Duration),
+    /// The ticket's time is over and no transfer was complete.
+    #[error("the ticket's time ({} s) is over and no transfer was complete; the last one: {last}", after.as_secs())]
+    NoneComplete {
+        /// For how long the ticket was good.
+        after: Duration,
+        /// Why the last transfer failed.
+        last: Box<Self>,
+    },
     /// No address could be bound.
     #[error("cannot listen on {}: {source}", address.map_or_else(|| "any address".to_owned(), |a| a.to_string()))]
     Socket {
@@ -117,7 +125,7 @@ impl Error {
             },
             Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => 2,
             Self::Ticket(TicketError::Random(_)) => 1,
-            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => 4,
+            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) | Self::NoneComplete { .. } => 4,
             Self::Unreachable { .. } => 5,
             Self::Vanished => 8,
             Self::Peer { code, .. } => match code {

@@ -16,4 +16,4 @@ pub use transfer::{
     Bytes, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent,
     receive, send,
 };
-pub use transport::{ConnectionStats, LimitedBy, Profile, Rate};
+pub use transport::{ConnectionStats, Connector, LimitedBy, Profile, Rate, floor};

@@ -28,7 +28,6 @@
 //! | type | message | body |
 //! |---|---|---|
 //! | 65 | accepted | nothing |
-//! | 66 | refused | code 1, text to the end (UTF-8, at most 1024 bytes) |
 //! | 67 | complete | files 8, bytes 8, failed 8 |
 //!
 //! # Order
@@ -42,8 +41,8 @@
 //! - Skipped messages stand anywhere before the end.
 //! - End comes last; its root is [`RootHasher`]'s over all manifest, digest, void and skipped messages as they
 //!   stand on flow 0.
-//! - A receiver answers accepted or refused once, to the first batch, and complete or refused to the end. Refused ends
-//!   the transfer wherever it comes.
+//! - A receiver answers accepted once, to the first batch, and complete to the end. It refuses by closing the
+//!   connection, with a code and a reason for the sender's user.
 
 mod fuzz;
 mod layout;
@@ -62,8 +61,6 @@ pub const MAX_MESSAGE: usize = 1 << 20;
 pub const MAX_OPEN_BATCHES: usize = 8;
 /// The entries of a manifest part stay below this size, in bytes; any single one does.
 const PART_TARGET: usize = 64 << 10;
-/// Longest text of a refusal, in bytes.
-const MAX_TEXT: usize = 1024;
 
 /// A message on flow 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +77,6 @@ pub enum Message {
     End(End),
     /// The receiver takes the transfer.
     Accepted,
-    /// The receiver ends the transfer.
-    Refused(Refused),
     /// Everything is verified and under its final name.
     Complete(Complete),
 }
@@ -134,56 +129,6 @@ pub struct End {
     pub skipped: u64,
     /// Root over the messages before this one.
     pub root: Root,
-}
-
-/// Why the receiver ended the transfer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// For the sender's exit code.
-    pub code: RefusalCode,
-    /// For its user; escaped before it is shown, as every text of a peer.
-    pub text: String,
-}
-
-/// Why a receiver ended a transfer. The number is the one on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum RefusalCode {
-    /// Its user said no.
-    Declined = 1,
-    /// A name exists there already.
-    TargetExists = 2,
-    /// Disk full, or quota used up.
-    NoSpace = 3,
-    /// No permission to write there.
-    Permission = 4,
-    /// The sender's messages are malformed or contradict each other, or a name is refused.
-    Protocol = 5,
-    /// Bytes do not match their digest.
-    Integrity = 6,
-    /// Its user interrupted it.
-    Interrupted = 7,
-    /// Anything else.
-    Other = 8,
-}
-
-impl RefusalCode {
-    /// The code with this number on the wire.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            Self::Declined,
-            Self::TargetExists,
-            Self::NoSpace,
-            Self::Permission,
-            Self::Protocol,
-            Self::Integrity,
-            Self::Interrupted,
-            Self::Other,
-        ]
-        .into_iter()
-        .find(|c| *c as u8 == code)
-    }
 }
 
 /// What stands under its final name at the receiver.

@@ -2,28 +2,9 @@
 
 use crate::host::{Host, HostConfig};
 use crate::storage::Received;
-use netsim::{Duplex, Loss, NodeId, topology};
+use netsim::{Duplex, NodeId, topology};
 use std::time::Duration;
-use transport::{Closed, ConnectionStats, EndpointConfig, Profile, Rate};
-
-/// Which side opens the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Connector {
-    /// The sender of the object.
-    Sender,
-    /// The receiver: it fetches.
-    Receiver,
-}
-
-impl Connector {
-    /// Round trips that handshake and delivery cost at least (design section 8).
-    pub const fn round_trips(self) -> f64 {
-        match self {
-            Self::Sender => 1.5,
-            Self::Receiver => 2.0,
-        }
-    }
-}
+use transport::{Closed, ConnectionStats, Connector, EndpointConfig, Profile, Rate};
 
 /// A transfer of one object.
 #[derive(Clone, Debug)]
@@ -103,12 +84,9 @@ impl Case {
     /// The least time this transfer can take; without a rate, the round trips alone.
     pub fn floor(&self) -> Duration {
         let rtt = self.link.forward.delay + self.link.backward.delay;
-        let loss = match self.link.forward.loss {
-            Loss::None => 0.0,
-            Loss::Bernoulli(loss) | Loss::GilbertElliott { loss, .. } => loss,
-        };
+        let loss = self.link.forward.loss.mean();
         let rate = self.link.forward.rate.map_or(u64::MAX, |rate| rate.bits_per_second());
-        crate::floor(self.size, Rate::from_bits_per_second(rate), rtt, loss, self.connector)
+        transport::floor(self.size, Rate::from_bits_per_second(rate), rtt, loss, self.connector)
     }
 
     /// Runs the transfer with this seed.

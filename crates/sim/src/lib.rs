@@ -12,28 +12,13 @@
 //! ```
 
 mod case;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 pub mod property;
 pub mod reference;
 mod storage;
 
-pub use case::{Case, Connector, Ending, Outcome};
+pub use case::{Case, Ending, Outcome};
 pub use host::{Host, HostConfig, Tally};
 pub use storage::{Pattern, Received};
-
-/// The least time a transfer can take (design section 8): `a` round trips for handshake and last delivery, and the
-/// object's wire bytes at what the link delivers of its rate.
-///
-/// `rate` is in IP bits per second, `loss` the share of packets lost towards the receiver.
-pub fn floor(
-    size: u64,
-    rate: transport::Rate,
-    rtt: std::time::Duration,
-    loss: f64,
-    connector: Connector,
-) -> std::time::Duration {
-    // 1408 bytes of symbol in a 1479-byte IPv4 packet.
-    let wire_bits = size as f64 * 8.0 * 1479.0 / 1408.0;
-    let carried = rate.bits_per_second() as f64 * (1.0 - loss);
-    rtt.mul_f64(connector.round_trips()) + std::time::Duration::from_secs_f64(wire_bits / carried)
-}

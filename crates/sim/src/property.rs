@@ -20,7 +20,7 @@ const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
 /// What a run that was as it should be took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// From the first event to both sides' last byte; `None` where the path died before.
+    /// Until the side that closes had all it wanted; `None` where the path died before.
     pub completed: Option<Duration>,
     /// Until both sides had forgotten the connection.
     pub ended: Duration,
@@ -59,7 +59,7 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
         }
         Ok::<(), String>(())
     };
-    let mut watch = Watch { completed: None, connects: scenario.connects };
+    let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };
     match scenario.outage {
         Outage::None => watch.run(&mut network, scenario.patience())?,
         Outage::Pause { at, length } => {
@@ -83,17 +83,19 @@ struct Watch {
     completed: Option<netsim::Time>,
     /// The side that connects: only it is sure to know of the connection.
     connects: usize,
+    /// The side that closes as soon as it has all it wants.
+    closes: usize,
 }
 
 impl Watch {
     fn run(&mut self, network: &mut Network<Host>, until: Duration) -> Result<(), String> {
         let until = netsim::Time::ZERO + until;
-        let connects = self.connects;
+        let Self { connects, closes, .. } = *self;
         let over = |nodes: &[Host]| {
             let rest = |node: &Host| node.is_over() || node.tallies().next().is_none();
             nodes[connects].is_over() && nodes.iter().all(rest)
         };
-        let content = |nodes: &[Host]| nodes.iter().all(|node| node.tallies().any(|tally| tally.content_at.is_some()));
+        let content = |nodes: &[Host]| nodes[closes].tallies().any(|tally| tally.content_at.is_some());
         if self.completed.is_none() {
             network.run_while(|nodes| !content(nodes) && !over(nodes), until).map_err(|stalled| stalled.to_string())?;
             self.completed = content(network.nodes()).then(|| network.now());

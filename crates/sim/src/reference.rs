@@ -2,9 +2,10 @@
 //!
 //! The table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the tests.
 
-use crate::{Case, Connector, Ending};
+use crate::{Case, Ending};
 use std::fmt;
 use std::time::Duration;
+use transport::Connector;
 use transport::Profile;
 
 /// A case with a name and a target.

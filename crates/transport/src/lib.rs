@@ -8,6 +8,7 @@
 
 pub mod connection;
 pub mod endpoint;
+mod floor;
 pub mod flow;
 pub mod profile;
 pub mod recovery;
@@ -23,6 +24,7 @@ pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
 };
 pub use erasure::Block;
+pub use floor::{Connector, floor};
 pub use flow::{Direction, FlowKey, Reply, Request};
 pub use profile::Profile;
 pub use time::{Rate, Time};

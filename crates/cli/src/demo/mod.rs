@@ -1,7 +1,6 @@
 //! `downpour demo`: a real file between two endpoints of this machine, over a network made up in between.
 
 mod crossing;
-mod floor;
 mod lateness;
 mod relay;
 mod results;
@@ -11,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use downpour::Profile;
+use downpour::{Connector, Profile, floor};
 use netsim::{Duplex, Rate};
 use tempfile::TempDir;
 
@@ -46,8 +45,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     let mut stage = Stage { folder: &folder, source: &source, link: args.link };
 
     let outcome = stage.cross("downpour", Profile::auto().with_told_rate(told), None, &mut output, interrupts).await?;
-    let mut results =
-        Results::new(&args.link, rate, floor::time(outcome.bytes, line_rate(&args.link, rate), &args.link), &outcome);
+    let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
     if !args.no_compare {
         let limit = outcome.took * PATIENCE;
         output.say(format_args!("Now CUBIC on the same link, for at most {PATIENCE} times as long."));
@@ -74,9 +72,11 @@ fn told_rate(args: &DemoArgs) -> Result<Rate, Failure> {
     })
 }
 
-/// The rate of the floor: no faster than the link, and no faster than told.
-fn line_rate(link: &Duplex, told: Rate) -> Rate {
-    link.forward.rate.map_or(told, |rate| rate.min(told))
+/// The least time for `bytes` bytes: no faster than the link, and no faster than told.
+fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
+    let rate = link.forward.rate.map_or(told, |rate| rate.min(told)).bits_per_second();
+    let rtt = link.forward.delay + link.backward.delay;
+    floor(bytes, downpour::Rate::from_bits_per_second(rate), rtt, link.forward.loss.mean(), Connector::Sender)
 }
 
 /// A folder for what arrives, and what to send.

@@ -16,12 +16,12 @@ const MAX_CONTROL_UNREAD: usize = 1 << 20;
 /// Bytes of trace gathered before they are handed on.
 const TRACE_CHUNK: usize = 64 << 10;
 
-/// A block from the request to read or write it until its digest is told, with its place and after the bytes are where they belong.
-#[derive(Debug, Default)]
-struct PendingBlock {
-    offset: u64,
-    stored: bool,
-    digest: Option<(usize, [u8; 32])>,
+/// What is done of a received block while the other half is not: it is written, or digested. Both are asked for at once and end in any
+/// order; a digest is told when the bytes are where they belong.
+#[derive(Debug)]
+enum Half {
+    Written,
+    Digested(BlockDigest),
 }
 
 /// A connection as the driver sees it.
@@ -29,8 +29,8 @@ pub(super) struct LinkState {
     pub(super) handle: ConnectionHandle,
     accepted: Accepted,
     tags: BTreeMap<FlowKey, u64>,
-    /// Blocks whose digest is not yet told.
-    blocks: BTreeMap<(FlowKey, u32), PendingBlock>,
+    /// Received blocks that are half done.
+    halves: BTreeMap<(FlowId, u32), Half>,
     control_unread: usize,
     control_backlog: usize,
     trace: Option<Vec<u8>>,
@@ -44,7 +44,7 @@ impl LinkState {
             handle,
             accepted,
             tags: BTreeMap::new(),
-            blocks: BTreeMap::new(),
+            halves: BTreeMap::new(),
             control_unread: 0,
             control_backlog: 0,
             trace: trace.then(Vec::new),
@@ -98,14 +98,13 @@ impl LinkState {
         match finished.result {
             Ok(reply) => {
                 // The program hears of a digest before it hears that the object is complete.
-                match &reply {
-                    Reply::Written { flow, block } => {
-                        self.pending(receiving(*flow), *block, |pending| pending.stored = true)
-                    }
-                    Reply::Digest { key, block, digest } => {
-                        self.pending(*key, *block, |pending| pending.digest = Some((finished.length, *digest)));
-                    }
-                    Reply::Read { .. } | Reply::Encoded(_) | Reply::Decoded(..) => {}
+                match (&reply, finished.digest) {
+                    (Reply::Written { flow, block }, _) => self.half((*flow, *block), Half::Written),
+                    (Reply::Digest { key, block, .. }, Some(digest)) => match key.direction {
+                        Direction::Sending => self.tell(LinkEvent::Digest(digest)),
+                        Direction::Receiving => self.half((key.flow, *block), Half::Digested(digest)),
+                    },
+                    _ => {}
                 }
                 connection.handle_reply(now, reply);
             }
@@ -113,15 +112,14 @@ impl LinkState {
         }
     }
 
-    /// Notes news of a block, and tells its digest when all is known.
-    fn pending(&mut self, key: FlowKey, block: u32, note: impl FnOnce(&mut PendingBlock)) {
-        let Some(pending) = self.blocks.get_mut(&(key, block)) else { return };
-        note(pending);
-        if let PendingBlock { offset, stored: true, digest: Some((length, digest)) } = *pending {
-            self.blocks.remove(&(key, block));
-            if let Some(tag) = self.tags.get(&key) {
-                let range = offset..offset.saturating_add(length as u64);
-                self.tell(LinkEvent::Digest(BlockDigest { tag: *tag, block, range, digest }));
+    /// One half of a received block is done; with the second its digest is told.
+    fn half(&mut self, block: (FlowId, u32), done: Half) {
+        match (self.halves.remove(&block), done) {
+            (Some(Half::Digested(digest)), Half::Written) | (Some(Half::Written), Half::Digested(digest)) => {
+                self.tell(LinkEvent::Digest(digest));
+            }
+            (_, done) => {
+                self.halves.insert(block, done);
             }
         }
     }
@@ -164,7 +162,7 @@ impl LinkState {
                 self.tags.insert(receiving(flow), tag);
                 self.tell(LinkEvent::Announced { flow, length, tag });
             }
-            // The worker's result was told already, with its offset and length.
+            // The worker's result was told already, with its place.
             Event::Digest { .. } => {}
             Event::Received { flow } => self.ended(receiving(flow), |tag| LinkEvent::Received { tag }),
             Event::Sent { flow } => self.ended(sending(flow), |tag| LinkEvent::Sent { tag }),
@@ -188,21 +186,9 @@ impl LinkState {
 
     fn request(&mut self, request: Request, jobs: &mut Vec<Job>) {
         let key = match &request {
-            Request::Read { flow, block, offset, .. } => {
-                // Its digest is made of what was read: nothing is left to wait for.
-                let pending = PendingBlock { offset: *offset, stored: true, digest: None };
-                self.blocks.insert((sending(*flow), *block), pending);
-                Some(sending(*flow))
-            }
-            Request::Write { flow, block, offset, .. } => {
-                self.blocks.entry((receiving(*flow), *block)).or_default().offset = *offset;
-                Some(receiving(*flow))
-            }
-            Request::Digest { key, block, .. } => {
-                // The engine may ask for it before it asks for the write.
-                self.blocks.entry((*key, *block)).or_default();
-                Some(*key)
-            }
+            Request::Read { flow, .. } => Some(sending(*flow)),
+            Request::Write { flow, .. } => Some(receiving(*flow)),
+            Request::Digest { key, .. } => Some(*key),
             Request::Encode(_) | Request::Decode(_) => None,
         };
         let tag = match key {

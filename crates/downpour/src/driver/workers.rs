@@ -7,7 +7,7 @@ use std::thread;
 
 use transport::{ConnectionHandle, Reply, Request};
 
-use super::Storage;
+use super::{BlockDigest, Storage};
 use crate::error::Error;
 
 /// A request with what it needs.
@@ -23,33 +23,36 @@ pub(super) struct Job {
 pub(super) struct Finished {
     pub(super) connection: ConnectionHandle,
     pub(super) result: Result<Reply, Error>,
-    /// Bytes of the object that were read, written or digested.
-    pub(super) length: usize,
+    /// The digest of a block, if that was the job.
+    pub(super) digest: Option<BlockDigest>,
 }
 
 impl Job {
     fn run(self) -> Finished {
         let Self { connection, request, tag, storage } = self;
-        let (result, length) = match request.run_pure() {
-            Ok(reply) => (Ok(reply), 0),
+        let mut told = None;
+        let result = match request.run_pure() {
+            Ok(reply) => Ok(reply),
             Err(Request::Read { flow, block, offset, length, mut buffer }) => {
                 if buffer.len() < length {
                     buffer.resize(length, 0);
                 }
                 let result = storage.read(tag, offset, &mut buffer[..length]);
-                (result.map(|()| Reply::Read { flow, block, buffer }), length)
+                result.map(|()| Reply::Read { flow, block, buffer })
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
                 let result = storage.write(tag, offset, &data.bytes()[..length]);
-                (result.map(|()| Reply::Written { flow, block }), length)
+                result.map(|()| Reply::Written { flow, block })
             }
-            Err(Request::Digest { key, block, length, data, .. }) => {
+            Err(Request::Digest { key, block, offset, length, data }) => {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
-                (Ok(Reply::Digest { key, block, digest }), length)
+                let range = offset..offset.saturating_add(length as u64);
+                told = Some(BlockDigest { tag, block, range, digest });
+                Ok(Reply::Digest { key, block, digest })
             }
-            Err(Request::Encode(_) | Request::Decode(_)) => (Err(Error::Internal("coding that does not run")), 0),
+            Err(Request::Encode(_) | Request::Decode(_)) => Err(Error::Internal("coding that does not run")),
         };
-        Finished { connection, result, length }
+        Finished { connection, result, digest: told }
     }
 }
 

@@ -124,7 +124,8 @@ impl Receiving {
         Ok(names)
     }
 
-    /// Takes the next manifest part: checks every name and number in it, then makes its entries in the staging folder.
+    /// Takes the next manifest part: checks every name and number in it, then makes its entries in the staging folder. When
+    /// the batch's manifest is complete [`Receiving::settle`] may have work: empty files need no block.
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::BadName`],
@@ -158,7 +159,6 @@ impl Receiving {
             lock(&self.open).insert(part.batch, Arc::clone(&batch));
             let empty = batch.empty_files();
             self.queue(&batch, empty);
-            self.settle()?;
         }
         Ok(ManifestState::Complete)
     }
@@ -217,18 +217,22 @@ impl Receiving {
         Ok(self.queue(&open, finished))
     }
 
-    /// Gives verified files their modes and times and makes them durable; closes batches that are complete. Blocks on the
-    /// disk, possibly for long: a job for a worker. Several may do it at once.
+    /// Gives verified files their modes and times and makes them durable; closes batches that are complete. Each file that
+    /// stands is told to `verified`, with its path and length: every byte of it is written and matches its digest. Blocks
+    /// on the disk, possibly for long: a job for a worker. Several may do it at once.
     ///
     /// # Errors
     /// A failure of the disk.
-    pub fn settle(&self) -> Result<(), FilesError> {
+    pub fn settle(&self, mut verified: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
         loop {
             // The lock is released before the work.
             let next = lock(&self.ready).pop_front();
-            let Some((batch, file)) = next else { return Ok(()) };
+            let Some((batch, at)) = next else { return Ok(()) };
             self.check_going()?;
-            self.settle_file(&batch, file)?;
+            if self.settle_file(&batch, at)? {
+                let file = &batch.files[at];
+                verified(&file.path, file.size);
+            }
             if batch.settled()? {
                 self.close(&batch)?;
             }
@@ -279,7 +283,6 @@ impl Receiving {
     /// fails at the very last step, the sync of the target folder.
     pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
         self.check_going()?;
-        self.settle()?;
         let unverified = self.unverified();
         if unverified > 0 {
             return Err(FilesError::Incomplete { unverified });
@@ -319,9 +322,10 @@ impl Receiving {
         self.place.get().map(|place| place.staging.path().to_owned())
     }
 
-    fn settle_file(&self, batch: &OpenBatch, at: usize) -> Result<(), FilesError> {
+    /// Says whether the file stands: it may have been voided.
+    fn settle_file(&self, batch: &OpenBatch, at: usize) -> Result<bool, FilesError> {
         if batch.is_voided(at) {
-            return Ok(());
+            return Ok(false);
         }
         let (key, file) = ((batch.number, at), &batch.files[at]);
         let staging = &self.place()?.staging;
@@ -340,7 +344,7 @@ impl Receiving {
         self.files.forget(key);
         match result {
             Err(error) if !batch.is_voided(at) => Err(FilesError::system(staging.shown(&file.path), error)),
-            _ => Ok(()),
+            result => Ok(result.is_ok()),
         }
     }
 

@@ -1,8 +1,6 @@
 //! Bodies of messages to bytes and back; the tables stand in the module above.
 
-use super::{
-    Complete, Digest, End, MAX_MESSAGE, MAX_TEXT, ManifestPart, Message, MessageError, RefusalCode, Refused, Root, Void,
-};
+use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void};
 use crate::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
 
 const MANIFEST: u8 = 1;
@@ -11,7 +9,6 @@ const VOID: u8 = 3;
 const SKIPPED: u8 = 4;
 const END: u8 = 5;
 const ACCEPTED: u8 = 65;
-const REFUSED: u8 = 66;
 const COMPLETE: u8 = 67;
 
 const KIND_FILE: u8 = 1;
@@ -42,11 +39,6 @@ impl Message {
                 Ok(())
             }),
             Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
-            Self::Refused(refused) => framed(REFUSED, out, |out| {
-                out.push(refused.code as u8);
-                out.extend(&refused.text.as_bytes()[..refused.text.floor_char_boundary(MAX_TEXT)]);
-                Ok(())
-            }),
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
                 out.extend(complete.files.to_be_bytes());
                 out.extend(complete.bytes.to_be_bytes());
@@ -80,12 +72,6 @@ impl Message {
                 root: Root(body.array()?),
             }),
             ACCEPTED => Self::Accepted,
-            REFUSED => {
-                let code = RefusalCode::from_code(body.u8()?).ok_or(MessageError::Field(kind, "code"))?;
-                let text = std::mem::take(&mut body.rest);
-                let text = std::str::from_utf8(text).ok().filter(|t| t.len() <= MAX_TEXT);
-                Self::Refused(Refused { code, text: text.ok_or(MessageError::Field(kind, "text"))?.to_owned() })
-            }
             COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };

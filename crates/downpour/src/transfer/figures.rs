@@ -5,12 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use transport::{ConnectionStats, LimitedBy, Rate};
+use transport::{ConnectionStats, LimitedBy};
 
 use crate::ticket::Role;
-
-/// IP bytes that carry one byte of a file over IPv4 at the default symbol size: (1408 + 43 + 28) / 1408 (design section 8).
-const WIRE_FACTOR: f64 = 1479.0 / 1408.0;
 
 /// Time over which the goodput shown is smoothed.
 const SMOOTHING: Duration = Duration::from_secs(2);
@@ -24,7 +21,7 @@ pub struct Progress {
     pub bytes_known: u64,
     /// Whether `bytes_known` is all there will be; before, the sender is still looking through its folders.
     pub total_is_final: bool,
-    /// Regular files that have arrived whole.
+    /// Regular files told by [`TransferEvent::File`](super::TransferEvent::File).
     pub files_done: u64,
     /// Bits of files per second, smoothed over two seconds.
     pub goodput: f64,
@@ -121,13 +118,6 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The least time in which `bytes` can cross (design section 8): `round_trips` x RTT + S x w / (R x (1 - p)).
-pub(super) fn floor(bytes: u64, rate: Rate, rtt: Duration, loss: f64, sender_connected: bool) -> Duration {
-    let round_trips = if sender_connected { 1.5 } else { 2.0 };
-    let carried = rate.bytes_per_second() * (1.0 - loss.clamp(0.0, 0.99));
-    rtt.mul_f64(round_trips) + Duration::from_secs_f64(bytes as f64 * WIRE_FACTOR / carried)
-}
-
 /// Smooths the goodput.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -157,18 +147,6 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_floor_is_that_of_the_design() {
-        let rate = Rate::from_bits_per_second(100_000_000);
-        let cases = [(0.0, 0.915), (0.01, 0.924), (0.05, 0.960)];
-        for (loss, seconds) in cases {
-            let floor = floor(10_000_000, rate, Duration::from_millis(50), loss, true).as_secs_f64();
-            assert!((floor - seconds).abs() < 0.001, "{loss}: {floor}");
-        }
-        let fetched = floor(0, rate, Duration::from_millis(50), 0.0, false);
-        assert_eq!(fetched, Duration::from_millis(100));
-    }
 
     #[test]
     fn goodput_follows_the_bytes() {

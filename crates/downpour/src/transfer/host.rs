@@ -113,24 +113,12 @@ impl Store {
     }
 }
 
-/// A connection that has just begun.
+/// A connection whose session can begin.
 struct Beginning {
     link: Link,
     inputs: (Sender<Input>, Receiver<Input>),
     store: Store,
     started: Instant,
-}
-
-/// Makes the ends of a session: those for the driver, and those for the session's thread.
-fn ends(task: &Task) -> (Accepted, (Sender<Input>, Receiver<Input>), Store) {
-    let inputs = channel();
-    let store = Store::new(task);
-    let sender = inputs.0.clone();
-    let events = Box::new(move |event: LinkEvent| {
-        // A session that has ended has no use for more.
-        let _ = sender.send(Input::Link(event));
-    });
-    (Accepted { events, storage: store.storage() }, inputs, store)
 }
 
 /// How a session ended, and whether the peer was one of ours.
@@ -180,7 +168,12 @@ pub(super) fn connect(plan: Plan, ticket: &Ticket, events: Events, switch: Arc<S
         return Err(Error::WrongRole { both: plan.role });
     }
     let driver = Driver::start(None, plan.dead_after, events.clone())?;
-    let (accepted, inputs, store) = ends(&plan.task);
+    let inputs = channel();
+    let store = Store::new(&plan.task);
+    let sender = inputs.0.clone();
+    // A session that has ended has no use for more.
+    let sink = Box::new(move |event: LinkEvent| drop(sender.send(Input::Link(event))));
+    let accepted = Accepted { events: sink, storage: store.storage() };
     let options = ConnectOptions {
         profile: plan.profile.clone(),
         application: application(plan.role),
@@ -233,12 +226,7 @@ pub(super) fn listen(
     let task = plan.task.clone();
     let acceptor = Box::new({
         let sender = sender.clone();
-        move |link| {
-            let (accepted, inputs, store) = ends(&task);
-            // A listener that has ended answers nobody; the driver is told so at the same time.
-            let _ = sender.send(Arrival::Peer(Beginning { link, inputs, store, started: Instant::now() }));
-            accepted
-        }
+        move |link| accept(&task, link, sender.clone())
     });
     let accept = AcceptOptions {
         profile: plan.profile.clone(),
@@ -256,10 +244,31 @@ pub(super) fn listen(
         valid_for: options.valid_for,
         keep: options.keep,
         running: 0,
+        cancelled: false,
         served: false,
+        last: None,
     };
     thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
     Ok(ticket)
+}
+
+/// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that
+/// vanishes before, or only repeats what it has overheard, keeps nobody out.
+fn accept(task: &Task, link: Link, listener: Sender<Arrival>) -> Accepted {
+    let inputs = channel();
+    let store = Store::new(task);
+    let (storage, sender) = (store.storage(), inputs.0.clone());
+    let mut beginning = Some(Beginning { link, inputs, store, started: Instant::now() });
+    let events = Box::new(move |event: LinkEvent| {
+        let proved = matches!(event, LinkEvent::Connected { .. });
+        // A session that has ended has no use for more.
+        let _ = sender.send(Input::Link(event));
+        if proved && let Some(beginning) = beginning.take() {
+            // A listener that has ended answers nobody; the driver is told so at the same time.
+            let _ = listener.send(Arrival::Peer(beginning));
+        }
+    });
+    Accepted { events, storage }
 }
 
 struct Listener {
@@ -272,7 +281,11 @@ struct Listener {
     valid_for: Duration,
     keep: bool,
     running: usize,
+    cancelled: bool,
+    /// A transfer was told as done.
     served: bool,
+    /// Why the latest transfer failed.
+    last: Option<Error>,
 }
 
 impl Listener {
@@ -286,12 +299,7 @@ impl Listener {
                     Ok(arrival) => arrival,
                     Err(_) => return,
                 },
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    if !self.served {
-                        self.events.tell(TransferEvent::Done(Err(Error::NobodyCame(self.valid_for))));
-                    }
-                    return;
-                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return self.time_is_over(),
             };
             if self.take(arrival) {
                 return;
@@ -311,23 +319,12 @@ impl Listener {
                 }
                 false
             }
-            Arrival::Ended(Ended { result, was_peer }) => {
+            Arrival::Ended(ended) => {
                 self.running -= 1;
-                match result {
-                    // Someone with the key who wants something else, or has gone again: the ticket is still good.
-                    Err(error) if !was_peer && !matches!(error, Error::Cancelled) => {
-                        self.events.tell(TransferEvent::Note(format!("a peer came in vain: {error}")));
-                        false
-                    }
-                    result => {
-                        let cancelled = matches!(result, Err(Error::Cancelled));
-                        self.served = true;
-                        self.events.tell(TransferEvent::Done(result));
-                        (!self.keep || cancelled) && self.running == 0
-                    }
-                }
+                self.ended(ended)
             }
             Arrival::Cancel => {
+                self.cancelled = true;
                 self.driver.stop_listening();
                 if self.running == 0 {
                     self.events.tell(TransferEvent::Done(Err(Error::Cancelled)));
@@ -335,6 +332,41 @@ impl Listener {
                 self.running == 0
             }
         }
+    }
+
+    /// The ticket is good for one complete transfer, or with `keep` for any number: one that failed does not use it up. True when there
+    /// is nothing more to do.
+    fn ended(&mut self, Ended { result, was_peer }: Ended) -> bool {
+        match result {
+            // What this side's user has decided is no failure.
+            Err(error) if !self.cancelled && !matches!(error, Error::Cancelled | Error::Declined) => {
+                if was_peer && self.keep {
+                    self.served = true;
+                    self.events.tell(TransferEvent::Done(Err(error)));
+                } else {
+                    let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
+                    self.events.tell(TransferEvent::Note(format!("{what}: {error}; the ticket is still good")));
+                    self.last = Some(error);
+                }
+                false
+            }
+            result => {
+                self.served = true;
+                self.events.tell(TransferEvent::Done(result));
+                (!self.keep || self.cancelled) && self.running == 0
+            }
+        }
+    }
+
+    fn time_is_over(self) {
+        if self.served {
+            return;
+        }
+        let error = match self.last {
+            None => Error::NobodyCame(self.valid_for),
+            Some(last) => Error::NoneComplete { after: self.valid_for, last: Box::new(last) },
+        };
+        self.events.tell(TransferEvent::Done(Err(error)));
     }
 
     fn begin(&mut self, beginning: Beginning) {

@@ -46,9 +46,9 @@ pub enum Peer {
 pub struct ListenOptions {
     /// Where; by default any port of every address of this host.
     pub address: Option<SocketAddr>,
-    /// How long the ticket is good.
+    /// How long the ticket is good. Who comes in time is served to the end.
     pub valid_for: Duration,
-    /// Whether it is good for more than one transfer.
+    /// Whether it is good for more than one complete transfer. One that fails uses up neither.
     pub keep: bool,
 }
 
@@ -122,14 +122,16 @@ pub enum TransferEvent {
     Offer(Offer),
     /// How far it is. Left out when the program does not keep up.
     Progress(Progress),
-    /// A file has arrived whole. That it is what was sent is certain with [`TransferEvent::Done`].
+    /// A file is across. At the receiver it is verified: every byte is written and matches its digest; it takes its final name
+    /// with all others at the end. At the sender the receiver has every byte of its batch.
     File {
         /// Its path in the transfer, escaped for a terminal.
         path: String,
         /// Its length in bytes.
         bytes: u64,
     },
-    /// Something that the user may want to know and that changes nothing.
+    /// Something that the user may want to know: a name left out, or at a listener without [`ListenOptions::keep`] a transfer that failed
+    /// and leaves the ticket good.
     Note(String),
     /// The last event; with [`ListenOptions::keep`] the last of each peer.
     Done(Result<Summary, Error>),
@@ -240,7 +242,8 @@ impl Transfer {
         self.switch.cancel();
     }
 
-    /// Waits for the end, taking what is offered. After a failure that takes until the peer has had several chances to hear of it.
+    /// Waits for the end, taking what is offered. After a failure that takes until the peer has had several chances to hear of it; a
+    /// listener then waits for the next peer, as long as its ticket is good.
     ///
     /// # Errors
     /// Why the transfer (with [`ListenOptions::keep`], the last one) did not succeed.

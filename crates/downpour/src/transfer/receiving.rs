@@ -14,8 +14,8 @@ use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{FailReason, Failed, FilesError, Kind, ManifestState, display_name};
-use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, Void};
+use crate::files::{Entry, FailReason, Failed, FilesError, ManifestState, display_name};
+use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message};
 
 /// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
 /// takes in before it wants some of them dealt with.
@@ -49,8 +49,6 @@ struct Batch {
     /// The manifest is complete.
     known: bool,
     flow: Option<(FlowId, u64)>,
-    entries: u32,
-    files: BTreeMap<u32, (String, u64)>,
 }
 
 /// Where the user's consent stands.
@@ -159,6 +157,11 @@ impl Receiving {
             Step::Announced { flow, length, tag } => self.announced(flow, length, tag),
             Step::Digest(digest) => self.digest(digest),
             Step::Received { tag } => self.received(tag),
+            Step::Verified { path, bytes } => {
+                self.counts.files_done += 1;
+                self.session.events.tell(TransferEvent::File { path, bytes });
+                Ok(())
+            }
             Step::Settled(requests) => {
                 self.settling -= requests;
                 Ok(())
@@ -219,14 +222,13 @@ impl Receiving {
             }
             Message::Void(void) => {
                 files.void(&void)?;
-                self.forget(&void);
             }
             Message::Skipped(skipped) => files.skipped(&skipped)?,
             Message::End(end) if self.end.is_none() => {
                 self.end = Some(end);
                 self.counts.total_is_final = true;
             }
-            Message::End(_) | Message::Accepted | Message::Refused(_) | Message::Complete(_) => {
+            Message::End(_) | Message::Accepted | Message::Complete(_) => {
                 return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
             }
         }
@@ -239,16 +241,13 @@ impl Receiving {
         let tag = u64::from(part.batch);
         let batch = self.begun(tag)?;
         batch.object_length = part.object_length;
-        let mut bytes = 0;
-        for entry in &part.entries {
-            if let Kind::File { size } = entry.kind {
-                batch.files.insert(batch.entries, (display_name(&entry.path), size));
-                bytes += size;
-            }
-            batch.entries += 1;
-        }
         batch.known = state == ManifestState::Complete;
-        self.counts.bytes_known += bytes;
+        let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
+        self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
+        if state == ManifestState::Complete {
+            // Empty files have no block to wait for.
+            self.settle();
+        }
         self.open(tag)
     }
 
@@ -292,19 +291,9 @@ impl Receiving {
     }
 
     fn received(&mut self, tag: u64) -> Result<(), Error> {
-        let batch = self.batches.remove(&tag).ok_or(Error::Internal("bytes of a batch that is not open"))?;
+        self.batches.remove(&tag).ok_or(Error::Internal("bytes of a batch that is not open"))?;
         self.arrived += 1;
-        for (path, bytes) in batch.files.into_values() {
-            self.counts.files_done += 1;
-            self.session.events.tell(TransferEvent::File { path, bytes });
-        }
         Ok(())
-    }
-
-    fn forget(&mut self, void: &Void) {
-        if let Some(batch) = self.batches.get_mut(&u64::from(void.batch)) {
-            batch.files.remove(&void.entry);
-        }
     }
 
     fn settle(&mut self) {

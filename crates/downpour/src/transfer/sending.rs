@@ -165,6 +165,7 @@ impl Sending {
             Step::Connected
             | Step::ControlAcknowledged
             | Step::Scanned
+            | Step::Verified { .. }
             | Step::Settled(_)
             | Step::Accept
             | Step::Refuse => {}

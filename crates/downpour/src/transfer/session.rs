@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use transport::Closed;
+use transport::{Closed, Connector, floor};
 
-use super::figures::{Meter, Progress, Summary, floor};
+use super::figures::{Meter, Progress, Summary};
 use super::step::{Counts, Facts, Input, Origin, Step, Yield};
 use super::{Events, TransferEvent};
 use crate::driver::{Link, LinkEvent, LinkStats};
@@ -183,6 +183,7 @@ impl Session {
     fn take(&mut self, input: Input) -> Result<Option<Step>, Error> {
         Ok(Some(match input {
             Input::Scanned => Step::Scanned,
+            Input::Verified { path, bytes } => Step::Verified { path, bytes },
             Input::Settled(result) => Step::Settled(result?),
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,
@@ -336,9 +337,10 @@ impl Session {
         // What was lost in fact, not what the engine expects of the next packets.
         let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
         let connected = matches!(self.facts.origin, Origin::Connected { .. });
+        let connector = if connected { Connector::Sender } else { Connector::Receiver };
         // The loss is known to the side that sends much, and so is what it was told.
         let told = self.facts.told.zip(connection.min_rtt).filter(|_| sends);
-        let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost, connected));
+        let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
         Ok(Summary {
             role: self.facts.role,

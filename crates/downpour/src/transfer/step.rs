@@ -17,6 +17,8 @@ pub(super) enum Input {
     Link(LinkEvent),
     /// The scan has a batch ready, or is at its end.
     Scanned,
+    /// A file stands in the staging folder, every byte of it verified.
+    Verified { path: String, bytes: u64 },
     /// So many requests to settle files are dealt with.
     Settled(Result<usize, Error>),
     /// The user takes what is offered.
@@ -46,6 +48,10 @@ pub(super) enum Step {
         tag: u64,
     },
     Scanned,
+    Verified {
+        path: String,
+        bytes: u64,
+    },
     Settled(usize),
     Accept,
     Refuse,

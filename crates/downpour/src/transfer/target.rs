@@ -8,7 +8,7 @@ use std::thread;
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::Receiving as Files;
+use crate::files::{Receiving as Files, display_name};
 
 /// Where received blocks are written, once the files of a session are known.
 #[derive(Debug, Default)]
@@ -59,7 +59,9 @@ fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>
     while requests.recv().is_ok() {
         // One call settles all there is.
         let count = 1 + requests.try_iter().count();
-        let result = target.files().and_then(|files| Ok(files.settle()?));
+        // A session that has ended hears nothing, and the settling ends below.
+        let tell = |path: &[u8], bytes| drop(inputs.send(Input::Verified { path: display_name(path), bytes }));
+        let result = target.files().and_then(|files| Ok(files.settle(tell)?));
         let failed = result.is_err();
         if inputs.send(Input::Settled(result.map(|()| count))).is_err() || failed {
             return;

@@ -58,6 +58,7 @@ impl<'a> Control<'a> {
         for skipped in &batch.skipped {
             self.send(&Message::Skipped(skipped.clone()))?;
         }
+        self.receiving.settle(|_, _| {})?;
         self.end.0 += 1;
         self.end.1 += batch.entries.len() as u64;
         self.end.2 += batch.object_length;
@@ -99,7 +100,7 @@ pub(crate) fn send_block(
     if !digest_first {
         control.send(&message)?;
     }
-    control.receiving.settle()
+    control.receiving.settle(|_, _| {})
 }
 
 /// A folder in memory where there is one: for tests with thousands of files, which are not about the disk.

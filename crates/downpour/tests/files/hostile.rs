@@ -194,7 +194,7 @@ fn digests_that_do_not_fit_are_refused() {
     receiving.expect_digest(&digest(0, 1)).unwrap();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     receiving.found_digest(0, 0, 0..20, [1; 32]).unwrap();
-    protocol(receiving.settle(), "more digests than blocks");
+    protocol(receiving.settle(|_, _| {}), "more digests than blocks");
     protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "it is not open");
     protocol(receiving.write(5, 0, &[1]), "it is not open");
 }

@@ -204,7 +204,7 @@ fn workers_may_read_and_write_at_the_same_time() {
                     control.lock().unwrap().send(&message).unwrap();
                     receiving.write(0, start, &bytes).unwrap();
                     if receiving.found_digest(0, block, start..end, digest).unwrap() {
-                        receiving.settle().unwrap();
+                        receiving.settle(|_, _| {}).unwrap();
                     }
                 }
             });

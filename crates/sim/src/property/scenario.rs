@@ -102,9 +102,13 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
-    /// When a run is given up: what is not over then never ends.
+    /// When a run is given up. A told rate does not mind loss, so even the worst path delays it by minutes at most; a
+    /// window that minds it sends a packet or two a round trip on the worst paths.
     pub fn patience(&self) -> Duration {
-        Duration::from_secs(4 * 3_600)
+        match self.profile.told_rate() {
+            Some(_) => self.expected() * 100 + Duration::from_secs(300),
+            None => Duration::from_secs(4 * 3_600),
+        }
     }
 
     /// One of the two hosts.

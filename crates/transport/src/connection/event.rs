@@ -34,7 +34,7 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The receiver has every block of a flow.
+    /// The receiver has every block of a flow: it knows the bytes, and may still be writing them.
     Sent {
         /// The flow.
         flow: FlowId,

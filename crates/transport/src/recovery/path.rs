@@ -248,14 +248,13 @@ impl Recovery {
         self.delivery_rate.set_app_limited(self.flight.bytes());
     }
 
-    /// The path is given up: everything in flight is lost, which says nothing about the path.
+    /// The path is given up: everything in flight is lost. That says nothing about the path, so the statistics leave it out.
     pub fn close(&mut self, now: Time) {
         self.begin_report(now, Cause::Closed);
         let Self { flight, outcome, .. } = self;
         flight.give_up(now, |entry| outcome.lost.push(entry.sent));
         self.loss_time = None;
         self.outcome.total();
-        self.stats.on_report(&self.outcome.report());
     }
 
     fn begin_report(&mut self, now: Time, cause: Cause) {

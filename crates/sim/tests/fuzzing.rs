@@ -1,0 +1,150 @@
+//! The corpus of the connection's fuzz target, and inputs made of frames that nearly make sense.
+
+use erasure::BlockCode;
+use fastrand::Rng;
+use sim::fuzzing::fuzz_connection;
+use std::path::Path;
+use transport::wire::{
+    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
+};
+
+#[test]
+fn the_corpus_is_replayed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/connection");
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).expect("the corpus is committed") {
+        fuzz_connection(&std::fs::read(entry.expect("readable").path()).expect("readable"));
+        files += 1;
+    }
+    assert!(files >= 6, "{files} files in {}", folder.display());
+}
+
+/// A number that is small, at an edge, or anything; a careful peer's is nearly always small, or its connection would not
+/// live to see what follows.
+fn number(random: &mut Rng, careful: bool) -> u64 {
+    match random.u8(..if careful { 200 } else { 6 }) {
+        0 => u64::MAX,
+        1 => u64::from(u32::MAX) - random.u64(..2),
+        2 => random.u64(..),
+        _ => random.u64(..40),
+    }
+}
+
+fn plan(random: &mut Rng, careful: bool, flow: FlowId, first: bool) -> Plan {
+    let k = [1, 1, 2, 10, 8_192, 8_193][random.usize(..6)];
+    let code = BlockCode::ALL[random.usize(..BlockCode::ALL.len())];
+    let block = if first { 0 } else { number(random, careful) as u32 };
+    let symbol = if random.bool() { u64::from(block) * u64::from(k) } else { number(random, careful) };
+    let number = if first { 0 } else { random.u8(1..4) };
+    Plan { flow, number, first_block: block, first_symbol: if first { 0 } else { symbol }, k, code }
+}
+
+fn feedback(random: &mut Rng, careful: bool) -> Feedback {
+    let mut ranges = Vec::new();
+    let mut high = if careful { 0 } else { number(random, careful).min(u64::MAX - 1) };
+    for _ in 0..random.usize(1..4) {
+        let low = high.saturating_sub(random.u64(..5));
+        ranges.push((low, high));
+        let Some(next) = low.checked_sub(2 + random.u64(..3)) else { break };
+        high = next;
+    }
+    let flow = |random: &mut Rng| FlowStatus {
+        flow: FlowId(random.u16(1..5)),
+        done_below: number(random, careful) as u32,
+        blocks: (0..random.u32(..4)).map(|block| BlockStatus { block, need: random.u32(..70_000) }).collect(),
+    };
+    Feedback {
+        number: number(random, careful) as u32,
+        packets: random.bool().then_some(PacketRanges { delay_micros: number(random, careful) as u32, ranges }),
+        ecn: random.bool().then(|| EcnCounts {
+            ect0: number(random, careful),
+            ect1: number(random, careful),
+            ce: number(random, careful),
+        }),
+        flows: (0..random.usize(..3)).map(|_| flow(random)).collect(),
+        credit: Credit { symbols: number(random, careful), control: number(random, careful) },
+    }
+}
+
+fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
+    let flow = FlowId(random.u16(1..5));
+    let data = vec![7; random.usize(..60)];
+    let frame = match random.u8(..20) {
+        0..=5 => Frame::Feedback(feedback(random, careful)),
+        6..=9 => {
+            // A careful peer announces each flow alike.
+            let mut alike = if careful { Rng::with_seed(flow.0.into()) } else { random.fork() };
+            Frame::Announce(Announcement {
+                flow,
+                length: if alike.u8(..4) > 0 { alike.u64(..5_000) } else { 1 << 50 },
+                symbol_size: [100, 100, 100, 1_408, 64, 2][alike.usize(..6)],
+                symbols_per_packet: 1,
+                tag: 0,
+                plan: plan(&mut alike, careful, flow, true),
+            })
+        }
+        10 if !careful => Frame::Plan(plan(random, careful, flow, false)),
+        11..=13 => Frame::Control { offset: number(random, careful).min(1 << 60), data: &data },
+        14 => {
+            Frame::FeedbackSeen { number: number(random, careful) as u32, rtt_micros: number(random, careful) as u32 }
+        }
+        15 if !careful => Frame::Reset { flow, code: 1 },
+        16 => Frame::Stop { flow, code: 1 },
+        17 if random.u8(..4) == 0 => Frame::Close { code: 3, reason: &data },
+        _ => Frame::Ping,
+    };
+    frame.encode(out);
+}
+
+/// An input of the target's layout.
+fn input(random: &mut Rng) -> Vec<u8> {
+    let careful = random.u8(..4) > 0;
+    let mut input = vec![random.u8(..)];
+    for _ in 0..random.usize(1..250) {
+        let argument = random.u8(..32) << 3;
+        match random.u8(..12) {
+            0..=3 => {
+                let mut frames = Vec::new();
+                (0..random.usize(1..4)).for_each(|_| frame(random, careful, &mut frames));
+                frames.truncate(255);
+                if random.u8(..20) == 0 {
+                    let at = random.usize(..frames.len());
+                    frames[at] ^= 1 << random.u8(..8);
+                }
+                input.extend([argument, frames.len() as u8]);
+                input.extend(frames);
+            }
+            4..=7 => {
+                // The size that most flows announce, and mostly symbols that complete a small block.
+                let argument = if random.bool() { argument & !0x18 } else { argument };
+                let esi = if random.bool() { random.u8(..2) } else { random.u8(..24) };
+                input.extend([argument | 1, random.u8(1..5), random.u8(..40), esi, random.u8(..12) / 10]);
+            }
+            8 => input.push(argument | 2),
+            9 => input.push(argument | 3),
+            10 => input.push((if random.u8(..4) > 0 { argument & 0x7f } else { argument }) | 4),
+            _ => input.push(argument | [5, 7][random.usize(..2)]),
+        }
+    }
+    input
+}
+
+/// `SEED=n cargo test -p sim --test fuzzing -- --nocapture` runs one input alone.
+#[test]
+fn a_hostile_peer_breaks_nothing() {
+    let alone = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    for seed in alone.map_or(0..3_000, |seed| seed..seed + 1) {
+        let input = input(&mut Rng::with_seed(seed));
+        let run = std::panic::catch_unwind(|| fuzz_connection(&input));
+        assert!(run.is_ok(), "seed {seed} fails; replay: SEED={seed} cargo test -p sim --test fuzzing -- --nocapture");
+    }
+}
+
+#[test]
+fn noise_breaks_nothing() {
+    for seed in 0..2_000 {
+        let mut random = Rng::with_seed(seed);
+        let noise: Vec<u8> = (0..random.usize(..400)).map(|_| random.u8(..)).collect();
+        fuzz_connection(&noise);
+    }
+}

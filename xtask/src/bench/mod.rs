@@ -1,0 +1,95 @@
+//! `cargo xtask bench`: speed and memory against their targets, each with its spread.
+//!
+//! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight; the exit code tells only whether
+//! everything could be measured and every byte was right.
+
+mod loopback;
+mod memory;
+mod program;
+mod relay;
+mod scp;
+mod simulated;
+mod simulator;
+mod stats;
+mod table;
+
+use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::failure::Failure;
+use crate::tools;
+use table::Tally;
+
+/// What `bench` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Smaller files, fewer runs and seeds: a first look, not the numbers to quote
+    #[arg(long)]
+    quick: bool,
+    /// Only this part; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Part>,
+}
+
+/// The parts, in the order they run.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
+enum Part {
+    /// A file over loopback, against scp
+    Loopback,
+    /// Peak memory of both sides
+    Memory,
+    /// Completion times over simulated links, against the floor
+    Simulated,
+    /// Packets a second of the simulator
+    Simulator,
+    /// The demo's relay: real sockets, against the floor
+    Relay,
+}
+
+impl Part {
+    fn runs_program(&self) -> bool {
+        matches!(self, Self::Loopback | Self::Memory | Self::Relay)
+    }
+}
+
+/// Measures.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if tools::rerun_optimised()? {
+        return Ok(());
+    }
+    let all = Part::value_variants();
+    let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
+    // The program is built only for the parts that run it.
+    let program = if parts.iter().any(Part::runs_program) { tools::build_program()? } else { PathBuf::new() };
+    println!("{}\n", machine());
+    let mut tally = Tally::default();
+    let mut failed = Vec::new();
+    for part in parts {
+        let result = match part {
+            Part::Loopback => loopback::run(&program, options.quick, &mut tally),
+            Part::Memory => memory::run(&program, options.quick, &mut tally),
+            Part::Simulated => simulated::run(options.quick, &mut tally),
+            Part::Simulator => simulator::run(options.quick, &mut tally),
+            Part::Relay => relay::run(&program, options.quick, &mut tally),
+        };
+        if let Err(failure) = result {
+            let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            println!("  not measured: {failure}");
+            failed.push(name);
+        }
+        println!();
+    }
+    println!("{tally}");
+    if failed.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("not measured: {}", failed.join(", ")))) }
+}
+
+/// How many cores, and how busy they are: nothing below means much on a busy machine.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown");
+    format!("{cores} cores, load {load} before the start")
+}

@@ -1,0 +1,112 @@
+//! scp over an sshd of our own: a free port, keys of its own, a folder that goes away.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::program::{Guard, start};
+use crate::failure::Failure;
+use crate::tools;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running sshd and what a client needs.
+pub(super) struct Server {
+    folder: TempDir,
+    port: u16,
+    user: String,
+    _process: Guard,
+}
+
+impl Server {
+    /// Starts one.
+    pub(super) fn start() -> Result<Self, Failure> {
+        let sshd = tools::find("sshd").ok_or_else(|| Failure::new("there is no sshd on this machine"))?;
+        let keygen = tools::find("ssh-keygen").ok_or_else(|| Failure::new("there is no ssh-keygen on this machine"))?;
+        tools::find("scp").ok_or_else(|| Failure::new("there is no scp on this machine"))?;
+        let folder =
+            tempfile::Builder::new().prefix("downpour-bench-ssh-").tempdir().map_err(Failure::at("a folder"))?;
+        for key in ["host", "user"] {
+            let mut make = Command::new(&keygen);
+            tools::run(make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(key)))?;
+        }
+        let user = Command::new("id").arg("-un").output().map_err(Failure::at("id -un"))?;
+        let user = String::from_utf8_lossy(&user.stdout).trim().to_owned();
+        let port = free_port()?;
+        write_config(folder.path(), port)?;
+        let process = match launch(&sshd, folder.path(), port) {
+            // Systems that start sshd at boot make this folder then; others have none, and the administrator's sshd insists on it.
+            Err(complaint) => match complaint.rsplit_once("Missing privilege separation directory: ") {
+                Some((_, missing)) => {
+                    fs::create_dir_all(missing.trim()).map_err(Failure::at(missing.trim()))?;
+                    launch(&sshd, folder.path(), port)
+                }
+                None => Err(complaint),
+            },
+            process => process,
+        };
+        let process =
+            process.map_err(|complaint| Failure::new(format_args!("sshd does not start: {}", complaint.trim())))?;
+        Ok(Self { folder, port, user, _process: process })
+    }
+
+    /// Copies a file through it; the time that took.
+    pub(super) fn copy(&self, source: &Path, target: &Path) -> Result<Duration, Failure> {
+        let mut scp = Command::new("scp");
+        scp.args(["-q", "-F", "none", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"]);
+        scp.args(["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
+        scp.arg("-i").arg(self.folder.path().join("user")).args(["-P", &self.port.to_string()]);
+        scp.arg(source).arg(format!("{}@127.0.0.1:{}", self.user, target.display()));
+        let started = Instant::now();
+        tools::run(&mut scp)?;
+        Ok(started.elapsed())
+    }
+}
+
+/// A port that was free a moment ago: sshd cannot be asked to choose one.
+fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::at("127.0.0.1"))?;
+    listener.local_addr().map(|address| address.port()).map_err(Failure::at("127.0.0.1"))
+}
+
+/// The system's own defaults decide about ciphers; nobody but the key made here gets in.
+fn write_config(folder: &Path, port: u16) -> Result<(), Failure> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let config = [
+        format!("Port {port}"),
+        "ListenAddress 127.0.0.1".into(),
+        format!("HostKey {}", path("host")),
+        format!("AuthorizedKeysFile {}", path("user.pub")),
+        "AuthenticationMethods publickey".into(),
+        "PermitRootLogin prohibit-password".into(),
+        // The keys lie in a temporary folder, whose parent everybody may write to.
+        "StrictModes no".into(),
+        "UsePAM no".into(),
+        "PidFile none".into(),
+        "Subsystem sftp internal-sftp".into(),
+    ];
+    fs::write(folder.join("config"), config.join("\n") + "\n").map_err(Failure::at("sshd's configuration"))
+}
+
+/// Starts sshd and waits for its port; what it says where it does not come up.
+fn launch(sshd: &Path, folder: &Path, port: u16) -> Result<Guard, String> {
+    let log: PathBuf = folder.join("log");
+    let file = File::create(&log).map_err(|error| error.to_string())?;
+    let mut command = Command::new(sshd);
+    command.args(["-D", "-e", "-f"]).arg(folder.join("config")).stderr(file);
+    let mut process = Guard(start(&mut command).map_err(|failure| failure.to_string())?);
+    let started = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        let over = process.0.try_wait().map_err(|error| error.to_string())?.is_some();
+        if over || started.elapsed() > PATIENCE {
+            return Err(fs::read_to_string(&log).unwrap_or_else(|error| error.to_string()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(process)
+}

@@ -1,0 +1,25 @@
+//! Why a command did not end well: one line.
+
+use std::fmt;
+
+/// One line for stderr.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    /// With this line.
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+
+    /// For `map_err`: what was being done, then the error.
+    pub(crate) fn at<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
+        move |error| Self(format!("{what}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,128 @@
+//! `cargo xtask fuzz`: hostile bytes for everything that reads bytes.
+//!
+//! The targets are plain functions of their crates that panic where a rule is broken. With cargo-fuzz and a nightly toolchain, coverage guides the
+//! search; without, inputs are mutations of the committed corpora. Each follows from the seed and its number alone, so a run can be repeated from any
+//! point, whatever became of the process.
+
+mod mutate;
+mod search;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::tools;
+use search::Search;
+
+/// What `fuzz` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// One target [default: all, one after the other]
+    #[arg(value_parser = target)]
+    target: Option<Target>,
+    /// Seconds for each target
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Repeat the search of this seed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Start at this input of the seed
+    #[arg(long, requires = "seed", default_value_t = 0)]
+    from: u64,
+    /// Only feed this file to the target
+    #[arg(long, value_name = "FILE", requires = "target")]
+    replay: Option<PathBuf>,
+    /// Search here even where cargo-fuzz could
+    #[arg(long)]
+    plain: bool,
+}
+
+/// Something that reads bytes from strangers.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// Its name, and that of its corpus.
+    name: &'static str,
+    function: fn(&[u8]),
+}
+
+/// Same names as in `fuzz/fuzz_targets`.
+const TARGETS: [Target; 5] = [
+    Target { name: "wire", function: transport::wire::fuzzing::fuzz_wire },
+    Target { name: "handshake", function: transport::secure::fuzzing::fuzz_handshake },
+    Target { name: "decoder", function: erasure::fuzzing::fuzz_decoder },
+    Target { name: "connection", function: sim::fuzzing::fuzz_connection },
+    Target { name: "messages", function: downpour::messages::fuzz_messages },
+];
+
+fn target(name: &str) -> Result<Target, String> {
+    let known = || TARGETS.map(|target| target.name).join(", ");
+    TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| format!("the targets are {}", known()))
+}
+
+impl Target {
+    /// The committed inputs.
+    fn corpus(self) -> Result<Vec<Vec<u8>>, Failure> {
+        let files = tools::files(&tools::root().join("fuzz/corpus").join(self.name), None)?;
+        files.iter().map(|file| fs::read(file).map_err(Failure::at(file.display()))).collect()
+    }
+}
+
+/// Searches; an error says which targets broke.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if let (Some(file), Some(target)) = (&options.replay, options.target) {
+        let input = fs::read(file).map_err(Failure::at(file.display()))?;
+        (target.function)(&input);
+        println!("{}: {} bytes, nothing broke", target.name, input.len());
+        return Ok(());
+    }
+    let guided = !options.plain && options.seed.is_none() && has_cargo_fuzz();
+    if !guided {
+        println!("Mutations of the corpora, without coverage (for that: a nightly toolchain and cargo-fuzz).");
+    }
+    let targets = options.target.map_or(TARGETS.to_vec(), |target| vec![target]);
+    let mut broken = Vec::new();
+    for target in targets {
+        let result = if guided { search_guided(target, options.seconds) } else { search_plainly(target, options) };
+        if let Err(failure) = result {
+            eprintln!("{failure}");
+            broken.push(target.name);
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("broken: {}", broken.join(", ")))) }
+}
+
+fn search_plainly(target: Target, options: &Options) -> Result<(), Failure> {
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+    let crashes = tools::root().join("fuzz/crashes");
+    let search = Search { target, corpus: target.corpus()?, seed, crashes };
+    search.run(options.from, Duration::from_secs(options.seconds))
+}
+
+/// `cargo +nightly` is the toolchain manager's cargo, not the one that started this program.
+fn cargo_nightly() -> Command {
+    let mut command = Command::new("cargo");
+    command.arg("+nightly").current_dir(tools::root()).env_remove("RUSTUP_TOOLCHAIN");
+    command
+}
+
+fn has_cargo_fuzz() -> bool {
+    tools::answers(cargo_nightly().args(["fuzz", "--version"]))
+}
+
+/// What cargo-fuzz finds interesting goes to a folder of its own: the committed corpus only grows by hand.
+fn search_guided(target: Target, seconds: u64) -> Result<(), Failure> {
+    let found = tools::target()?.join("fuzz-corpus").join(target.name);
+    fs::create_dir_all(&found).map_err(Failure::at(found.display()))?;
+    let mut command = cargo_nightly();
+    command.args(["fuzz", "run", target.name]).arg(found).arg(format!("fuzz/corpus/{}", target.name));
+    tools::run(command.args([
+        "--",
+        &format!("-max_total_time={seconds}"),
+        "-timeout=10",
+        "-artifact_prefix=fuzz/crashes/",
+    ]))
+}

@@ -1,0 +1,93 @@
+//! Other programs, and where things are.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use crate::failure::Failure;
+
+/// The workspace's folder.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}
+
+/// The cargo that started this program, in the workspace.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a program to its end; what it prints is shown.
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+    let line = shown(command);
+    let status = command.status().map_err(Failure::at(&line))?;
+    if status.success() { Ok(()) } else { Err(Failure::new(format_args!("{line}: {status}"))) }
+}
+
+/// Whether a program is there and answers well; what it prints is not shown.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// A program in PATH, or in the folders for administrators, which are not in everybody's PATH.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> Result<PathBuf, Failure> {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
+    let output = metadata.output().map_err(Failure::at("cargo metadata"))?;
+    let parsed: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(Failure::at("cargo metadata"))?;
+    let folder = parsed["target_directory"].as_str();
+    folder.map(PathBuf::from).ok_or_else(|| Failure::new("cargo metadata names no target directory"))
+}
+
+/// Builds the program for speed and says where it is.
+pub(crate) fn build_program() -> Result<PathBuf, Failure> {
+    run(cargo().args(["build", "--release", "--package", "cli"]))?;
+    Ok(target()?.join("release").join(format!("downpour{}", env::consts::EXE_SUFFIX)))
+}
+
+/// Runs this command once more in another profile, unless it is this one already.
+///
+/// Commands start in the dev profile, which is built soonest and checks arithmetic; measuring needs the other one.
+pub(crate) fn rerun_optimised() -> Result<bool, Failure> {
+    if !cfg!(debug_assertions) {
+        return Ok(false);
+    }
+    run(cargo().args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(env::args_os().skip(1)))?;
+    Ok(true)
+}
+
+/// The files below a folder whose names end so, sorted.
+pub(crate) fn files(folder: &Path, extension: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(Failure::at(folder.display()))?;
+        for entry in entries {
+            let path = entry.map_err(Failure::at(folder.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if extension.is_none_or(|wanted| path.extension() == Some(OsStr::new(wanted))) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A program's name and arguments.
+fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
