@@ -75,6 +75,9 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
             watch.run(&mut network, at + DEATH_NOTICED_WITHIN)?;
         }
     }
+    // Blocks that were handed over before the end are still written after it.
+    let written = network.now().checked_add(scenario.storage_delay * 2).unwrap_or(netsim::Time::MAX);
+    network.run_until(written).map_err(|stalled| stalled.to_string())?;
     judge(scenario, &network, &watch)
 }
 
@@ -156,7 +159,8 @@ fn judge_side(
         Some(Closed::ByUs) => side == scenario.closes,
         Some(Closed::ByPeer { code, .. }) => *code == 0 && side != scenario.closes,
         Some(Closed::Dead) => dies || other_closed,
-        Some(Closed::HandshakeTimeout) => dies,
+        // Some seventy copies of a first message in half a minute do not get through the worst paths that are drawn.
+        Some(Closed::HandshakeTimeout) => dies || scenario.carries_both_ways() < 0.3,
         Some(Closed::VersionMismatch { .. } | Closed::Violation(_)) | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);

@@ -102,6 +102,11 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
+    /// The chance that a packet and its answer both arrive.
+    pub fn carries_both_ways(&self) -> f64 {
+        (1.0 - self.link.forward.loss.mean()) * (1.0 - self.link.backward.loss.mean())
+    }
+
     /// When a run is given up. A told rate does not mind loss, so even the worst path delays it by minutes at most; a
     /// window that minds it sends a packet or two a round trip on the worst paths.
     pub fn patience(&self) -> Duration {

@@ -6,7 +6,9 @@ use crate::flow::{
 };
 use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
-use crate::wire::{Announcement, Credit, Feedback, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, SymbolId};
+use crate::wire::{
+    Announcement, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, SymbolId,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete flows that may wait for the sender to hear of it.
@@ -213,14 +215,14 @@ impl Incoming {
         Credit { symbols: self.credit.granted(), control: self.control.granted() }
     }
 
-    /// The feedback that goes out now.
-    pub(super) fn feedback(&mut self, now: Time, ecn: bool) -> Feedback {
+    /// The feedback that goes out now, with the sections the sender chose.
+    pub(super) fn feedback(&mut self, now: Time, choice: FeedbackChoice) -> Feedback {
         let number = self.clock.next_number();
         Feedback {
             number,
             packets: self.arrivals.tell(number, now),
-            ecn: ecn.then(|| self.arrivals.marks()),
-            flows: self.statuses(number),
+            ecn: choice.ecn.then(|| self.arrivals.marks()),
+            flows: if choice.blocks { self.statuses(number) } else { Vec::new() },
             credit: self.granted(),
         }
     }

@@ -51,10 +51,9 @@ impl Connection {
             Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
             self.seen_told_at = Some(now);
         }
-        if feedback_due {
-            let ecn = self.peer.as_ref().is_some_and(|peer| peer.feedback.ecn);
-            let room = self.frame_room() - frames.len();
-            self.incoming.feedback(now, ecn).encode_within(room, &mut frames);
+        if let Some(peer) = self.peer.as_ref().filter(|_| feedback_due) {
+            let feedback = self.incoming.feedback(now, peer.feedback);
+            feedback.encode_within(self.frame_room() - frames.len(), &mut frames);
         }
         self.sealing.begin(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);

@@ -25,10 +25,14 @@ pub struct PathEstimate {
     pub burst: f64,
 }
 
+/// Loss is made up for in advance up to this share. Where more is lost, as after a pause of the whole path, feedback comes first:
+/// otherwise many times the object would be sent into a path that is all but dead.
+const MOST_LOSS: f64 = 0.5;
+
 impl PathEstimate {
     /// The odds of the tail rule when each block may fail with chance `target`.
     pub(super) const fn odds(&self, target: f64) -> Odds {
-        Odds { loss: self.loss, burst: self.burst, target }
+        Odds { loss: self.loss.min(MOST_LOSS), burst: self.burst, target }
     }
 }
 
