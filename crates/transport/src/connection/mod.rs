@@ -7,25 +7,28 @@ mod closing;
 mod event;
 mod incoming;
 mod opening;
+mod options;
 mod outbox;
 mod outgoing;
 mod receive;
 mod sealing;
 mod stats;
+mod timing;
 mod transmit;
 
 pub use arrivals::ReceivedEcn;
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
+pub use options::{FlowError, Limits, ObjectOptions};
 pub use stats::{ConnectionStats, LimitedBy};
 
-use crate::flow::{BadPlan, Direction, FlowLimits, ObjectSender, PathEstimate, Reply, Request};
+use crate::flow::{Direction, ObjectSender, PathEstimate, Reply, Request};
 use crate::profile::Profile;
-use crate::recovery::{Recovery, Timeout};
+use crate::recovery::Recovery;
 use crate::secure::Secrets;
 use crate::time::Time;
 use crate::trace::{Trace, TraceEvent};
-use crate::wire::{Announcement, Credit, FlowId, Parameters, RefusedCounts};
+use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
 use incoming::{Change, Incoming};
 use opening::Opening;
@@ -36,67 +39,8 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// What this side accepts and for how long it waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Blocks of the peer, in source symbols, and bytes of its control stream that may wait here.
-    pub credit: Credit,
-    /// What flows may look like.
-    pub flows: FlowLimits,
-    /// A connection ends when nothing authentic is heard for so long.
-    pub dead_after: Duration,
-    /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
-    pub keep_alive: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
-            credit: Credit { symbols: 24_000, control: 1 << 20 },
-            flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
-            dead_after: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(15),
-        }
-    }
-}
-
-/// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
-const QUESTION_SLACK: Duration = Duration::from_millis(25);
-
 /// Source symbols that are open at once on any path: 8 MB.
 const OPEN_SYMBOLS: u64 = 6_000;
-
-/// An object to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectOptions {
-    /// Length in bytes.
-    pub length: u64,
-    /// The program's name for it; the peer sees it.
-    pub tag: u64,
-    /// Whether each block's digest is asked for after its first read.
-    pub digest: bool,
-}
-
-/// An object cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FlowError {
-    /// The connection is not open, or no longer.
-    #[error("the connection is not open")]
-    NotConnected,
-    /// All 65,535 flow numbers are used.
-    #[error("no flow number is left")]
-    Exhausted,
-    /// The profile's blocks do not fit the object or the peer's limits.
-    #[error("the object cannot be cut into blocks that the peer accepts")]
-    Unsendable,
-}
-
-impl From<BadPlan> for FlowError {
-    fn from(_: BadPlan) -> Self {
-        Self::Unsendable
-    }
-}
 
 /// Where a connection stands.
 #[derive(Debug)]
@@ -227,70 +171,6 @@ impl Connection {
     fn symbol_size(&self) -> u16 {
         let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
         self.profile.symbol_size_for(self.payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
-    }
-
-    /// Time has come to [`Connection::poll_timeout`], or past it.
-    pub fn handle_timeout(&mut self, now: Time) {
-        match &self.phase {
-            Phase::Opening(opening) if opening.is_over(now) => self.end(Closed::HandshakeTimeout),
-            Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
-            Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
-            Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {
-                self.recovery.close(now);
-                self.end(Closed::Dead);
-            }
-            Phase::Open => self.handle_open_timeout(now),
-            _ => {}
-        }
-    }
-
-    fn handle_open_timeout(&mut self, now: Time) {
-        if self.recovery.next_timeout().is_some_and(|at| at <= now) {
-            match self.recovery.on_timeout(now) {
-                Timeout::None => {}
-                Timeout::Lost => self.spread_report(),
-                Timeout::Probe => {
-                    self.probes = 2;
-                    self.trace.record(now, TraceEvent::ProbeTimeout);
-                }
-            }
-        }
-        let asking = self.question_at();
-        if asking.is_some_and(|at| at <= now) || self.keep_alive_at() <= now {
-            self.questions += u32::from(asking.is_some());
-            self.last_asked = now;
-            self.outgoing.outbox.push(Piece::Ping);
-        }
-    }
-
-    /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
-    /// a block, may have been told in feedback that was lost. Asked for like a probe, backed off to one a second.
-    fn question_at(&self) -> Option<Time> {
-        let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
-        let waits = unfinished && self.recovery.packets_in_flight() == 0;
-        let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
-        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout))
-    }
-
-    fn keep_alive_at(&self) -> Time {
-        self.last_asked.max(self.last_heard) + self.limits.keep_alive
-    }
-
-    /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
-    pub fn poll_timeout(&self) -> Option<Time> {
-        match &self.phase {
-            Phase::Opening(opening) => Some(opening.due()),
-            Phase::Answered { until } => Some(*until),
-            Phase::Closing(closing) => Some(closing.due()),
-            Phase::Open => {
-                let dead = self.last_heard + self.limits.dead_after;
-                let feedback = [self.incoming.clock.due(), self.seen_due()];
-                let others = [self.recovery.next_timeout(), self.question_at(), self.wake].into_iter().chain(feedback);
-                let first = others.flatten().min().unwrap_or(dead);
-                Some(first.min(dead).min(self.keep_alive_at()))
-            }
-            Phase::Drained => None,
-        }
     }
 
     /// Something happened.

@@ -1,0 +1,61 @@
+//! What a program asks of a connection, and why it may not get it.
+
+use crate::flow::{BadPlan, FlowLimits};
+use crate::wire::Credit;
+use std::time::Duration;
+
+/// What this side accepts and for how long it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks of the peer, in source symbols, and bytes of its control stream that may wait here.
+    pub credit: Credit,
+    /// What flows may look like.
+    pub flows: FlowLimits,
+    /// A connection ends when nothing authentic is heard for so long.
+    pub dead_after: Duration,
+    /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
+            credit: Credit { symbols: 24_000, control: 1 << 20 },
+            flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
+            dead_after: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// An object to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectOptions {
+    /// Length in bytes.
+    pub length: u64,
+    /// The program's name for it; the peer sees it.
+    pub tag: u64,
+    /// Whether each block's digest is asked for after its first read.
+    pub digest: bool,
+}
+
+/// An object cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowError {
+    /// The connection is not open, or no longer.
+    #[error("the connection is not open")]
+    NotConnected,
+    /// All 65,535 flow numbers are used.
+    #[error("no flow number is left")]
+    Exhausted,
+    /// The profile's blocks do not fit the object or the peer's limits.
+    #[error("the object cannot be cut into blocks that the peer accepts")]
+    Unsendable,
+}
+
+impl From<BadPlan> for FlowError {
+    fn from(_: BadPlan) -> Self {
+        Self::Unsendable
+    }
+}

@@ -1,0 +1,77 @@
+//! What a connection does when time passes: probes, questions, signs of life, ends.
+
+use super::outbox::Piece;
+use super::{Closed, Connection, Phase};
+use crate::recovery::Timeout;
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use std::time::Duration;
+
+/// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
+const QUESTION_SLACK: Duration = Duration::from_millis(25);
+
+impl Connection {
+    /// Time has come to [`Connection::poll_timeout`], or past it.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match &self.phase {
+            Phase::Opening(opening) if opening.is_over(now) => self.end(Closed::HandshakeTimeout),
+            Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
+            Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
+            Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {
+                self.recovery.close(now);
+                self.end(Closed::Dead);
+            }
+            Phase::Open => self.handle_open_timeout(now),
+            _ => {}
+        }
+    }
+
+    fn handle_open_timeout(&mut self, now: Time) {
+        if self.recovery.next_timeout().is_some_and(|at| at <= now) {
+            match self.recovery.on_timeout(now) {
+                Timeout::None => {}
+                Timeout::Lost => self.spread_report(),
+                Timeout::Probe => {
+                    self.probes = 2;
+                    self.trace.record(now, TraceEvent::ProbeTimeout);
+                }
+            }
+        }
+        let asking = self.question_at();
+        if asking.is_some_and(|at| at <= now) || self.keep_alive_at() <= now {
+            self.questions += u32::from(asking.is_some());
+            self.last_asked = now;
+            self.outgoing.outbox.push(Piece::Ping);
+        }
+    }
+
+    /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
+    /// a block, may have been told in feedback that was lost. Asked for like a probe, backed off to one a second.
+    fn question_at(&self) -> Option<Time> {
+        let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
+        let waits = unfinished && self.recovery.packets_in_flight() == 0;
+        let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout))
+    }
+
+    fn keep_alive_at(&self) -> Time {
+        self.last_asked.max(self.last_heard) + self.limits.keep_alive
+    }
+
+    /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Opening(opening) => Some(opening.due()),
+            Phase::Answered { until } => Some(*until),
+            Phase::Closing(closing) => Some(closing.due()),
+            Phase::Open => {
+                let dead = self.last_heard + self.limits.dead_after;
+                let feedback = [self.incoming.clock.due(), self.seen_due()];
+                let others = [self.recovery.next_timeout(), self.question_at(), self.wake].into_iter().chain(feedback);
+                let first = others.flatten().min().unwrap_or(dead);
+                Some(first.min(dead).min(self.keep_alive_at()))
+            }
+            Phase::Drained => None,
+        }
+    }
+}
