@@ -137,11 +137,7 @@ impl Case {
             4 => {
                 let now = self.now;
                 let flow = transport::FlowId(argument as u16 % 8);
-                match argument / 8 {
-                    0 | 1 => self.connection().accept_flow(now, flow, argument / 8 == 1),
-                    2 => self.connection().stop_flow(flow, 1),
-                    _ => self.connection().reset_flow(flow, 1),
-                }
+                self.connection().accept_flow(now, flow, argument / 8 % 2 == 1);
                 arguments
             }
             5 => {

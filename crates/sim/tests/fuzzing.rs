@@ -88,8 +88,6 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
         14 => {
             Frame::FeedbackSeen { number: number(random, careful) as u32, rtt_micros: number(random, careful) as u32 }
         }
-        15 if !careful => Frame::Reset { flow, code: 1 },
-        16 => Frame::Stop { flow, code: 1 },
         17 if random.u8(..4) == 0 => Frame::Close { code: 3, reason: &data },
         _ => Frame::Ping,
     };

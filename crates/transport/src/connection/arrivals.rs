@@ -9,7 +9,7 @@ use std::time::Duration;
 const MAX_RANGES: usize = 2048;
 
 /// Feedbacks remembered for when the sender names one of them as seen.
-const MAX_HISTORY: usize = 256;
+const MAX_HISTORY: usize = 4_096;
 
 /// Which packets arrived, as ranges, newest first.
 #[derive(Debug, Default)]

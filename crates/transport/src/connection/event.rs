@@ -10,8 +10,7 @@ pub enum Event {
     Connected,
     /// There are bytes of the control stream to read.
     ControlReadable,
-    /// The peer opens an object: [`accept_flow`](super::Connection::accept_flow) or
-    /// [`stop_flow`](super::Connection::stop_flow).
+    /// The peer opens an object; its blocks wait for [`accept_flow`](super::Connection::accept_flow).
     Announced {
         /// The flow.
         flow: FlowId,
@@ -39,20 +38,6 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer gave up a flow it was sending.
-    Reset {
-        /// The flow.
-        flow: FlowId,
-        /// The peer's reason.
-        code: u32,
-    },
-    /// The peer wants no more of a flow.
-    Stopped {
-        /// The flow.
-        flow: FlowId,
-        /// The peer's reason.
-        code: u32,
-    },
     /// The connection is over; the last event.
     Closed(Closed),
 }
@@ -71,7 +56,7 @@ pub enum Closed {
     },
     /// Nobody answered: unreachable, UDP blocked, or another key.
     HandshakeTimeout,
-    /// The peer holds the key and speaks only these versions.
+    /// Nobody answered but somebody who speaks only these versions.
     VersionMismatch {
         /// The peer's versions.
         offered: Vec<u32>,

@@ -18,7 +18,7 @@ const MAX_LINGERING: usize = 1_024;
 const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
-const MAX_TOLD: usize = 256;
+const MAX_TOLD: usize = 1_024;
 
 /// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
 /// first announcement was lost.
@@ -164,17 +164,6 @@ impl Incoming {
         if let Some(flow) = self.flows.get_mut(&flow) {
             flow.accept(digest);
         }
-    }
-
-    /// Drops a flow: its blocks' credit is free again. True when it was open.
-    pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
-        self.closed.entry(id).or_insert(false);
-        let Some(flow) = self.flows.remove(&id) else {
-            return false;
-        };
-        self.credit.give_back_symbols(flow.held_symbols());
-        self.clock.note();
-        true
     }
 
     /// A reply to a request of a flow that is received.

@@ -36,11 +36,11 @@ use outbox::Piece;
 use outgoing::Outgoing;
 use sealing::Sealing;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Source symbols that are open at once on any path: 8 MB.
-const OPEN_SYMBOLS: u64 = 6_000;
+const OPEN_SYMBOLS: f64 = 6_000.0;
 
 /// Where a connection stands.
 #[derive(Debug)]
@@ -261,20 +261,6 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Wants no more of a flow of the peer.
-    pub fn stop_flow(&mut self, flow: FlowId, code: u32) {
-        if self.incoming.drop_flow(flow) {
-            self.outgoing.outbox.push(Piece::Stop(flow, code));
-        }
-    }
-
-    /// Gives up a flow of one's own.
-    pub fn reset_flow(&mut self, flow: FlowId, code: u32) {
-        if self.outgoing.drop_flow(flow) {
-            self.outgoing.outbox.push(Piece::Reset(flow, code));
-        }
-    }
-
     /// Appends to the control stream.
     pub fn write_control(&mut self, bytes: &[u8]) {
         self.outgoing.control.write(bytes);
@@ -387,13 +373,14 @@ impl Connection {
         }
     }
 
-    /// Source symbols that may be open at once: what a path can use, so that memory follows the path and not the credit. Four
-    /// times what is on its way without queues leaves room for a window that doubles and for blocks that wait for repair.
+    /// Source symbols that may be open at once: what a path can use, so that memory follows the path and neither the credit nor
+    /// a window that fills queues. Three times what is on its way leaves room for a window that doubles and for blocks that
+    /// wait for a lost symbol.
     fn open_limit(&self) -> u64 {
         let rtt = self.recovery.rtt();
-        let rate = self.recovery.pacing_rate().filter(|_| rtt.has_sample());
-        let on_the_way = rate.map_or(0, |rate| rate.bytes_in(rtt.min()));
-        (4 * on_the_way / u64::from(self.symbol_size())).max(OPEN_SYMBOLS)
+        let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
+        let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless;
+        (3.0 * on_the_way / f64::from(self.symbol_size())).max(OPEN_SYMBOLS) as u64
     }
 
     fn path_estimate(&self) -> PathEstimate {
@@ -410,9 +397,5 @@ impl Connection {
         if let Phase::Answered { until: patience } = &mut self.phase {
             *patience = until;
         }
-    }
-
-    pub(crate) fn set_source(&mut self, local: Option<IpAddr>) {
-        self.sealing.set_source(local);
     }
 }

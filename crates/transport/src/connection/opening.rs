@@ -39,6 +39,8 @@ pub(crate) struct Opening {
     rounds: usize,
     /// When each copy went out.
     sent: Vec<Time>,
+    /// Versions that somebody who answered speaks. Not authentic: it explains a failure and causes none.
+    pub(super) versions: Option<Vec<u32>>,
     /// What the current round still has to send: to whom, in which size, as which copy.
     queue: VecDeque<(SocketAddr, usize, u8)>,
 }
@@ -73,6 +75,7 @@ impl Opening {
             deadline: now + timeout,
             rounds: 0,
             sent: Vec::new(),
+            versions: None,
             queue: VecDeque::new(),
         }
     }

@@ -15,10 +15,6 @@ pub(super) enum Piece {
     Plan(FlowId, u8),
     /// A range of the control stream.
     Control(Range<u64>),
-    /// We give up a flow we send.
-    Reset(FlowId, u32),
-    /// We want no more of a flow we receive.
-    Stop(FlowId, u32),
 }
 
 /// Frames that one probe repeats at most: about a packet of them.

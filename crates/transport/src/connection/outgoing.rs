@@ -90,17 +90,6 @@ impl Outgoing {
         self.flows.iter().map(ObjectSender::source_left).sum::<u64>() + self.waiting_source
     }
 
-    /// Drops a flow; true when there was one.
-    pub(super) fn drop_flow(&mut self, id: FlowId) -> bool {
-        let before = self.flow_count();
-        self.flows.retain(|flow| flow.id() != id);
-        self.waiting.retain(|flow| flow.id() != id);
-        self.waiting_source = self.waiting.iter().map(ObjectSender::source_left).sum();
-        let dropped = self.flow_count() < before;
-        self.announce_waiting();
-        dropped
-    }
-
     /// A flow that the receiver has wholly: it is dropped.
     pub(super) fn take_finished(&mut self) -> Option<FlowId> {
         let at = self.flows.iter().position(ObjectSender::is_finished)?;
@@ -237,7 +226,7 @@ impl Outgoing {
                     }
                 }
                 Piece::Control(range) => self.control.on_delivered(range),
-                Piece::Ping | Piece::Plan(..) | Piece::Reset(..) | Piece::Stop(..) => {}
+                Piece::Ping | Piece::Plan(..) => {}
             }
         }
     }
@@ -300,8 +289,6 @@ impl Outgoing {
             Piece::Ping => Some(Frame::Ping),
             Piece::Announce(id) => flow(id).map(|flow| Frame::Announce(flow.announcement())),
             Piece::Plan(id, number) => flow(id).and_then(|flow| flow.plan(*number)).map(Frame::Plan),
-            Piece::Reset(flow, code) => Some(Frame::Reset { flow: *flow, code: *code }),
-            Piece::Stop(flow, code) => Some(Frame::Stop { flow: *flow, code: *code }),
             Piece::Control(_) => None,
         }
     }

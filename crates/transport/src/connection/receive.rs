@@ -9,7 +9,7 @@ use crate::trace::TraceEvent;
 use crate::wire::{
     Feedback, Frame, Frames, HEADER, Message2, PacketKind, Parameters, Refused, SymbolHeader, TAG, VersionAnswer,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 impl Connection {
@@ -19,12 +19,15 @@ impl Connection {
     }
 
     /// Packets that one read brought, opened already; all with the same mark.
-    pub fn handle_packets(&mut self, now: Time, ecn: ReceivedEcn, packets: &mut [Opened<'_>]) {
+    ///
+    /// `local` is the address they were sent to, if known: answers leave from there.
+    pub fn handle_packets(&mut self, now: Time, local: Option<IpAddr>, ecn: ReceivedEcn, packets: &mut [Opened<'_>]) {
         for packet in packets {
             if !self.sealing.is_new(packet.number) {
                 self.refuse(now, Refused::Replayed);
                 continue;
             }
+            self.sealing.set_source(local);
             self.last_heard = now;
             let bytes = (HEADER + packet.plaintext.len() + TAG) as u32 + self.sealing.datagram_overhead();
             self.packets_received += 1;
@@ -78,6 +81,8 @@ impl Connection {
                     asks |= !matches!(frame, Frame::Feedback(_) | Frame::FeedbackSeen { .. } | Frame::Close { .. });
                     if let Err(Violation(what)) = self.handle_frame(now, frame) {
                         self.violation(now, what);
+                    }
+                    if !matches!(self.phase, Phase::Open) {
                         return Ok(());
                     }
                 }
@@ -109,16 +114,6 @@ impl Connection {
                 }
             }
             Frame::Plan(plan) => self.incoming.on_plan(plan)?,
-            Frame::Reset { flow, code } => {
-                if self.incoming.drop_flow(flow) {
-                    self.events.push_back(Event::Reset { flow, code });
-                }
-            }
-            Frame::Stop { flow, code } => {
-                if self.outgoing.drop_flow(flow) {
-                    self.events.push_back(Event::Stopped { flow, code });
-                }
-            }
             Frame::Close { code, reason } => {
                 self.recovery.close(now);
                 self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
@@ -150,7 +145,7 @@ impl Connection {
         self.questions = 0;
     }
 
-    fn violation(&mut self, now: Time, what: &'static str) {
+    pub(super) fn violation(&mut self, now: Time, what: &'static str) {
         self.close(now, CloseCode::Violation as u32, what);
         if let Some(Event::Closed(closed)) = self.events.back_mut() {
             *closed = Closed::Violation(what.into());
@@ -190,16 +185,14 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer holds the key but speaks other versions. Unauthenticated: believed only while nothing better came.
+    /// Somebody answers that the peer speaks other versions. Anybody could: the handshake goes on until its time is up.
     pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
-        let Phase::Opening(_) = self.phase else {
-            return Err(Refused::HandshakeLate);
-        };
+        let Phase::Opening(opening) = &mut self.phase else { return Err(Refused::HandshakeLate) };
         let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
         if offered.contains(&crate::wire::VERSION) {
             return Err(Refused::BadVersion);
         }
-        self.end(Closed::VersionMismatch { offered });
+        opening.versions = Some(offered);
         Ok(())
     }
 }

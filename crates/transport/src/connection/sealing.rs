@@ -66,7 +66,7 @@ impl Sealing {
         self.remote = remote;
     }
 
-    pub(super) const fn set_source(&mut self, source: Option<IpAddr>) {
+    pub(crate) const fn set_source(&mut self, source: Option<IpAddr>) {
         self.source = source;
     }
 

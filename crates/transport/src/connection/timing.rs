@@ -14,7 +14,10 @@ impl Connection {
     /// Time has come to [`Connection::poll_timeout`], or past it.
     pub fn handle_timeout(&mut self, now: Time) {
         match &self.phase {
-            Phase::Opening(opening) if opening.is_over(now) => self.end(Closed::HandshakeTimeout),
+            Phase::Opening(opening) if opening.is_over(now) => {
+                let versions = opening.versions.clone();
+                self.end(versions.map_or(Closed::HandshakeTimeout, |offered| Closed::VersionMismatch { offered }));
+            }
             Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
             Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
             Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {

@@ -11,6 +11,10 @@ use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, Symb
 /// The sender names the feedback it has seen so many times per round trip (design section 8).
 const SEEN_PER_RTT: u32 = 4;
 
+/// Packet numbers remembered before a peer is given up that provokes feedback and never acknowledges what else was sent: several
+/// round trips of the fastest long path.
+const MAX_REMEMBERED: usize = 1 << 18;
+
 impl Connection {
     /// Fills `batch` with the next datagrams for one destination; false when there is nothing to send now. Their numbers
     /// are fixed: they are to be sealed and sent, or counted lost.
@@ -43,6 +47,10 @@ impl Connection {
         let seen_due = self.seen_due().is_some_and(|at| at <= now);
         if !feedback_due && !seen_due {
             return false;
+        }
+        if self.recovery.remembered() > MAX_REMEMBERED {
+            self.violation(now, "it makes us send and acknowledges nothing");
+            return self.transmit_close(now, batch);
         }
         let mut frames = Vec::new();
         if let Some(number) = self.seen.take() {

@@ -237,8 +237,7 @@ impl Endpoint {
             // Packets of one read that belong together are handled together.
             let same = |next: &&mut [u8]| matches!(Datagram::classify(next), Ok(Datagram::Packet(header)) if header.connection == packet.connection);
             if !datagrams.peek().is_some_and(same) {
-                connection.set_source(local);
-                connection.handle_packets(now, ecn, &mut opened);
+                connection.handle_packets(now, local, ecn, &mut opened);
                 opened.clear();
             }
         }
@@ -303,9 +302,9 @@ impl Endpoint {
         let Some(peer) = peer else {
             return Err(Refused::HandshakeFailed);
         };
-        let parts = self.parts(arrival.now, profile, arrival.from, qlog);
-        let mut connection = Connection::respond(parts, &established.secrets, peer, until);
-        connection.set_source(arrival.local);
+        let mut parts = self.parts(arrival.now, profile, arrival.from, qlog);
+        parts.sealing.set_source(arrival.local);
+        let connection = Connection::respond(parts, &established.secrets, peer, until);
         let handle = self.insert(id, connection);
         self.events.push_back(EndpointEvent::Accepted { handle, key: message.key });
         self.known.remember(message, handle, noise.clone());

@@ -9,6 +9,9 @@ use erasure::{Block, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
+const MOST_AHEAD: u32 = 4_096;
+
 /// What this side accepts of a peer's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
@@ -48,7 +51,7 @@ struct Filling {
 enum State {
     Filling(Box<Filling>),
     /// A worker has it; symbols that come meanwhile are surplus.
-    Decoding,
+    Decoding(BlockShape),
     /// Complete; waits until the program accepts the flow.
     Held(BlockShape, Arc<Block>),
     /// Complete; replies that are still to come.
@@ -67,7 +70,7 @@ pub struct ObjectReceiver {
     blocks: BTreeMap<u32, State>,
     /// Every block below is done.
     done_below: u32,
-    /// Blocks done from there on; bounded by the credit the sender had for them.
+    /// Blocks done from there on, at most [`MOST_AHEAD`].
     done_above: BTreeSet<u32>,
     /// `Some(digest wanted)` once the program takes the flow.
     accepted: Option<bool>,
@@ -104,10 +107,20 @@ impl ObjectReceiver {
     /// # Errors
     /// [`BadPlan`] when it does not fit the flow or is larger than `limits`.
     pub fn add_plan(&mut self, plan: Plan, limits: FlowLimits) -> Result<(), BadPlan> {
-        if plan.k > limits.largest_k {
+        let known = usize::from(plan.number) < self.layout.plans().len();
+        // A block keeps the shape it began with: a new plan covers none that has begun.
+        let begun = self.begun_below();
+        if plan.k > limits.largest_k || (!known && plan.first_block < begun) {
             return Err(BadPlan);
         }
         self.layout.add(plan)
+    }
+
+    /// The number after the highest block of which anything has come.
+    fn begun_below(&self) -> u32 {
+        let open = self.blocks.last_key_value().map(|(number, _)| number + 1);
+        let done = self.done_above.last().map(|number| number + 1);
+        open.max(done).unwrap_or(0).max(self.done_below)
     }
 
     /// Length of the object in bytes.
@@ -155,6 +168,9 @@ impl ObjectReceiver {
             return Taken::Surplus;
         }
         if !self.blocks.contains_key(&id.block) {
+            if id.block - self.done_below > MOST_AHEAD {
+                return Taken::Refused;
+            }
             if usize::from(plan) >= self.layout.plans().len() {
                 return Taken::UnknownPlan;
             }
@@ -187,13 +203,8 @@ impl ObjectReceiver {
     /// A decoder has tried.
     pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress) {
         let number = job.block;
-        if !matches!(self.blocks.get(&number), Some(State::Decoding)) {
-            return;
-        }
-        // The layout knew the block when it was opened.
-        let Some(shape) = self.layout.block(number) else {
-            return;
-        };
+        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return };
+        let shape = *shape;
         let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
         let DecodeJob { partial: block, decoder, repairs, .. } = job;
         let wanted = block.present() + repairs + more;
@@ -262,17 +273,6 @@ impl ObjectReceiver {
         FlowStatus { flow: self.id, done_below: self.done_below, blocks }
     }
 
-    /// Symbols of credit held by blocks that are not written: given back when the flow is dropped.
-    pub fn held_symbols(&self) -> u64 {
-        let held = |(number, state): (&u32, &State)| match state {
-            State::Filling(filling) => filling.shape.k,
-            State::Held(shape, _) => shape.k,
-            State::Storing { k, .. } => *k,
-            State::Decoding => self.layout.block(*number).map_or(0, |shape| shape.k),
-        };
-        self.blocks.iter().map(held).map(u64::from).sum()
-    }
-
     fn is_done(&self, number: u32) -> bool {
         number < self.done_below || self.done_above.contains(&number)
     }
@@ -285,7 +285,7 @@ impl ObjectReceiver {
         let Filling { shape, block, decoder, repairs, .. } = *filling;
         match decoder {
             Some(decoder) if !block.is_complete() => {
-                self.blocks.insert(number, State::Decoding);
+                self.blocks.insert(number, State::Decoding(shape));
                 let job = DecodeJob { flow: self.id, block: number, partial: block, decoder, repairs };
                 self.requests.push(Request::Decode(job));
             }

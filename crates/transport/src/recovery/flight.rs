@@ -116,6 +116,11 @@ impl Flight {
         self.slots.push_back(Slot::Outstanding(entry));
     }
 
+    /// Packet numbers remembered: those from the oldest on whose fate matters.
+    pub(super) fn remembered(&self) -> usize {
+        self.slots.len()
+    }
+
     /// A packet left that needs not arrive.
     pub(super) fn push_untracked(&mut self, number: u64) {
         if self.pass_to(number) {

@@ -303,6 +303,11 @@ impl Recovery {
         self.outcome.report()
     }
 
+    /// Packet numbers remembered, from the oldest on whose fate is not known.
+    pub fn remembered(&self) -> usize {
+        self.flight.remembered()
+    }
+
     /// IP bytes in flight.
     pub fn bytes_in_flight(&self) -> u64 {
         self.flight.bytes()

@@ -17,8 +17,6 @@ pub(super) mod kind {
     pub(in super::super) const CONTROL: u8 = 0x04;
     pub(in super::super) const ANNOUNCE: u8 = 0x05;
     pub(in super::super) const PLAN: u8 = 0x06;
-    pub(in super::super) const RESET: u8 = 0x07;
-    pub(in super::super) const STOP: u8 = 0x08;
     pub(in super::super) const CLOSE: u8 = 0x09;
 }
 
@@ -47,8 +45,6 @@ impl Frame<'_> {
             }
             Self::Announce(announcement) => put_announcement(announcement, out),
             Self::Plan(plan) => put_plan(plan, out),
-            Self::Reset { flow, code } => put_end(kind::RESET, *flow, *code, out),
-            Self::Stop { flow, code } => put_end(kind::STOP, *flow, *code, out),
             Self::Close { code, reason } => {
                 out.put_u8(kind::CLOSE);
                 out.put_u32(*code);
@@ -66,7 +62,6 @@ impl Frame<'_> {
             Self::Control { data, .. } => CONTROL_FRAME_HEADER + data.len().min(MAX_CONTROL_DATA),
             Self::Announce(_) => 28,
             Self::Plan(_) => 22,
-            Self::Reset { .. } | Self::Stop { .. } => 7,
             Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
         }
     }
@@ -85,8 +80,6 @@ impl Frame<'_> {
             }
             kind::ANNOUNCE => Frame::Announce(announcement(reader)?),
             kind::PLAN => Frame::Plan(plan(reader)?),
-            kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
-            kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
             unknown => return Err(WireError::UnknownFrame(unknown)),
         })
@@ -164,12 +157,6 @@ fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
         0 => Err(WireError::Malformed("flow 0")),
         flow => Ok(FlowId(flow)),
     }
-}
-
-fn put_end(kind: u8, flow: FlowId, code: u32, out: &mut Vec<u8>) {
-    out.put_u8(kind);
-    out.put_u16(flow.0);
-    out.put_u32(code);
 }
 
 /// `k`, the code's number, and the length of its parameters: no code of this version has any.

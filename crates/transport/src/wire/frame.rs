@@ -28,20 +28,6 @@ pub enum Frame<'a> {
     Announce(Announcement),
     /// A further plan of a flow.
     Plan(Plan),
-    /// The sender of the flow gives it up.
-    Reset {
-        /// The flow.
-        flow: FlowId,
-        /// The program's reason.
-        code: u32,
-    },
-    /// The receiver of the flow wants no more of it.
-    Stop {
-        /// The flow.
-        flow: FlowId,
-        /// The program's reason.
-        code: u32,
-    },
     /// The connection ends.
     Close {
         /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.

@@ -2,6 +2,7 @@
 //! that breaks the protocol loses its connection and nothing else.
 
 mod counts;
+mod excess;
 mod peers;
 mod rogue;
 mod strangers;

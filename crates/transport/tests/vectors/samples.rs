@@ -14,8 +14,6 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let control = Frame::Control { offset: 1 << 32, data: b"hello" };
     frames.push(("control: offset 2^32, \"hello\"", control));
     frames.extend(announcement_and_plan());
-    frames.push(("reset: flow 1, code 256", Frame::Reset { flow: FlowId(1), code: 256 }));
-    frames.push(("stop: flow 1, code 257", Frame::Stop { flow: FlowId(1), code: 257 }));
     frames.push(("close: code 0, \"done\"", Frame::Close { code: 0, reason: b"done" }));
     frames
 }

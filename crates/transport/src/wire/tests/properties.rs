@@ -96,8 +96,6 @@ fn made() -> impl Strategy<Value = Made> {
         (0..u64::MAX / 2, vec(any::<u8>(), 0..1500)).prop_map(|(offset, data)| Made::Control(offset, data)),
         announcement().prop_map(|announcement| Made::Frame(Frame::Announce(announcement))),
         plan().prop_map(|plan| Made::Frame(Frame::Plan(plan))),
-        (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Reset { flow, code })),
-        (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Stop { flow, code })),
         (any::<u32>(), vec(any::<u8>(), 0..256)).prop_map(|(code, reason)| Made::Close(code, reason)),
     ]
 }
