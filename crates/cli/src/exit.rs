@@ -34,7 +34,7 @@ Exit codes:
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent
-    7  disk: no room, or a quota
+    7  disk: no room, a quota, or no permission
     8  timeout: the other side fell silent
    23  partial: some files were not sent or changed meanwhile
   130  Ctrl-C

@@ -4,6 +4,9 @@
 #[path = "transfer/broken.rs"]
 mod broken;
 #[cfg(test)]
+#[path = "transfer/listening.rs"]
+mod listening;
+#[cfg(test)]
 #[path = "transfer/refused.rs"]
 mod refused;
 #[cfg(test)]

@@ -166,8 +166,6 @@ impl LinkState {
             Event::Digest { .. } => {}
             Event::Received { flow } => self.ended(receiving(flow), |tag| LinkEvent::Received { tag }),
             Event::Sent { flow } => self.ended(sending(flow), |tag| LinkEvent::Sent { tag }),
-            Event::Reset { flow, .. } => self.ended(receiving(flow), |tag| LinkEvent::Broken { tag }),
-            Event::Stopped { flow, .. } => self.ended(sending(flow), |tag| LinkEvent::Broken { tag }),
             Event::Closed(why) => {
                 self.closed = true;
                 self.hand_on_trace(connection, 1);
@@ -229,4 +227,67 @@ const fn receiving(flow: FlowId) -> FlowKey {
 
 const fn sending(flow: FlowId) -> FlowKey {
     FlowKey { direction: Direction::Sending, flow }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use transport::{ConnectOptions, Endpoint, EndpointConfig, Profile};
+
+    use super::*;
+    use crate::driver::Storage;
+
+    struct Nothing;
+
+    impl Storage for Nothing {
+        fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_digest_is_told_once_and_only_when_its_block_is_written() {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+        let options = ConnectOptions {
+            profile: Profile::auto(),
+            application: Vec::new(),
+            remotes: vec!["127.0.0.1:9".parse().unwrap()],
+            handshake_timeout: Duration::from_secs(1),
+            qlog: false,
+        };
+        let handle = endpoint.connect(Time::ZERO, [2; 32], options).unwrap();
+        let connection = endpoint.connection(handle).unwrap();
+        let (sender, events) = channel();
+        let events_of = Box::new(move |event| sender.send(event).unwrap());
+        let mut link = LinkState::new(handle, Accepted { events: events_of, storage: Arc::new(Nothing) }, false);
+        let flow = FlowId(1);
+        let mut finish = |reply, digest| {
+            link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);
+            events.try_iter().map(|event| if let LinkEvent::Digest(told) = event { told.block } else { 0 }).collect()
+        };
+        let written = |block| (Reply::Written { flow, block }, None);
+        let digested = |block, key| {
+            let digest = BlockDigest { tag: 1, block, range: 0..10, digest: [3; 32] };
+            (Reply::Digest { key, block, digest: [3; 32] }, Some(digest))
+        };
+        let steps = [
+            (digested(1, receiving(flow)), vec![]),
+            (written(2), vec![]),
+            (written(1), vec![1]),
+            (digested(2, receiving(flow)), vec![2]),
+            // What is sent was read before.
+            (digested(3, sending(flow)), vec![3]),
+        ];
+        for (at, ((reply, digest), told)) in steps.into_iter().enumerate() {
+            let found: Vec<u32> = finish(reply, digest);
+            assert_eq!(found, told, "step {at}");
+        }
+        assert!(link.halves.is_empty());
+    }
 }

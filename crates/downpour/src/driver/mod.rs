@@ -75,11 +75,6 @@ pub(crate) enum LinkEvent {
         /// The tag.
         tag: u64,
     },
-    /// The peer ended an object in the middle.
-    Broken {
-        /// The tag.
-        tag: u64,
-    },
     /// A read or write failed, or an object cannot be opened. The connection stands; no reply will come for that block.
     Failed(Error),
     /// Figures, as asked for with [`Link::ask_stats`].

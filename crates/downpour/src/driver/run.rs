@@ -27,6 +27,9 @@ const MAX_BATCHES: usize = 4;
 /// How long a driver that is no longer wanted stays to repeat that its connections are closed.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long a full kernel queue is waited for before timers get their turn.
+const BLOCKED_NAP: Duration = Duration::from_millis(1);
+
 /// What the kernel did not take yet.
 enum Unsent {
     Nothing,
@@ -112,6 +115,7 @@ impl Running {
     /// One round of everything there is to do; true when there is more.
     fn turn(&mut self) -> io::Result<bool> {
         self.read_messages();
+        self.send_unsent();
         let mut busy = self.receive()?;
         self.accept();
         busy |= self.serve_and_send();
@@ -306,7 +310,10 @@ impl Running {
             }
         }
         self.readable = true;
+        let blocked = !matches!(self.unsent, Unsent::Nothing);
         let timeout = match deadline {
+            // What is due cannot leave before the kernel takes what waits: the socket will say when.
+            Some(at) if at <= now && blocked => Timespec::try_from(BLOCKED_NAP).ok(),
             Some(at) if at <= now => return,
             Some(at) => Timespec::try_from(at.since(now)).ok(),
             None => None,
@@ -314,7 +321,6 @@ impl Running {
         if !self.inbox.fall_asleep() {
             return;
         }
-        let blocked = !matches!(self.unsent, Unsent::Nothing);
         let interest = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut waiting =
             [PollFd::new(self.socket.descriptor(), interest), PollFd::new(self.inbox.descriptor(), PollFlags::IN)];
@@ -323,9 +329,6 @@ impl Running {
         let [socket, inbox] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
         self.inbox.awake(!inbox.is_empty());
         self.readable = !(socket - PollFlags::OUT).is_empty();
-        if socket.contains(PollFlags::OUT) {
-            self.send_unsent();
-        }
     }
 
     /// The socket is of no more use.

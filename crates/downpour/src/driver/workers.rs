@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -28,6 +29,16 @@ pub(super) struct Finished {
 }
 
 impl Job {
+    /// Runs the job; a panic in it ends this connection's transfer and neither the thread nor anybody else's.
+    fn run_guarded(self) -> Finished {
+        let connection = self.connection;
+        panic::catch_unwind(AssertUnwindSafe(|| self.run())).unwrap_or_else(|_| Finished {
+            connection,
+            result: Err(Error::Internal("a worker met what it cannot handle")),
+            digest: None,
+        })
+    }
+
     fn run(self) -> Finished {
         let Self { connection, request, tag, storage } = self;
         let mut told = None;
@@ -80,7 +91,7 @@ impl Workers {
             let (shared, deliver) = (Arc::clone(&workers.shared), deliver.clone());
             thread::Builder::new().name(format!("downpour-work-{number}")).spawn(move || {
                 while let Some(job) = next(&shared) {
-                    deliver(job.run());
+                    deliver(job.run_guarded());
                 }
             })?;
         }

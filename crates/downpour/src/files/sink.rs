@@ -9,6 +9,7 @@ mod batch;
 mod manifest;
 mod outcome;
 mod place;
+mod settle;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,8 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::fs::{fsync, ftruncate};
-
 use self::batch::OpenBatch;
 use self::manifest::{Created, Manifest};
 pub use self::outcome::{FailReason, Failed, Outcome};
@@ -28,7 +27,6 @@ use super::entry::{Entry, Skipped};
 use super::error::FilesError;
 use super::names::{check_path, display_name};
 use super::open::OpenFiles;
-use super::staging::{set_metadata, sync_file_system};
 use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
 
 /// A transfer being received into one folder.
@@ -217,28 +215,6 @@ impl Receiving {
         Ok(self.queue(&open, finished))
     }
 
-    /// Gives verified files their modes and times and makes them durable; closes batches that are complete. Each file that
-    /// stands is told to `verified`, with its path and length: every byte of it is written and matches its digest. Blocks
-    /// on the disk, possibly for long: a job for a worker. Several may do it at once.
-    ///
-    /// # Errors
-    /// A failure of the disk.
-    pub fn settle(&self, mut verified: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
-        loop {
-            // The lock is released before the work.
-            let next = lock(&self.ready).pop_front();
-            let Some((batch, at)) = next else { return Ok(()) };
-            self.check_going()?;
-            if self.settle_file(&batch, at)? {
-                let file = &batch.files[at];
-                verified(&file.path, file.size);
-            }
-            if batch.settled()? {
-                self.close(&batch)?;
-            }
-        }
-    }
-
     /// Drops a file whose bytes the sender could not read as they were, and lists it as failed.
     ///
     /// # Errors
@@ -310,6 +286,9 @@ impl Receiving {
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
         self.over.store(true, Ordering::Release);
         let Some(place) = self.place.get() else { return Ok(None) };
+        if place.staging.is_removed() {
+            return Ok(None);
+        }
         if !remove {
             return Ok(Some(place.staging.path().to_owned()));
         }
@@ -320,46 +299,6 @@ impl Receiving {
     #[must_use]
     pub fn staging_path(&self) -> Option<PathBuf> {
         self.place.get().map(|place| place.staging.path().to_owned())
-    }
-
-    /// Says whether the file stands: it may have been voided.
-    fn settle_file(&self, batch: &OpenBatch, at: usize) -> Result<bool, FilesError> {
-        if batch.is_voided(at) {
-            return Ok(false);
-        }
-        let (key, file) = ((batch.number, at), &batch.files[at]);
-        let staging = &self.place()?.staging;
-        let work = || -> std::io::Result<()> {
-            let open = self.files.get(key, || staging.tree.open_file(&file.path))?;
-            if batch.has_holes(at) {
-                ftruncate(&open, file.size)?;
-            }
-            set_metadata(&open, file.mode, file.mtime)?;
-            if !batch.synced_at_once() {
-                fsync(&open)?;
-            }
-            Ok(())
-        };
-        let result = work();
-        self.files.forget(key);
-        match result {
-            Err(error) if !batch.is_voided(at) => Err(FilesError::system(staging.shown(&file.path), error)),
-            result => Ok(result.is_ok()),
-        }
-    }
-
-    fn close(&self, batch: &OpenBatch) -> Result<(), FilesError> {
-        if batch.synced_at_once() {
-            let staging = &self.place()?.staging;
-            sync_file_system(staging.tree.root()).map_err(|error| FilesError::system(staging.path(), error))?;
-        }
-        let (files, bytes) = batch.totals();
-        let mut outcome = lock(&self.outcome);
-        outcome.files += files;
-        outcome.bytes += bytes;
-        drop(outcome);
-        lock(&self.open).remove(&batch.number);
-        Ok(())
     }
 
     /// Makes target and staging folder unless they are there. The control lock keeps a second thread out.

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use data_encoding::BASE32_NOPAD;
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, Timespec, Timestamps, fchmod, fsync, futimens, mkdirat, openat, statat, unlinkat,
+    AtFlags, Dir, Mode, OFlags, Timespec, Timestamps, fchmod, fstat, fsync, futimens, mkdirat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -71,6 +71,11 @@ impl Staging {
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether someone has removed it.
+    pub(super) fn is_removed(&self) -> bool {
+        fstat(self.tree.root()).is_ok_and(|found| found.st_nlink == 0)
     }
 
     /// A path to show for a received name.

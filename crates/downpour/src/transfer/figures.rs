@@ -27,9 +27,10 @@ pub struct Progress {
     pub goodput: f64,
     /// Smoothed round-trip time, once measured.
     pub rtt: Option<Duration>,
-    /// Share of the packets sent that the path loses, at the sender: the receiver sends too little to know.
+    /// Share of the packets sent that the path loses, as the sender estimates it. A receiver cannot know: it sends too little, and of
+    /// what it is sent it sees only what arrives.
     pub loss: Option<f64>,
-    /// What holds the transfer back, as the sending side sees it.
+    /// What holds back what this side sends; at the receiver that is no more than feedback.
     pub limited_by: LimitedBy,
     /// Since the first datagram.
     pub elapsed: Duration,
@@ -68,7 +69,8 @@ pub struct Summary {
     pub loss: Option<f64>,
     /// Datagrams dropped for any reason: strangers, damage, repetition.
     pub refused: u64,
-    /// At a sender with a told rate: the least time possible at this rate, loss and round-trip time, over the time taken.
+    /// At a sender with a told rate: the least time possible at this rate, loss and round-trip time, over the time taken. The time in
+    /// which the receiver's user was asked is in it: the sender does not know it.
     pub path_share: Option<f64>,
 }
 

@@ -20,6 +20,7 @@ use super::target::Target;
 use super::{Events, ListenOptions, TransferEvent};
 use crate::driver::{Accepted, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
+use crate::files::FilesError;
 use crate::ticket::{Role, Ticket, fresh_key};
 
 /// What every session of a transfer does.
@@ -271,6 +272,23 @@ fn accept(task: &Task, link: Link, listener: Sender<Arrival>) -> Accepted {
     Accepted { events, storage }
 }
 
+/// Whether another peer would be served no better: this side's user has decided, or this side's system fails.
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Cancelled | Error::Declined | Error::Trace { .. } | Error::System(_) | Error::Internal(_) => true,
+        // This side's own disk would refuse the next peer too.
+        Error::Files(error) => matches!(
+            error,
+            FilesError::DiskFull { .. }
+                | FilesError::Quota { .. }
+                | FilesError::Permission { .. }
+                | FilesError::TargetExists { .. }
+        ),
+        Error::Kept { error, .. } => is_final(error),
+        _ => false,
+    }
+}
+
 struct Listener {
     plan: Arc<Plan>,
     driver: Driver,
@@ -338,8 +356,7 @@ impl Listener {
     /// is nothing more to do.
     fn ended(&mut self, Ended { result, was_peer }: Ended) -> bool {
         match result {
-            // What this side's user has decided is no failure.
-            Err(error) if !self.cancelled && !matches!(error, Error::Cancelled | Error::Declined) => {
+            Err(error) if !self.cancelled && !is_final(&error) => {
                 if was_peer && self.keep {
                     self.served = true;
                     self.events.tell(TransferEvent::Done(Err(error)));

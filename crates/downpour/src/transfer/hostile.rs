@@ -104,7 +104,8 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
 }
 
 fn listening() -> Peer {
-    Peer::Listen(ListenOptions { address: Some("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() })
+    let address = Some("127.0.0.1:0".parse().unwrap());
+    Peer::Listen(ListenOptions { address, keep: true, ..ListenOptions::default() })
 }
 
 fn receiver() -> (TempDir, Transfer) {
@@ -113,15 +114,26 @@ fn receiver() -> (TempDir, Transfer) {
     (to, receiver)
 }
 
-fn end_of(mut transfer: Transfer) -> Error {
+/// The error of a transfer, and the files that were told as verified before.
+fn files_and_end_of(mut transfer: Transfer) -> (Vec<String>, Error) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut files = Vec::new();
     runtime.block_on(async {
         loop {
-            if let TransferEvent::Done(result) = transfer.next().await.unwrap() {
-                return result.unwrap_err();
+            match transfer.next().await.unwrap() {
+                TransferEvent::Done(result) => return (files, result.unwrap_err()),
+                TransferEvent::File { path, .. } => files.push(path),
+                _ => {}
             }
         }
     })
+}
+
+/// The error of a transfer of which no file was verified.
+fn end_of(transfer: Transfer) -> Error {
+    let (files, error) = files_and_end_of(transfer);
+    assert!(files.is_empty(), "{files:?} are told as verified: {error}");
+    error
 }
 
 /// Lets a hostile sender act, and gives the receiver's error and what the sender is told.
@@ -227,7 +239,9 @@ fn a_root_that_does_not_match_is_no_transfer() {
             assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
         } else {
             assert_eq!(puppet.closed().0, CloseCode::Integrity);
-            assert!(matches!(cause(end_of(receiver)), Error::Files(FilesError::Root)));
+            let (files, error) = files_and_end_of(receiver);
+            assert_eq!(files, ["file"], "its block matches, the whole does not");
+            assert!(matches!(cause(error), Error::Files(FilesError::Root)));
             assert!(!to.path().join("into/file").exists());
         }
     }

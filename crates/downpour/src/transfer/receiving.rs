@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
 
 use transport::FlowId;
 
@@ -56,7 +55,7 @@ enum Consent {
     /// Messages wait until there is enough to ask about.
     Gathering(Vec<Message>),
     /// The user was asked.
-    Asked(Vec<Message>, Instant),
+    Asked(Vec<Message>),
     Given,
 }
 
@@ -132,7 +131,7 @@ impl Receiving {
         match step {
             Step::Message(message) => match &mut self.consent {
                 Consent::Given => self.message(message),
-                Consent::Asked(held, _) => {
+                Consent::Asked(held) => {
                     held.push(message);
                     Ok(())
                 }
@@ -147,10 +146,7 @@ impl Receiving {
                 }
             },
             Step::Accept => match &self.consent {
-                Consent::Asked(_, since) => {
-                    self.session.waited(*since);
-                    self.begin()
-                }
+                Consent::Asked(_) => self.begin(),
                 Consent::Gathering(_) | Consent::Given => Ok(()),
             },
             Step::Refuse => Err(Error::Declined),
@@ -199,13 +195,15 @@ impl Receiving {
             }
         }
         self.session.events.tell(TransferEvent::Offer(offer));
-        self.consent = Consent::Asked(held, Instant::now());
+        self.consent = Consent::Asked(held);
+        self.session.ask();
         if self.ask { Ok(()) } else { self.begin() }
     }
 
     /// The transfer is wanted: deals with what has waited.
     fn begin(&mut self) -> Result<(), Error> {
-        let Consent::Asked(held, _) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
+        let Consent::Asked(held) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
+        self.session.answered();
         self.session.put_back(held);
         self.session.hold(false);
         self.say(&Message::Accepted)

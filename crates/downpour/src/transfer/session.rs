@@ -46,6 +46,8 @@ pub(super) struct Session {
     ended: Option<Instant>,
     /// Time spent waiting for the user.
     waited: Duration,
+    /// The user was asked and has not answered.
+    asked: Option<Instant>,
     next_tick: Instant,
     meter: Meter,
     peer: Option<SocketAddr>,
@@ -86,6 +88,7 @@ impl Session {
             started,
             ended: None,
             waited: Duration::ZERO,
+            asked: None,
             next_tick: started + TICK,
             meter: Meter::new(started),
             peer: None,
@@ -145,9 +148,20 @@ impl Session {
         self.untold
     }
 
-    /// The time since `since` does not count: the user was asked.
-    pub(super) fn waited(&mut self, since: Instant) {
-        self.waited += since.elapsed();
+    /// The user is asked: the time until [`Session::answered`] does not count.
+    pub(super) fn ask(&mut self) {
+        self.asked = Some(Instant::now());
+    }
+
+    /// The user has answered.
+    pub(super) fn answered(&mut self) {
+        self.waited += self.asked.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// The time that counts, from the first datagram to `until`.
+    fn elapsed(&self, until: Instant) -> Duration {
+        let waits = self.asked.map_or(Duration::ZERO, |since| until.saturating_duration_since(since));
+        until.saturating_duration_since(self.started).saturating_sub(self.waited + waits)
     }
 
     /// Waits for something to do.
@@ -207,9 +221,6 @@ impl Session {
                 LinkEvent::Digest(digest) => Step::Digest(digest),
                 LinkEvent::Received { tag } => Step::Received { tag },
                 LinkEvent::Sent { tag } => Step::Sent { tag },
-                LinkEvent::Broken { tag } => {
-                    return Err(Error::Violation(format!("it ended batch {tag} in the middle")));
-                }
                 LinkEvent::Failed(error) => return Err(error),
                 LinkEvent::Stats(stats) => {
                     self.stats = Some(stats);
@@ -284,7 +295,7 @@ impl Session {
             rtt: stats.connection.rtt,
             loss: (self.facts.role == Role::Sends).then_some(stats.connection.loss),
             limited_by: stats.connection.limited_by,
-            elapsed: now.saturating_duration_since(self.started).saturating_sub(self.waited),
+            elapsed: self.elapsed(now),
             connection: stats.connection,
         }));
     }
@@ -331,8 +342,7 @@ impl Session {
             return Err(Error::Internal("a transfer that is complete without a connection"));
         };
         let connection = &stats.connection;
-        let elapsed =
-            self.ended.unwrap_or_else(Instant::now).saturating_duration_since(self.started).saturating_sub(self.waited);
+        let elapsed = self.elapsed(self.ended.unwrap_or_else(Instant::now));
         let sends = self.facts.role == Role::Sends;
         // What was lost in fact, not what the engine expects of the next packets.
         let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;

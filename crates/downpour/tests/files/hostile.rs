@@ -223,6 +223,7 @@ fn ready(into: &Path) -> (Receiving, End) {
     let end = control.end();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(receiving.found_digest(0, 0, 0..3, digest).unwrap());
+    receiving.settle(|_, _| {}).unwrap();
     (receiving, end)
 }
 

@@ -2,7 +2,8 @@
 
 use downpour::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
 use downpour::messages::{
-    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Void, fuzz_messages, manifest_parts,
+    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Void,
+    fuzz_messages, manifest_parts,
 };
 
 fn hex(bytes: &[u8]) -> String {

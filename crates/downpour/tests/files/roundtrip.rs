@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::files::{BatchSource, Receiving, Scanner};
-use downpour::messages::{Digest, Message};
+use downpour::files::{BatchSource, Entry, Kind, Mtime, Receiving, Scanner, VoidReason};
+use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
 
 use crate::common::{BLOCK, Control, names, noise, quick_dir, snapshot, transfer, transfer_with};
@@ -212,6 +212,35 @@ fn workers_may_read_and_write_at_the_same_time() {
     });
     receiving.finish(&control.into_inner().unwrap().end()).unwrap();
     assert_eq!(snapshot(&dir), snapshot(&to.path().join("dir")));
+}
+
+#[test]
+fn a_file_is_told_as_verified_when_the_last_of_its_blocks_matches() {
+    let dir = tempdir().unwrap();
+    let receiving = Receiving::new(dir.path()).unwrap();
+    let entry =
+        |path: &str, size| Entry { path: path.into(), kind: Kind::File { size }, mode: 0o644, mtime: Mtime::default() };
+    let entries = vec![entry("empty", 0), entry("a", 15), entry("void", 5), entry("b", 10)];
+    receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, object_length: 30, entries }).unwrap();
+    let told = || {
+        let mut told = Vec::new();
+        receiving.settle(|path, bytes| told.push((String::from_utf8(path.to_vec()).unwrap(), bytes))).unwrap();
+        told
+    };
+    assert_eq!(told(), [("empty".to_owned(), 0)]);
+    for block in 0..3_u32 {
+        receiving.write(0, u64::from(block) * 10, &[7; 10]).unwrap();
+    }
+    assert_eq!(told(), [], "what is written is not yet verified");
+    let digest = *blake3::hash(&[7; 10]).as_bytes();
+    receiving.void(&Void { batch: 0, entry: 2, reason: VoidReason::Changed }).unwrap();
+    for (block, files) in [(1_u32, vec![]), (2, vec![("b".to_owned(), 10)]), (0, vec![("a".to_owned(), 15)])] {
+        receiving.found_digest(0, block, u64::from(block) * 10..u64::from(block) * 10 + 10, digest).unwrap();
+        assert_eq!(told(), [], "block {block} has no digest to match");
+        receiving.expect_digest(&Digest { batch: 0, block, digest }).unwrap();
+        assert_eq!(told(), files, "block {block}");
+    }
+    assert_eq!(receiving.unverified(), 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use downpour::{
     CloseCode, Error, Peer, Profile, Rate, ReceiveOptions, SendOptions, Ticket, Transfer, TransferEvent, receive, send,
 };
 
-use crate::support::{done, folder, listen, noise, run, ticket, tree, wait_for};
+use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
 
 /// Tells a process of this test program which child it is.
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
@@ -76,15 +76,14 @@ fn a_receiver_that_vanishes_is_missed() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let options = SendOptions { dead_after: Duration::from_millis(700), ..SendOptions::default() };
-    let sender = send(vec![from.path().join("file")], listen(), options).unwrap();
+    let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     let (mut process, mut output) = child(&[], "broken::child_that_is_asked", &argument);
     let error = run(async {
-        let ended = sender.finish();
         line(&mut output, "offered").unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
-        ended.await.unwrap_err()
+        wait_for(&mut sender, done).await.unwrap_err()
     });
     assert!(matches!(error, Error::Vanished), "{error}");
     assert_eq!(error.exit_code(), 8);
@@ -109,8 +108,8 @@ fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
     run(async {
         // 50 Mbit/s: it cannot be over before it is cancelled.
         let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000));
-        let sender =
-            send(vec![from.path().join("file")], listen(), SendOptions { profile, ..SendOptions::default() }).unwrap();
+        let options = SendOptions { profile, ..SendOptions::default() };
+        let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
         let mut receiver =
             receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
         wait_for(&mut receiver, |event| {
@@ -119,7 +118,7 @@ fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
         .await;
         assert!(!tree(to.path()).is_empty());
         receiver.cancel();
-        let (sent, received) = tokio::join!(sender.finish(), wait_for(&mut receiver, done));
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert_eq!(received.unwrap_err().exit_code(), 130);
         let sent = sent.unwrap_err();
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
@@ -184,18 +183,15 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 fn a_full_disk_is_told_to_both_sides() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
-    let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+    let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
-    // A file system of 2 MB that only the child sees; no privilege is needed where user namespaces are allowed.
+    // A file system of 2 MB that only the child sees.
     let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$0\" \"$@\"", to.path().display());
     let (mut process, mut output) =
         child(&["unshare", "-rm", "sh", "-c", &script], "broken::child_that_runs_full", &argument);
-    let Some(received) = line(&mut output, "received: ") else {
-        assert!(!process.wait().unwrap().success());
-        eprintln!("skipped: this system gives no user namespace to mount a small file system in");
-        return;
-    };
-    let sent = run(sender.finish()).unwrap_err();
+    let received = line(&mut output, "received: ")
+        .expect("this test needs user namespaces: allow unprivileged ones, or run it as root, for `unshare -rm`");
+    let sent = run(wait_for(&mut sender, done)).unwrap_err();
     process.wait().unwrap();
     assert!(received.starts_with("7 disk full while writing "), "{received}");
     assert!(received.contains("what has arrived is kept in "), "{received}");

@@ -8,7 +8,7 @@ use downpour::{
     CloseCode, Error, ListenOptions, Peer, ReceiveOptions, Role, SendOptions, TransferEvent, receive, send,
 };
 
-use crate::support::{done, folder, listen, listening, noise, run, ticket, tree, wait_for};
+use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
 
 /// Short enough for a test, long enough for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
@@ -93,9 +93,7 @@ fn two_senders_tell_each_other() {
         let error = wait_for(&mut second, done).await.unwrap_err();
         let told = matches!(error, Error::WrongRole { .. } | Error::Peer { code: CloseCode::WrongRole, .. });
         assert!(told && error.exit_code() == 4, "{error}");
-        let note =
-            wait_for(&mut listener, |event| if let TransferEvent::Note(note) = event { Some(note) } else { None })
-                .await;
+        let note = wait_for(&mut listener, note).await;
         assert!(note.starts_with("a peer came in vain"), "{note}");
         let peer = Peer::Connect(ticket(&listener));
         let receiver = receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap();
@@ -112,10 +110,10 @@ fn what_is_there_already_is_not_overwritten() {
     let before = tree(to.path());
     run(async {
         for confirm in [false, true] {
-            let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+            let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
             let options = ReceiveOptions { confirm, ..ReceiveOptions::default() };
             let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
-            let (sent, received) = tokio::join!(sender.finish(), receiver.finish());
+            let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
             assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
             assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
@@ -130,12 +128,12 @@ fn an_offer_is_refused() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(1_000_000, 1)).unwrap();
     run(async {
-        let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
         let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         receiver.refuse();
-        let (sent, received) = tokio::join!(sender.finish(), wait_for(&mut receiver, done));
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert!(matches!(received, Err(Error::Declined)), "{received:?}");
         let sent = sent.unwrap_err();
         assert!(matches!(sent, Error::Peer { code: CloseCode::Declined, .. }), "{sent}");

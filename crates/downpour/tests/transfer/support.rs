@@ -31,6 +31,11 @@ pub(crate) fn listening() -> ListenOptions {
     ListenOptions { address: Some("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() }
 }
 
+/// As [`listen`], for any number of transfers: the failure of each is told as its end.
+pub(crate) fn listen_on() -> Peer {
+    Peer::Listen(ListenOptions { keep: true, ..listening() })
+}
+
 /// The ticket of a side that listens.
 pub(crate) fn ticket(transfer: &Transfer) -> Ticket {
     transfer.ticket().unwrap().clone()
@@ -78,6 +83,14 @@ pub(crate) async fn wait_for<T>(transfer: &mut Transfer, mut wanted: impl FnMut(
 pub(crate) fn done(event: TransferEvent) -> Option<Result<Summary, Error>> {
     match event {
         TransferEvent::Done(result) => Some(result),
+        _ => None,
+    }
+}
+
+/// A note to the user.
+pub(crate) fn note(event: TransferEvent) -> Option<String> {
+    match event {
+        TransferEvent::Note(note) => Some(note),
         _ => None,
     }
 }

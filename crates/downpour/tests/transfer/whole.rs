@@ -112,9 +112,23 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
                 .await;
         assert_eq!((offer.names, offer.entries, offer.bytes), (vec!["dir".to_owned()], 2, 3_000_000));
         assert!(tree(to.path()).is_empty());
+        // The user's time does not count, neither while it runs nor afterwards.
+        let mut last = Duration::ZERO;
+        for _ in 0..3 {
+            let now = wait_for(&mut receiver, |event| match event {
+                TransferEvent::Progress(now) => Some(now.elapsed),
+                _ => None,
+            })
+            .await;
+            assert!(now < Duration::from_millis(400) && now >= last, "{now:?} after {last:?}");
+            last = now;
+        }
+        let asked = Duration::from_millis(400);
         receiver.accept();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (3_000_000, 3_000_000));
+        let (sent, received) = (sent.unwrap(), received.unwrap());
+        assert_eq!((sent.bytes, received.bytes), (3_000_000, 3_000_000));
+        assert!(sent.elapsed > received.elapsed + asked, "{:?} {:?}", sent.elapsed, received.elapsed);
     });
     assert_eq!(tree(from.path()), tree(to.path()));
 }

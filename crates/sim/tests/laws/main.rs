@@ -2,6 +2,7 @@
 
 mod bounds;
 mod many_objects;
+mod same_seed;
 mod single_losses;
 mod support;
 mod zero_loss;

@@ -153,7 +153,8 @@ fn refusal(path: &[u8], staging: &Staging, error: io::Error) -> FilesError {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::EXIST) => bad_name(path, NameError::Duplicate),
         // A link where a folder should be is ENOTDIR on Linux and ELOOP elsewhere.
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => bad_name(path, NameError::Parent),
+        // A staging folder that someone has removed has no parents either, and that is not the sender's fault.
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !staging.is_removed() => bad_name(path, NameError::Parent),
         Some(Errno::NAMETOOLONG) => bad_name(path, NameError::TooLong),
         _ => FilesError::system(staging.shown(path), error),
     }

@@ -1,0 +1,159 @@
+//! What uses a ticket up: one complete transfer, its time, or its maker's user.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use downpour::{
+    CloseCode, Error, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Ticket, Transfer, TransferEvent,
+    receive, send,
+};
+use tempfile::TempDir;
+
+use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
+
+/// A file of `length` bytes and a sender of it.
+fn sender(length: usize, peer: Peer, options: SendOptions) -> (TempDir, Transfer) {
+    let from = folder();
+    fs::write(from.path().join("file"), noise(length, 1)).unwrap();
+    let sender = send(vec![from.path().join("file")], peer, options).unwrap();
+    (from, sender)
+}
+
+fn receiver(ticket: &Ticket, to: &TempDir) -> Transfer {
+    receive(to.path().to_owned(), Peer::Connect(ticket.clone()), ReceiveOptions::default()).unwrap()
+}
+
+/// A receiver that finds the name taken.
+async fn fail_at(ticket: &Ticket) {
+    let taken = folder();
+    fs::write(taken.path().join("file"), b"mine").unwrap();
+    let error = receiver(ticket, &taken).finish().await.unwrap_err();
+    assert!(error.to_string().starts_with("already there"), "{error}");
+    assert_eq!(fs::read(taken.path().join("file")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
+    run(async {
+        let (from, mut sender) = sender(100_000, listen(), SendOptions::default());
+        let ticket = ticket(&sender);
+        for _ in 0..2 {
+            fail_at(&ticket).await;
+            let note = wait_for(&mut sender, note).await;
+            assert!(note.starts_with("a transfer failed: the receiver said: already there"), "{note}");
+            assert!(note.ends_with("; the ticket is still good"), "{note}");
+        }
+        let to = folder();
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&ticket, &to).finish());
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+        assert_eq!(tree(from.path()), tree(to.path()));
+        assert!(sender.next().await.is_none(), "one complete transfer is the end");
+    });
+}
+
+#[test]
+fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
+    run(async {
+        let (from, mut sender) = sender(100_000, listen_on(), SendOptions::default());
+        let ticket = ticket(&sender);
+        for _ in 0..2 {
+            let to = folder();
+            receiver(&ticket, &to).finish().await.unwrap();
+            assert_eq!(tree(from.path()), tree(to.path()));
+            assert_eq!(wait_for(&mut sender, done).await.unwrap().files, 1);
+            fail_at(&ticket).await;
+            let error = wait_for(&mut sender, done).await.unwrap_err();
+            assert!(matches!(error, Error::Peer { code: CloseCode::TargetExists, .. }), "{error}");
+        }
+    });
+}
+
+#[test]
+fn when_the_time_is_over_the_last_failure_is_told() {
+    run(async {
+        let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
+        let (_from, mut sender) = sender(1000, Peer::Listen(options), SendOptions::default());
+        fail_at(&ticket(&sender)).await;
+        let error = wait_for(&mut sender, done).await.unwrap_err();
+        assert!(matches!(error, Error::NoneComplete { .. }), "{error}");
+        assert!(error.to_string().contains("no transfer was complete; the last one: the receiver said"), "{error}");
+        assert_eq!(error.exit_code(), 1, "that of the last failure");
+    });
+}
+
+#[test]
+fn a_listener_that_waits_again_is_cancelled() {
+    run(async {
+        let (_from, mut sender) = sender(1000, listen(), SendOptions::default());
+        fail_at(&ticket(&sender)).await;
+        wait_for(&mut sender, note).await;
+        sender.cancel();
+        assert!(matches!(wait_for(&mut sender, done).await, Err(Error::Cancelled)));
+    });
+}
+
+#[test]
+fn a_user_who_declines_at_the_listening_side_ends_it() {
+    run(async {
+        let to = folder();
+        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), listen(), options).unwrap();
+        let (_from, sender) = sender(1000, Peer::Connect(ticket(&receiver)), SendOptions::default());
+        let refused = async {
+            wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
+            receiver.refuse();
+            wait_for(&mut receiver, done).await
+        };
+        let (sent, received) = tokio::join!(sender.finish(), refused);
+        assert!(matches!(received, Err(Error::Declined)), "{received:?}");
+        assert!(matches!(sent, Err(Error::Peer { code: CloseCode::Declined, .. })), "{sent:?}");
+    });
+}
+
+#[test]
+fn a_second_peer_is_told_that_the_ticket_is_in_use() {
+    run(async {
+        // 20 Mbit/s: long enough for a second one to come.
+        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+        let (from, mut sender) = sender(3_000_000, listen(), SendOptions { profile, ..SendOptions::default() });
+        let (ticket, to, second) = (ticket(&sender), folder(), folder());
+        let mut first = receiver(&ticket, &to);
+        wait_for(&mut first, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
+        let error = receiver(&ticket, &second).finish().await.unwrap_err();
+        assert!(matches!(error, Error::Peer { code: CloseCode::Busy, .. }), "{error}");
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut first, done));
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (3_000_000, 3_000_000));
+        assert_eq!(tree(from.path()), tree(to.path()));
+    });
+}
+
+/// A peer that opens the handshake with the right key and is never heard again: its answers go nowhere.
+#[test]
+fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
+    run(async {
+        let (from, mut sender) = sender(100_000, listen(), SendOptions::default());
+        let real = ticket(&sender);
+        // The ticket leads to a relay that passes only what the connecting side says.
+        let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut astray = real.clone();
+        astray.addresses = vec![relay.local_addr().unwrap()];
+        let lost = folder();
+        let options = ReceiveOptions { handshake_timeout: Duration::from_secs(30), ..ReceiveOptions::default() };
+        let half = receive(lost.path().to_owned(), Peer::Connect(astray), options).unwrap();
+        let (mut bytes, mut answered) = ([0; 2048], false);
+        let out = UdpSocket::bind("127.0.0.1:0").unwrap();
+        out.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        while !answered {
+            let length = relay.recv(&mut bytes).unwrap();
+            out.send_to(&bytes[..length], real.addresses[0]).unwrap();
+            answered = out.recv(&mut bytes).is_ok();
+        }
+        let (to, since) = (folder(), Instant::now());
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&real, &to).finish());
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+        assert_eq!(tree(from.path()), tree(to.path()));
+        assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+        drop(half);
+    });
+}

@@ -1,0 +1,152 @@
+//! Law 9: packets of data cost no allocation each. Alone in its file, since the count is the whole process's.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use transport::{
+    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
+    ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
+};
+
+/// Counts what is asked of the system's allocator.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+#[allow(unsafe_code, reason = "an allocator is an unsafe trait; every call goes to the system's")]
+// SAFETY: nothing but a counter is added to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const KEY: [u8; 32] = [3; 32];
+
+/// One end of a path without loss, where a whole batch is one read, as with offload both ways. Feedback, one a millisecond, does
+/// allocate; at 8 Gbit/s that is nothing for each packet.
+struct End {
+    endpoint: Endpoint,
+    connection: Option<ConnectionHandle>,
+    address: SocketAddr,
+    batch: Batch,
+    wire: Vec<u8>,
+    received: bool,
+}
+
+impl End {
+    fn new(seed: u8) -> Self {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), [seed; 32]);
+        let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
+        endpoint.add_key(KEY, None, accept);
+        let address = SocketAddr::from(([192, 0, 2, seed], 1));
+        Self { endpoint, connection: None, address, batch: Batch::new(), wire: Vec::new(), received: false }
+    }
+
+    /// Sends everything that may leave now; how many datagrams that were.
+    fn transmit(&mut self, now: Time, peer: &mut Self) -> usize {
+        let mut sent = 0;
+        while let Some(answer) = self.endpoint.poll_answer() {
+            peer.take(now, self.address, &answer.bytes, answer.bytes.len());
+        }
+        let Some(handle) = self.connection else { return sent };
+        loop {
+            self.serve(now);
+            let Some(connection) = self.endpoint.connection(handle) else { return sent };
+            if !connection.poll_transmit(now, &mut self.batch) {
+                return sent;
+            }
+            self.batch.seal();
+            sent += self.batch.segments();
+            peer.take(now, self.address, self.batch.bytes(), self.batch.segment_size());
+        }
+    }
+
+    fn take(&mut self, now: Time, from: SocketAddr, bytes: &[u8], stride: usize) {
+        self.wire.clear();
+        self.wire.extend_from_slice(bytes);
+        self.endpoint.handle_datagrams(now, from, None, ReceivedEcn::NotEct, &mut self.wire, stride);
+        while let Some(EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
+            self.connection = Some(handle);
+        }
+        self.serve(now);
+    }
+
+    fn serve(&mut self, now: Time) {
+        let Some(connection) = self.connection.and_then(|handle| self.endpoint.connection(handle)) else { return };
+        while let Some(request) = connection.poll_request() {
+            let reply = match request {
+                Request::Read { flow, block, length, mut buffer, .. } => {
+                    buffer.resize(length, 7);
+                    Reply::Read { flow, block, buffer }
+                }
+                Request::Write { flow, block, .. } => Reply::Written { flow, block },
+                other => panic!("on a path without loss nothing asks for {other:?}"),
+            };
+            connection.handle_reply(now, reply);
+        }
+        while let Some(event) = connection.poll_event() {
+            match event {
+                Event::Announced { flow, .. } => connection.accept_flow(now, flow, false),
+                Event::Received { .. } => self.received = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_of_data_cost_no_allocation_each() {
+    let (mut sender, mut receiver) = (End::new(1), End::new(2));
+    let options = ConnectOptions {
+        profile: Profile::auto().with_told_rate(Rate::from_bits_per_second(8_000_000_000)),
+        application: Vec::new(),
+        remotes: vec![receiver.address],
+        handshake_timeout: Duration::from_secs(1),
+        qlog: false,
+    };
+    sender.connection = sender.endpoint.connect(Time::ZERO, KEY, options).ok();
+    let handle = sender.connection.expect("an address to ask");
+    let (mut now, mut packets, mut opened) = (Time::ZERO, 0, false);
+    let mut start = None;
+    while !receiver.received {
+        now += Duration::from_micros(500);
+        for end in [&mut sender, &mut receiver] {
+            if let Some(connection) = end.connection.and_then(|handle| end.endpoint.connection(handle)) {
+                connection.handle_timeout(now);
+            }
+        }
+        packets += sender.transmit(now, &mut receiver);
+        packets += receiver.transmit(now, &mut sender);
+        if !opened && packets > 2 {
+            let connection = sender.endpoint.connection(handle).expect("open");
+            let object = ObjectOptions { length: 300_000_000, tag: 0, digest: false };
+            opened = connection.send_object(now, object).is_ok();
+        }
+        // Buffers and rings have their size by then.
+        if start.is_none() && packets > 50_000 {
+            start = Some((packets, ALLOCATIONS.load(Ordering::Relaxed)));
+        }
+        assert!(now < Time::from_nanos(5_000_000_000), "{packets} packets and no end");
+    }
+    let (before, allocated) = start.expect("300 MB are 213,068 symbols");
+    let each = (ALLOCATIONS.load(Ordering::Relaxed) - allocated) as f64 / (packets - before) as f64;
+    assert!(each < 0.1, "{each:.3} allocations for each of {} packets", packets - before);
+}
