@@ -17,6 +17,7 @@
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
 //! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long), path length 2, path |
+//! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
 //!
 //! An entry is kind 1 (1 file, 2 folder, 3 symlink), mode 2 (`st_mode & 0o7777`), modification time 8 (seconds since 1970, two's
@@ -39,6 +40,7 @@
 //! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
+//! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
 //! - End comes last; its root is [`RootHasher`]'s over all manifest, digest, void and skipped messages as they
 //!   stand on flow 0.
 //! - A receiver answers accepted once, to the first batch, and complete to the end. It refuses by closing the
@@ -73,6 +75,8 @@ pub enum Message {
     Void(Void),
     /// A name that is not sent.
     Skipped(Skipped),
+    /// No further batch follows.
+    Scanned,
     /// All is sent.
     End(End),
     /// The receiver takes the transfer.

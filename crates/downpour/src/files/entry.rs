@@ -82,6 +82,8 @@ pub struct Batch {
     pub object_length: u64,
     /// What the scan met and could not send.
     pub skipped: Vec<Skipped>,
+    /// Nothing is left to scan after it.
+    pub is_last: bool,
 }
 
 /// A name that the sender met and left out.

@@ -175,7 +175,8 @@ impl Iterator for Scanner {
 
     /// The next batch; it may have no entries when all that was left was skipped.
     fn next(&mut self) -> Option<Batch> {
-        let mut batch = Batch { number: self.number, entries: Vec::new(), object_length: 0, skipped: Vec::new() };
+        let mut batch =
+            Batch { number: self.number, entries: Vec::new(), object_length: 0, skipped: Vec::new(), is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit
@@ -191,6 +192,7 @@ impl Iterator for Scanner {
         if batch.entries.is_empty() && batch.skipped.is_empty() {
             return None;
         }
+        batch.is_last = self.tops.is_empty() && self.stack.iter().all(|folder| folder.names.is_empty());
         self.number = self.number.checked_add(1)?;
         self.entry_limit = (self.entry_limit * GROWTH).min(MAX_BATCH_ENTRIES);
         self.byte_limit = (self.byte_limit * GROWTH as u64).min(MAX_BATCH_BYTES);

@@ -8,6 +8,7 @@ const DIGEST: u8 = 2;
 const VOID: u8 = 3;
 const SKIPPED: u8 = 4;
 const END: u8 = 5;
+const SCANNED: u8 = 6;
 const ACCEPTED: u8 = 65;
 const COMPLETE: u8 = 67;
 
@@ -38,6 +39,7 @@ impl Message {
                 out.extend(end.root.0);
                 Ok(())
             }),
+            Self::Scanned => framed(SCANNED, out, |_| Ok(())),
             Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
                 out.extend(complete.files.to_be_bytes());
@@ -71,6 +73,7 @@ impl Message {
                 skipped: body.u64()?,
                 root: Root(body.array()?),
             }),
+            SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
             COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),
             unknown => return Err(MessageError::UnknownType(unknown)),

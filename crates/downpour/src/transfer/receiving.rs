@@ -190,7 +190,7 @@ impl Receiving {
                     let tops = part.entries.iter().filter(|entry| !entry.path.contains(&b'/'));
                     offer.names.extend(tops.map(|entry| display_name(&entry.path)).take(MAX_NAMES - offer.names.len()));
                 }
-                Message::End(_) => offer.is_all = true,
+                Message::Scanned | Message::End(_) => offer.is_all = true,
                 _ => {}
             }
         }
@@ -222,10 +222,8 @@ impl Receiving {
                 files.void(&void)?;
             }
             Message::Skipped(skipped) => files.skipped(&skipped)?,
-            Message::End(end) if self.end.is_none() => {
-                self.end = Some(end);
-                self.counts.total_is_final = true;
-            }
+            Message::Scanned => self.counts.total_is_final = true,
+            Message::End(end) if self.end.is_none() => self.end = Some(end),
             Message::End(_) | Message::Accepted | Message::Complete(_) => {
                 return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
             }

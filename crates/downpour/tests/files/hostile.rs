@@ -216,7 +216,13 @@ fn voids_must_name_a_file_of_an_open_batch() {
 fn ready(into: &Path) -> (Receiving, End) {
     let receiving = Receiving::new(into).unwrap();
     let mut control = Control::new(&receiving);
-    let batch = downpour::files::Batch { number: 0, entries: vec![file("f", 3)], object_length: 3, skipped: vec![] };
+    let batch = downpour::files::Batch {
+        number: 0,
+        entries: vec![file("f", 3)],
+        object_length: 3,
+        skipped: vec![],
+        is_last: true,
+    };
     control.send_manifest(&batch).unwrap();
     let digest = *blake3::hash(b"abc").as_bytes();
     control.send(&downpour::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();

@@ -140,7 +140,8 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         bad[at] = value;
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
-    for unknown in [0, 6, 64, 66, 68, 99, 255] {
+    assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
+    for unknown in [0, 7, 64, 66, 68, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

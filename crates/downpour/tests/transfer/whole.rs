@@ -111,6 +111,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
             wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
                 .await;
         assert_eq!((offer.names, offer.entries, offer.bytes), (vec!["dir".to_owned()], 2, 3_000_000));
+        assert!(offer.is_all, "one batch that ends the scan is all there is");
         assert!(tree(to.path()).is_empty());
         // The user's time does not count, neither while it runs nor afterwards.
         let mut last = Duration::ZERO;

@@ -27,7 +27,7 @@ pub struct Outcome {
 /// A name that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// As the sender named it; show it through [`display_name`].
+    /// As the sender named it; show it through [`display_name`](crate::files::display_name).
     pub path: Vec<u8>,
     /// Why.
     pub reason: FailReason,
