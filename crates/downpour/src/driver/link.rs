@@ -86,7 +86,7 @@ impl LinkState {
             }
             LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
             LinkCommand::AskStats => {
-                let stats = LinkStats { connection: connection.stats(), refused };
+                let stats = LinkStats::of(connection, refused);
                 self.tell(LinkEvent::Stats(Box::new(stats)));
             }
             LinkCommand::Close { code, reason } => connection.close(now, code, &reason),
@@ -170,7 +170,7 @@ impl LinkState {
                 self.closed = true;
                 self.hand_on_trace(connection, 1);
                 let send_error = if self.connected { None } else { send_error.take() };
-                let stats = Box::new(LinkStats { connection: connection.stats(), refused });
+                let stats = Box::new(LinkStats::of(connection, refused));
                 self.tell(LinkEvent::Closed { why, stats, send_error });
             }
         }

@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use transport::{AcceptOptions, Closed, ConnectOptions, ConnectionStats, EndpointConfig, FlowId, Limits, Time};
+use transport::{
+    AcceptOptions, Closed, ConnectOptions, Connection, ConnectionStats, EndpointConfig, FlowId, Limits, Time,
+};
 
 use crate::error::Error;
 use inbox::Inbox;
@@ -110,8 +112,16 @@ pub(crate) struct BlockDigest {
 pub(crate) struct LinkStats {
     /// The connection's own figures.
     pub(crate) connection: ConnectionStats,
-    /// Datagrams dropped by the endpoint, for any reason, in any connection or none.
+    /// Datagrams refused, for any reason, in this connection or in none.
     pub(crate) refused: u64,
+}
+
+impl LinkStats {
+    /// `elsewhere`: datagrams refused that belong to no connection.
+    fn of(connection: &Connection, elsewhere: u64) -> Self {
+        let connection = connection.stats();
+        Self { connection, refused: elsewhere + connection.refused }
+    }
 }
 
 /// One connection, by a number that the driver gives.
