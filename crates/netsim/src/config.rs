@@ -195,11 +195,6 @@ impl Duplex {
         Self { forward, backward: backward.sibling(1) }
     }
 
-    /// The same link both ways.
-    pub fn symmetric(config: LinkConfig) -> Self {
-        Self::new(config, config)
-    }
-
     /// The same two directions with the random streams of their `number`-th sibling; see [`LinkConfig::sibling`].
     #[must_use]
     pub fn sibling(self, number: u64) -> Self {

@@ -190,22 +190,22 @@ impl Outgoing {
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             match sent.content {
-                Content::Symbols { first, .. } => self.each_flow(first, ObjectSender::on_delivered),
+                Content::Symbol(id) => self.each_flow(id, ObjectSender::on_delivered),
                 Content::Control(key) => self.on_pieces_delivered(key),
                 Content::Nothing => {}
             }
         }
         for sent in report.lost {
             match sent.content {
-                Content::Symbols { first, .. } => self.each_flow(first, ObjectSender::on_lost),
+                Content::Symbol(id) => self.each_flow(id, ObjectSender::on_lost),
                 Content::Control(key) => self.on_pieces_lost(key),
                 Content::Nothing => {}
             }
         }
         for sent in report.spurious {
             // Control frames are on their way again already, under another key.
-            if let Content::Symbols { first, .. } = sent.content {
-                self.each_flow(first, ObjectSender::on_spurious);
+            if let Content::Symbol(id) = sent.content {
+                self.each_flow(id, ObjectSender::on_spurious);
             }
         }
         self.flows.iter_mut().for_each(|flow| flow.on_report(report));

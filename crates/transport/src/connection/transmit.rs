@@ -179,7 +179,7 @@ impl Connection {
         let size = symbol.len() + SYMBOL_OVERHEAD;
         batch.push_packet(header, [&SymbolHeader { id, plan }.encode(), symbol]);
         let bytes = size as u32 + self.sealing.datagram_overhead();
-        let content = Content::Symbols { first: id, count: 1 };
+        let content = Content::Symbol(id);
         self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content }, probe);
         self.last_asked = now;
         self.trace.record(now, TraceEvent::SymbolSent { number: header.number, bytes, id });

@@ -167,9 +167,8 @@ impl ControlReceiver {
             return Ok(false);
         }
         self.append(offset, data);
-        while let Some((start, bytes)) = self.early.first_key_value().filter(|(start, _)| **start <= self.next) {
-            let (start, bytes) = (*start, bytes.clone());
-            self.early.remove(&start);
+        while let Some(entry) = self.early.first_entry().filter(|entry| *entry.key() <= self.next) {
+            let (start, bytes) = entry.remove_entry();
             self.append(start, &bytes);
         }
         Ok(true)

@@ -137,8 +137,8 @@ pub enum Step {
 impl ObjectSender {
     /// A flow that will send an object cut as `plans` say.
     ///
-    /// # Panics
-    /// Never for plans that [`BlockSizing`](super::BlockSizing) made.
+    /// # Errors
+    /// [`BadPlan`](super::BadPlan) for plans that do not make the object; those of [`BlockSizing`](super::BlockSizing) do.
     pub fn new(
         announcement: &Announcement,
         further: &[Plan],

@@ -10,13 +10,8 @@ use std::time::Duration;
 pub enum Content {
     /// Nothing that needs to arrive: a probe or feedback.
     Nothing,
-    /// Symbols of a flow, `count` of consecutive esi from this one on.
-    Symbols {
-        /// The first symbol.
-        first: SymbolId,
-        /// How many.
-        count: u8,
-    },
+    /// A symbol of a flow.
+    Symbol(SymbolId),
     /// Control frames, kept by the connection under this key.
     Control(u32),
 }
