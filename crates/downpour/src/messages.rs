@@ -13,37 +13,48 @@
 //!
 //! | type | message | body |
 //! |---|---|---|
-//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), object length 8, then entries to the end |
+//! | 7 | begin | source id 16 |
+//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
 //! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long), path length 2, path |
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
 //!
-//! An entry is kind 1 (1 file, 2 folder, 3 symlink), mode 2 (`st_mode & 0o7777`), modification time 8 (seconds since 1970, two's
-//! complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096), path; a file adds its size 8; a symlink adds
-//! target length 2 (1 to 4096), target.
+//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash), mode 2 (`st_mode & 0o7777`), modification time 8
+//! (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096), path; a file adds its size 8 and
+//! version 8, a file with hash then the BLAKE3 32 of its content; a link adds target length 2 (1 to 4096), target, which for a hard link
+//! is the path of an earlier file entry.
 //!
 //! From the receiver of files:
 //!
 //! | type | message | body |
 //! |---|---|---|
 //! | 65 | accepted | nothing |
+//! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, failed 8 |
+//! | 68 | notice | kind 1, path length 2, path |
+//!
+//! # What is wanted
+//! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part with its wants:
+//! ranges of the batch, that is of the concatenation of its files, ascending and apart from each other. The batch's object is the concatenation of
+//! those ranges; without such a receiver it is the whole batch. Blocks and digests count in the object. An object of no bytes is not
+//! opened.
 //!
 //! # Order
+//! - Begin comes first.
 //! - Batches count from 0. The parts of one batch follow each other, and the next batch begins after the last part. A
 //!   part holds about 64 KiB, a batch at most 65,536 entries and 8 MiB of names. Every part carries the length of the
-//!   batch's whole object, which the file sizes add up to. A folder stands before what is in it.
+//!   whole batch, which the file sizes add up to. A folder stands before what is in it.
 //! - At most [`MAX_OPEN_BATCHES`] batches are open, that is not yet verified by the receiver; a sender keeps to half.
 //! - A batch's digests follow its last part, in any order, each block's once.
 //! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all manifest, digest, void and skipped messages as they
+//! - End comes last; its root is [`RootHasher`]'s over all begin, manifest, digest, void and skipped messages as they
 //!   stand on flow 0.
-//! - A receiver answers accepted once, to the first batch, and complete to the end. It refuses by closing the
+//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices stand anywhere between. It refuses by closing the
 //!   connection, with a code and a reason for the sender's user.
 
 mod fuzz;
@@ -51,7 +62,9 @@ mod layout;
 mod reader;
 mod root;
 
-use crate::files::{Entry, Skipped, VoidReason};
+use std::ops::Range;
+
+use crate::files::{Entry, Notice, Skipped, SourceId, VoidReason, Wanted};
 
 pub use fuzz::fuzz_messages;
 pub use reader::MessageReader;
@@ -64,9 +77,14 @@ pub const MAX_OPEN_BATCHES: usize = 8;
 /// The entries of a manifest part stay below this size, in bytes; any single one does.
 const PART_TARGET: usize = 64 << 10;
 
+/// Ranges in one message of wants: a long list takes several.
+const WANTS_TARGET: usize = 4096;
+
 /// A message on flow 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
+    /// What is sent.
+    Begin(SourceId),
     /// Entries of a batch.
     Manifest(ManifestPart),
     /// The digest of one block.
@@ -81,6 +99,10 @@ pub enum Message {
     End(End),
     /// The receiver takes the transfer.
     Accepted,
+    /// What the receiver wants of a batch.
+    Wants(Wants),
+    /// What becomes of a name at the receiver.
+    Notice(Notice),
     /// Everything is verified and under its final name.
     Complete(Complete),
 }
@@ -92,10 +114,21 @@ pub struct ManifestPart {
     pub batch: u32,
     /// Whether the batch ends with this part.
     pub last: bool,
-    /// Length of the whole batch's object in bytes.
-    pub object_length: u64,
+    /// Length of the whole batch in bytes.
+    pub length: u64,
     /// The entries of this part.
     pub entries: Vec<Entry>,
+}
+
+/// Some of the ranges that a receiver wants of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wants {
+    /// Batch.
+    pub batch: u32,
+    /// Whether no more follow.
+    pub last: bool,
+    /// In bytes of the batch.
+    pub ranges: Vec<Range<u64>>,
 }
 
 /// The BLAKE3 digest of one block's bytes.
@@ -127,7 +160,7 @@ pub struct End {
     pub batches: u32,
     /// Entries in all manifests.
     pub entries: u64,
-    /// Lengths of all objects, in bytes.
+    /// Lengths of all batches, in bytes.
     pub bytes: u64,
     /// Skipped messages sent.
     pub skipped: u64,
@@ -164,11 +197,7 @@ pub enum MessageError {
 }
 
 /// Cuts a batch's manifest into parts of about 64 KiB, made one at a time. A batch without entries has one empty part.
-pub fn manifest_parts(
-    batch: u32,
-    object_length: u64,
-    entries: &[Entry],
-) -> impl Iterator<Item = ManifestPart> + use<'_> {
+pub fn manifest_parts(batch: u32, length: u64, entries: &[Entry]) -> impl Iterator<Item = ManifestPart> + use<'_> {
     let mut rest = Some(entries);
     std::iter::from_fn(move || {
         let left = rest?;
@@ -179,6 +208,20 @@ pub fn manifest_parts(
         let taken = ends.take_while(|end| *end < PART_TARGET).count().max(1).min(left.len());
         let (part, after) = left.split_at(taken);
         rest = (!after.is_empty()).then_some(after);
-        Some(ManifestPart { batch, last: after.is_empty(), object_length, entries: part.to_vec() })
+        Some(ManifestPart { batch, last: after.is_empty(), length, entries: part.to_vec() })
+    })
+}
+
+/// Cuts what is wanted of a batch of `full` bytes into messages; the last one is there even if nothing is wanted.
+pub fn wants(batch: u32, wanted: &Wanted, full: u64) -> impl Iterator<Item = Wants> + use<'_> {
+    let mut rest = wanted.ranges(full).peekable();
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let ranges: Vec<_> = rest.by_ref().take(WANTS_TARGET).collect();
+        ended = rest.peek().is_none();
+        Some(Wants { batch, last: ended, ranges })
     })
 }

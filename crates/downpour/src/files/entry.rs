@@ -26,16 +26,26 @@ pub struct Entry {
 /// What stands under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file; its bytes are part of the batch's object.
+    /// A regular file; its bytes are part of the batch.
     File {
         /// Length in bytes.
         size: u64,
+        /// Differs, but for chance, whenever the content may differ: from the sender's inode number and change time, which nobody can
+        /// set. Only compared, and only by a receiver that holds a part of the file.
+        version: u64,
+        /// BLAKE3 of the content, where the sender was asked for it.
+        hash: Option<[u8; 32]>,
     },
     /// A folder; its content follows as entries of its own.
     Directory,
     /// A symbolic link, sent as a link.
     Symlink {
         /// What the link says, never resolved.
+        target: Vec<u8>,
+    },
+    /// Another name of a file that stands earlier in the transfer.
+    HardLink {
+        /// Path of that entry.
         target: Vec<u8>,
     },
 }
@@ -54,8 +64,8 @@ impl Entry {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size } => size,
-            Kind::Directory | Kind::Symlink { .. } => 0,
+            Kind::File { size, .. } => size,
+            Kind::Directory | Kind::Symlink { .. } | Kind::HardLink { .. } => 0,
         }
     }
 
@@ -64,22 +74,27 @@ impl Entry {
     pub fn name_bytes(&self) -> usize {
         self.path.len()
             + match &self.kind {
-                Kind::Symlink { target } => target.len(),
+                Kind::Symlink { target } | Kind::HardLink { target } => target.len(),
                 Kind::File { .. } | Kind::Directory => 0,
             }
     }
 }
 
-/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`] entries and one object, the bytes of its regular
-/// files one after another.
+/// Names what is sent, from where: the same for the same sources on the same machine. A receiver finds by it what an earlier, broken
+/// transfer has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SourceId(pub [u8; 16]);
+
+/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`] entries and one object, made of the bytes of its regular
+/// files one after another, or of those among them that the receiver wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Counts from 0.
     pub number: u32,
     /// In the order of the object; a folder stands before what is in it.
     pub entries: Vec<Entry>,
-    /// Length of the object in bytes: the sum of the file sizes.
-    pub object_length: u64,
+    /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
+    pub length: u64,
     /// What the scan met and could not send.
     pub skipped: Vec<Skipped>,
     /// Nothing is left to scan after it.

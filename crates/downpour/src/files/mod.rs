@@ -8,20 +8,26 @@
 mod beneath;
 mod entry;
 mod error;
+mod filter;
 mod names;
+mod notice;
 mod open;
 mod ranges;
 mod scan;
 mod sink;
 mod source;
 mod staging;
+mod wanted;
 
 pub use entry::{
     Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason, Skipped,
-    VoidReason, Voided,
+    SourceId, VoidReason, Voided,
 };
 pub use error::FilesError;
+pub use filter::Filter;
 pub use names::{NameError, check_path, check_target, display_name};
+pub use notice::{Notice, NoticeKind};
 pub use scan::{Roots, Scanner};
 pub use sink::{FailReason, Failed, ManifestState, Outcome, Receiving};
 pub use source::BatchSource;
+pub use wanted::{Wanted, WantedError};

@@ -131,7 +131,7 @@ impl Scanner {
     fn visit(&mut self, sent: Vec<u8>, local: PathBuf, batch: &mut Batch) {
         match self.look(&sent, &local) {
             Ok((entry, names)) => {
-                batch.object_length = batch.object_length.saturating_add(entry.size());
+                batch.length = batch.length.saturating_add(entry.size());
                 batch.entries.push(entry);
                 match names {
                     Some(Ok(names)) => self.stack.push(Folder { sent, local, names }),
@@ -156,7 +156,7 @@ impl Scanner {
         let kind = if file_type.is_file() {
             // Asked now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros.
             accessat(CWD, local, Access::READ_OK, AtFlags::EACCESS).map_err(|e| failed(e.into()))?;
-            Kind::File { size: metadata.len() }
+            Kind::File { size: metadata.len(), version: version(&metadata), hash: None }
         } else if file_type.is_dir() {
             names = Some(list(local));
             Kind::Directory
@@ -176,11 +176,11 @@ impl Iterator for Scanner {
     /// The next batch; it may have no entries when all that was left was skipped.
     fn next(&mut self) -> Option<Batch> {
         let mut batch =
-            Batch { number: self.number, entries: Vec::new(), object_length: 0, skipped: Vec::new(), is_last: false };
+            Batch { number: self.number, entries: Vec::new(), length: 0, skipped: Vec::new(), is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit
-            && batch.object_length < self.byte_limit
+            && batch.length < self.byte_limit
             // Leaves room for one more entry of any length.
             && name_bytes + 2 * MAX_PATH <= MAX_BATCH_NAMES
         {
@@ -198,6 +198,15 @@ impl Iterator for Scanner {
         self.byte_limit = (self.byte_limit * GROWTH as u64).min(MAX_BATCH_BYTES);
         Some(batch)
     }
+}
+
+/// What tells one content of a file from another, see [`Kind::File`]: FNV-1a over inode number and change time.
+pub(super) fn version(metadata: &Metadata) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let fields = [metadata.ino(), metadata.ctime().cast_unsigned(), metadata.ctime_nsec().cast_unsigned()];
+    let bytes = fields.into_iter().flat_map(u64::to_be_bytes);
+    bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
 
 /// The time of last modification in a file's metadata.

@@ -54,7 +54,7 @@ impl BatchSource {
     /// Length of the object in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.batch.object_length
+        self.batch.length
     }
 
     /// Fills `out` with the object's bytes from `offset`; zeros stand for voided files and behind the object's end.
@@ -160,7 +160,7 @@ fn void_reason(error: &io::Error) -> VoidReason {
 /// Compares a file with what the scan saw.
 fn check(file: &File, entry: &Entry) -> Result<(), VoidReason> {
     let metadata = file.metadata().map_err(|_| VoidReason::Unreadable)?;
-    let Kind::File { size } = entry.kind else { return Err(VoidReason::Changed) };
+    let Kind::File { size, .. } = entry.kind else { return Err(VoidReason::Changed) };
     if metadata.is_file() && metadata.len() < size {
         return Err(VoidReason::Shrank);
     }

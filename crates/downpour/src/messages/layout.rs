@@ -1,7 +1,7 @@
 //! Bodies of messages to bytes and back; the tables stand in the module above.
 
-use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void};
-use crate::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
+use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void, Wants};
+use crate::files::{Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason};
 
 const MANIFEST: u8 = 1;
 const DIGEST: u8 = 2;
@@ -9,12 +9,17 @@ const VOID: u8 = 3;
 const SKIPPED: u8 = 4;
 const END: u8 = 5;
 const SCANNED: u8 = 6;
+const BEGIN: u8 = 7;
 const ACCEPTED: u8 = 65;
+const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
+const NOTICE: u8 = 68;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
 const KIND_SYMLINK: u8 = 3;
+const KIND_HARD_LINK: u8 = 4;
+const KIND_HASHED_FILE: u8 = 5;
 
 const LAST_PART: u8 = 1;
 const MODE_BITS: u32 = 0o7777;
@@ -38,6 +43,12 @@ impl Message {
                 out.extend(end.skipped.to_be_bytes());
                 out.extend(end.root.0);
                 Ok(())
+            }),
+            Self::Begin(source) => source.encode(out),
+            Self::Wants(wants) => wants.encode(out),
+            Self::Notice(notice) => framed(NOTICE, out, |out| {
+                out.push(notice.kind as u8);
+                put_name(NOTICE, &notice.path, out)
             }),
             Self::Scanned => framed(SCANNED, out, |_| Ok(())),
             Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
@@ -73,6 +84,12 @@ impl Message {
                 skipped: body.u64()?,
                 root: Root(body.array()?),
             }),
+            BEGIN => Self::Begin(SourceId(body.array()?)),
+            WANTS => Self::Wants(Wants::decode(&mut body)?),
+            NOTICE => {
+                let kind = NoticeKind::from_code(body.u8()?).ok_or(MessageError::Field(kind, "kind"))?;
+                Self::Notice(Notice { kind, path: body.name()? })
+            }
             SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
             COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),
@@ -88,24 +105,54 @@ impl ManifestPart {
         framed(MANIFEST, out, |out| {
             out.extend(self.batch.to_be_bytes());
             out.push(if self.last { LAST_PART } else { 0 });
-            out.extend(self.object_length.to_be_bytes());
+            out.extend(self.length.to_be_bytes());
             self.entries.iter().try_for_each(|entry| put_entry(entry, out))
         })
     }
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let batch = body.u32()?;
-        let last = match body.u8()? {
-            0 => false,
-            LAST_PART => true,
-            _ => return Err(MessageError::Field(MANIFEST, "flag")),
-        };
-        let object_length = body.u64()?;
+        let last = body.last_part()?;
+        let length = body.u64()?;
         let mut entries = Vec::new();
         while !body.rest.is_empty() {
             entries.push(take_entry(body)?);
         }
-        Ok(Self { batch, last, object_length, entries })
+        Ok(Self { batch, last, length, entries })
+    }
+}
+
+impl SourceId {
+    /// Appends it as the message that begins a transfer.
+    pub(crate) fn encode(self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(BEGIN, out, |out| {
+            out.extend(self.0);
+            Ok(())
+        })
+    }
+}
+
+impl Wants {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(WANTS, out, |out| {
+            out.extend(self.batch.to_be_bytes());
+            out.push(if self.last { LAST_PART } else { 0 });
+            for range in &self.ranges {
+                out.extend(range.start.to_be_bytes());
+                out.extend(range.end.to_be_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let batch = body.u32()?;
+        let last = body.last_part()?;
+        let mut ranges = Vec::new();
+        while !body.rest.is_empty() {
+            ranges.push(body.u64()?..body.u64()?);
+        }
+        Ok(Self { batch, last, ranges })
     }
 }
 
@@ -150,27 +197,34 @@ pub(super) fn entry_length(entry: &Entry) -> usize {
     FIXED
         + entry.path.len()
         + match &entry.kind {
-            Kind::File { .. } => 8,
+            Kind::File { hash: None, .. } => 16,
+            Kind::File { hash: Some(_), .. } => 48,
             Kind::Directory => 0,
-            Kind::Symlink { target } => 2 + target.len(),
+            Kind::Symlink { target } | Kind::HardLink { target } => 2 + target.len(),
         }
 }
 
 fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
     let mode = u16::try_from(entry.mode).ok().filter(|_| entry.mode <= MODE_BITS);
     out.push(match entry.kind {
-        Kind::File { .. } => KIND_FILE,
+        Kind::File { hash: None, .. } => KIND_FILE,
+        Kind::File { hash: Some(_), .. } => KIND_HASHED_FILE,
         Kind::Directory => KIND_DIRECTORY,
         Kind::Symlink { .. } => KIND_SYMLINK,
+        Kind::HardLink { .. } => KIND_HARD_LINK,
     });
     out.extend(mode.ok_or(MessageError::Field(MANIFEST, "mode"))?.to_be_bytes());
     out.extend(entry.mtime.seconds.to_be_bytes());
     out.extend(entry.mtime.nanoseconds.to_be_bytes());
     put_name(MANIFEST, &entry.path, out)?;
     match &entry.kind {
-        Kind::File { size } => out.extend(size.to_be_bytes()),
+        Kind::File { size, version, hash } => {
+            out.extend(size.to_be_bytes());
+            out.extend(version.to_be_bytes());
+            out.extend(hash.iter().flatten());
+        }
         Kind::Directory => {}
-        Kind::Symlink { target } => put_name(MANIFEST, target, out)?,
+        Kind::Symlink { target } | Kind::HardLink { target } => put_name(MANIFEST, target, out)?,
     }
     Ok(())
 }
@@ -187,7 +241,9 @@ fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
     }
     let path = body.name()?;
     let kind = match kind {
-        KIND_FILE => Kind::File { size: body.u64()? },
+        KIND_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: None },
+        KIND_HASHED_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: Some(body.array()?) },
+        KIND_HARD_LINK => Kind::HardLink { target: body.name()? },
         KIND_DIRECTORY => Kind::Directory,
         KIND_SYMLINK => Kind::Symlink { target: body.name()? },
         _ => return Err(MessageError::Field(MANIFEST, "kind")),
@@ -240,6 +296,15 @@ impl<'a> Body<'a> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(MessageError::Truncated(self.kind))?;
         self.rest = rest;
         Ok(*taken)
+    }
+
+    /// The flags of a message that comes in parts.
+    fn last_part(&mut self) -> Result<bool, MessageError> {
+        match self.u8()? {
+            0 => Ok(false),
+            LAST_PART => Ok(true),
+            _ => Err(MessageError::Field(self.kind, "flag")),
+        }
     }
 
     fn u8(&mut self) -> Result<u8, MessageError> {

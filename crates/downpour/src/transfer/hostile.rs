@@ -75,9 +75,9 @@ impl Puppet {
     }
 
     /// One batch with one file, and its object.
-    fn send_file(&mut self, path: &str, size: u64, object_length: u64) {
+    fn send_file(&mut self, path: &str, size: u64, length: u64) {
         self.say(&Message::Manifest(part(&[(path, size)])));
-        self.link.send_object(0, object_length);
+        self.link.send_object(0, length);
     }
 
     /// How the other side ends the connection.
@@ -95,12 +95,12 @@ impl Puppet {
 fn part(files: &[(&str, u64)]) -> ManifestPart {
     let entry = |(path, size): &(&str, u64)| Entry {
         path: path.as_bytes().to_vec(),
-        kind: Kind::File { size: *size },
+        kind: Kind::File { size: *size, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
     };
-    let object_length = files.iter().map(|(_, size)| size).sum();
-    ManifestPart { batch: 0, last: true, object_length, entries: files.iter().map(entry).collect() }
+    let length = files.iter().map(|(_, size)| size).sum();
+    ManifestPart { batch: 0, last: true, length, entries: files.iter().map(entry).collect() }
 }
 
 fn listening() -> Peer {

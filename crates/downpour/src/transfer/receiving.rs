@@ -224,7 +224,12 @@ impl Receiving {
             Message::Skipped(skipped) => files.skipped(&skipped)?,
             Message::Scanned => self.counts.total_is_final = true,
             Message::End(end) if self.end.is_none() => self.end = Some(end),
-            Message::End(_) | Message::Accepted | Message::Complete(_) => {
+            Message::Begin(_)
+            | Message::End(_)
+            | Message::Accepted
+            | Message::Wants(_)
+            | Message::Notice(_)
+            | Message::Complete(_) => {
                 return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
             }
         }
@@ -236,7 +241,7 @@ impl Receiving {
         self.building = (state == ManifestState::More).then_some(part.batch);
         let tag = u64::from(part.batch);
         let batch = self.begun(tag)?;
-        batch.object_length = part.object_length;
+        batch.object_length = part.length;
         batch.known = state == ManifestState::Complete;
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);

@@ -62,7 +62,7 @@ impl Scan {
         let total = Arc::clone(&found);
         let work = move || {
             for batch in scanner {
-                total.fetch_add(batch.object_length, Ordering::Relaxed);
+                total.fetch_add(batch.length, Ordering::Relaxed);
                 if sender.send(batch).is_err() || inputs.send(Input::Scanned).is_err() {
                     return;
                 }
@@ -204,7 +204,7 @@ impl Sending {
     fn advance(&mut self) -> Result<(), Error> {
         self.forget_sent();
         while self.next_part()? {}
-        let all_digested = self.open.values().all(|open| open.digested == open.batch.object_length);
+        let all_digested = self.open.values().all(|open| open.digested == open.batch.length);
         if self.all_scanned && self.opening.is_none() && all_digested && !self.ended {
             self.ended = true;
             self.totals.root = self.hasher.root();
@@ -221,14 +221,14 @@ impl Sending {
     fn forget_sent(&mut self) {
         while let Some(entry) = self.open.first_entry() {
             let open = entry.get();
-            if !open.sent || open.digested < open.batch.object_length {
+            if !open.sent || open.digested < open.batch.length {
                 return;
             }
             let tag = *entry.key();
             let open = entry.remove();
             self.sources.batches.write().unwrap_or_else(PoisonError::into_inner).remove(&tag);
             for entry in &open.batch.entries {
-                if let Kind::File { size } = entry.kind {
+                if let Kind::File { size, .. } = entry.kind {
                     self.files_sent += 1;
                     self.session.events.tell(TransferEvent::File { path: display_name(&entry.path), bytes: size });
                 }
@@ -242,7 +242,7 @@ impl Sending {
             return Ok(false);
         }
         let Some(Opening { batch, next_entry }) = self.opening.take() else { return self.next_batch() };
-        let part = manifest_parts(batch.number, batch.object_length, &batch.entries[next_entry..]).next();
+        let part = manifest_parts(batch.number, batch.length, &batch.entries[next_entry..]).next();
         let Some(part) = part else { return Err(Error::Internal("a manifest without parts")) };
         let (last, next_entry) = (part.last, next_entry + part.entries.len());
         if last && batch.is_last {
@@ -281,10 +281,10 @@ impl Sending {
         }
         self.totals.batches += 1;
         self.totals.entries += batch.entries.len() as u64;
-        self.totals.bytes += batch.object_length;
+        self.totals.bytes += batch.length;
         for entry in &batch.entries {
             match entry.kind {
-                Kind::File { .. } => {}
+                Kind::File { .. } | Kind::HardLink { .. } => {}
                 Kind::Directory => self.done.directories += 1,
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }
@@ -308,7 +308,7 @@ impl Sending {
         let tag = u64::from(batch.number);
         let source = Arc::new(BatchSource::new(Arc::clone(&batch), Arc::clone(&self.scan.roots)));
         self.sources.batches.write().unwrap_or_else(PoisonError::into_inner).insert(tag, Arc::clone(&source));
-        self.session.link.send_object(tag, batch.object_length);
+        self.session.link.send_object(tag, batch.length);
         self.open.insert(tag, Open { batch, source, digested: 0, sent: false });
     }
 

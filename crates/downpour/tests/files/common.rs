@@ -52,7 +52,7 @@ impl<'a> Control<'a> {
     }
 
     pub(crate) fn send_manifest(&mut self, batch: &Batch) -> Result<(), FilesError> {
-        for part in manifest_parts(batch.number, batch.object_length, &batch.entries) {
+        for part in manifest_parts(batch.number, batch.length, &batch.entries) {
             self.send(&Message::Manifest(part))?;
         }
         for skipped in &batch.skipped {
@@ -61,7 +61,7 @@ impl<'a> Control<'a> {
         self.receiving.settle(|_, _| {})?;
         self.end.0 += 1;
         self.end.1 += batch.entries.len() as u64;
-        self.end.2 += batch.object_length;
+        self.end.2 += batch.length;
         self.end.3 += batch.skipped.len() as u64;
         Ok(())
     }

@@ -19,7 +19,7 @@ fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
 }
 
 fn file(path: impl AsRef<[u8]>, size: u64) -> Entry {
-    entry(path, Kind::File { size })
+    entry(path, Kind::File { size, version: 0, hash: None })
 }
 
 fn folder(path: &str) -> Entry {
@@ -31,8 +31,8 @@ fn link(path: &str, target: &str) -> Entry {
 }
 
 fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
-    let object_length = entries.iter().map(Entry::size).sum();
-    ManifestPart { batch, last: true, object_length, entries }
+    let length = entries.iter().map(Entry::size).sum();
+    ManifestPart { batch, last: true, length, entries }
 }
 
 fn receiving() -> (TempDir, Receiving) {
@@ -119,21 +119,18 @@ fn numbers_that_contradict_each_other_are_refused() {
         assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging folder");
     };
     refuse(part(1, vec![]), "its manifest is out of order");
-    refuse(ManifestPart { object_length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
-    refuse(ManifestPart { object_length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
+    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
+    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
     let sum = vec![file("a", u64::MAX), file("b", 1)];
-    refuse(
-        ManifestPart { batch: 0, last: true, object_length: 0, entries: sum },
-        "its files are longer than any object",
-    );
+    refuse(ManifestPart { batch: 0, last: true, length: 0, entries: sum }, "its files are longer than any object");
     let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
     refuse(part(0, many), "it has too many entries");
     let long = (0..2100).map(|n| link(&format!("{n:0>200}"), &"x".repeat(4000))).collect();
     refuse(part(0, long), "its names are too long together");
     let (_dir, receiving) = receiving();
-    let first = ManifestPart { batch: 0, last: false, object_length: 9, entries: vec![file("a", 4)] };
+    let first = ManifestPart { batch: 0, last: false, length: 9, entries: vec![file("a", 4)] };
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
-    let changed = ManifestPart { batch: 0, last: true, object_length: 8, entries: vec![file("b", 4)] };
+    let changed = ManifestPart { batch: 0, last: true, length: 8, entries: vec![file("b", 4)] };
     protocol(receiving.add_manifest_part(&changed), "its object's length changes between parts");
 }
 
@@ -216,13 +213,8 @@ fn voids_must_name_a_file_of_an_open_batch() {
 fn ready(into: &Path) -> (Receiving, End) {
     let receiving = Receiving::new(into).unwrap();
     let mut control = Control::new(&receiving);
-    let batch = downpour::files::Batch {
-        number: 0,
-        entries: vec![file("f", 3)],
-        object_length: 3,
-        skipped: vec![],
-        is_last: true,
-    };
+    let batch =
+        downpour::files::Batch { number: 0, entries: vec![file("f", 3)], length: 3, skipped: vec![], is_last: true };
     control.send_manifest(&batch).unwrap();
     let digest = *blake3::hash(b"abc").as_bytes();
     control.send(&downpour::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();

@@ -83,11 +83,11 @@ fn child_uses_up_inodes() {
     let receiving = Receiving::new(&disk).unwrap();
     let entries = (0..100).map(|n| Entry {
         path: n.to_string().into_bytes(),
-        kind: Kind::File { size: 0 },
+        kind: Kind::File { size: 0, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
     });
-    let part = ManifestPart { batch: 0, last: true, object_length: 0, entries: entries.collect() };
+    let part = ManifestPart { batch: 0, last: true, length: 0, entries: entries.collect() };
     let error = receiving.add_manifest_part(&part).unwrap_err();
     assert!(matches!(error, FilesError::DiskFull { .. }), "{error}");
     receiving.abandon(true).unwrap();
@@ -182,9 +182,13 @@ fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
 fn child_waits_to_be_killed() {
     let Some(into) = child_folder() else { return };
     let receiving = Receiving::new(&into).unwrap();
-    let entry =
-        |path: &str| Entry { path: path.into(), kind: Kind::File { size: 1000 }, mode: 0o644, mtime: Mtime::default() };
-    let part = ManifestPart { batch: 0, last: true, object_length: 2000, entries: vec![entry("done"), entry("half")] };
+    let entry = |path: &str| Entry {
+        path: path.into(),
+        kind: Kind::File { size: 1000, version: 0, hash: None },
+        mode: 0o644,
+        mtime: Mtime::default(),
+    };
+    let part = ManifestPart { batch: 0, last: true, length: 2000, entries: vec![entry("done"), entry("half")] };
     receiving.add_manifest_part(&part).unwrap();
     receiving.write(0, 0, &[1; 1500]).unwrap();
     println!("half written");
@@ -198,10 +202,10 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let into = dir.path().join("into");
     let receiving = Receiving::new(&into).unwrap();
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() };
-    let part = |last, entry| ManifestPart { batch: 0, last, object_length: 10, entries: vec![entry] };
+    let part = |last, entry| ManifestPart { batch: 0, last, length: 10, entries: vec![entry] };
     receiving.add_manifest_part(&part(false, entry("folder", Kind::Directory))).unwrap();
     fs::remove_dir_all(&into).unwrap();
-    let file = entry("folder/file", Kind::File { size: 10 });
+    let file = entry("folder/file", Kind::File { size: 10, version: 0, hash: None });
     let error = receiving.add_manifest_part(&part(true, file)).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
     assert_eq!(receiving.abandon(false).unwrap(), None, "nothing is kept");

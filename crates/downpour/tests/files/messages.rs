@@ -25,7 +25,7 @@ fn examples() -> Vec<(Message, String)> {
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime };
     let entries = vec![
         entry("d", Kind::Directory),
-        entry("d/f", Kind::File { size: 0x1_0000_0002 }),
+        entry("d/f", Kind::File { size: 0x1_0000_0002, version: 0, hash: None }),
         entry("d/l", Kind::Symlink { target: b"../x".to_vec() }),
     ];
     let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
@@ -36,7 +36,7 @@ fn examples() -> Vec<(Message, String)> {
         &format!("01{mode_and_time}0003642f660000000100000002"),
         &format!("03{mode_and_time}0003642f6c00042e2e2f78"),
     ];
-    let part = ManifestPart { batch: 7, last: true, object_length: 0x1_0000_0002, entries };
+    let part = ManifestPart { batch: 7, last: true, length: 0x1_0000_0002, entries };
     let ones = "01".repeat(32);
     vec![
         (Message::Manifest(part), manifest.concat()),
@@ -153,7 +153,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
 fn a_failed_encoding_leaves_the_buffer_alone() {
     let mut out = vec![1, 2, 3];
     let entry = Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o10_000, mtime: Mtime::default() };
-    let part = ManifestPart { batch: 0, last: true, object_length: 0, entries: vec![entry] };
+    let part = ManifestPart { batch: 0, last: true, length: 0, entries: vec![entry] };
     assert_eq!(Message::Manifest(part).encode(&mut out), Err(MessageError::Field(1, "mode")));
     assert_eq!(out, [1, 2, 3]);
 }
@@ -162,7 +162,7 @@ fn a_failed_encoding_leaves_the_buffer_alone() {
 fn parts_hold_64_kib_and_every_entry_once() {
     let entry = |n: usize| Entry {
         path: format!("{n:0>4000}").into_bytes(),
-        kind: Kind::File { size: 1 },
+        kind: Kind::File { size: 1, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
     };

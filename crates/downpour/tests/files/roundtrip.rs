@@ -218,10 +218,14 @@ fn workers_may_read_and_write_at_the_same_time() {
 fn a_file_is_told_as_verified_when_the_last_of_its_blocks_matches() {
     let dir = tempdir().unwrap();
     let receiving = Receiving::new(dir.path()).unwrap();
-    let entry =
-        |path: &str, size| Entry { path: path.into(), kind: Kind::File { size }, mode: 0o644, mtime: Mtime::default() };
+    let entry = |path: &str, size| Entry {
+        path: path.into(),
+        kind: Kind::File { size, version: 0, hash: None },
+        mode: 0o644,
+        mtime: Mtime::default(),
+    };
     let entries = vec![entry("empty", 0), entry("a", 15), entry("void", 5), entry("b", 10)];
-    receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, object_length: 30, entries }).unwrap();
+    receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, length: 30, entries }).unwrap();
     let told = || {
         let mut told = Vec::new();
         receiving.settle(|path, bytes| told.push((String::from_utf8(path.to_vec()).unwrap(), bytes))).unwrap();

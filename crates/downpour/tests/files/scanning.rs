@@ -28,7 +28,7 @@ fn folders_come_before_what_is_in_them_sorted() {
     let batches = scan(std::slice::from_ref(&dir));
     assert_eq!(paths(&batches), ["d", "d/a", "d/b", "d/b/x", "d/b/x/y", "d/b/z", "d/c"]);
     assert_eq!(batches.len(), 1);
-    assert_eq!(batches[0].object_length, 8);
+    assert_eq!(batches[0].length, 8);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn batches_grow_fourfold_by_bytes_and_no_file_is_cut() {
     for file in 0..20 {
         fs::File::create(dir.join(format!("{file:02}"))).unwrap().set_len(40 << 20).unwrap();
     }
-    let lengths: Vec<_> = scan(&[dir]).iter().map(|b| b.object_length >> 20).collect();
+    let lengths: Vec<_> = scan(&[dir]).iter().map(|b| b.length >> 20).collect();
     assert_eq!(lengths, [80, 280, 440]);
 }
 

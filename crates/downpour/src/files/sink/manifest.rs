@@ -61,7 +61,7 @@ impl Manifest {
         }
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
         if let Some(building) = &self.building {
-            if building.object_length != part.object_length {
+            if building.object_length != part.length {
                 return Err(broken("its object's length changes between parts"));
             }
             (length, entries, name_bytes) = (building.length, building.entries, building.name_bytes);
@@ -81,7 +81,7 @@ impl Manifest {
         if name_bytes > MAX_BATCH_NAMES {
             return Err(broken("its names are too long together"));
         }
-        if length > part.object_length || (part.last && length < part.object_length) {
+        if length > part.length || (part.last && length < part.length) {
             return Err(broken("its files do not add up to its object"));
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Manifest {
         created: &mut Created,
     ) -> Result<Option<OpenBatch>, FilesError> {
         let building = self.building.get_or_insert_default();
-        building.object_length = part.object_length;
+        building.object_length = part.length;
         for entry in &part.entries {
             building.create(entry, staging, created)?;
         }
@@ -116,7 +116,7 @@ impl Building {
         let path = &entry.path;
         let failed = |error| refusal(path, staging, error);
         match &entry.kind {
-            Kind::File { size } => {
+            Kind::File { size, .. } => {
                 staging.tree.create_file(path).map_err(failed)?;
                 self.files.push(ReceivedFile {
                     path: path.as_slice().into(),
@@ -132,6 +132,7 @@ impl Building {
                 staging.add_folder(path, entry.mode & FOLDER_MODE, entry.mtime).map_err(failed)?;
                 created.directories += 1;
             }
+            Kind::HardLink { .. } => created.failed.push((path.clone(), FailReason::NoLinks)),
             Kind::Symlink { target } => match staging.tree.create_symlink(path, target, entry.mtime) {
                 Ok(()) => created.symlinks += 1,
                 // What Linux answers on a file system without links, as FAT; permission in our own folder cannot lack.

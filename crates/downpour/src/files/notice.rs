@@ -1,0 +1,80 @@
+//! What a receiver tells of single names: what it does with them, or cannot.
+
+/// A name, and what becomes of it at the receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What.
+    pub kind: NoticeKind,
+    /// As the sender named it; for a deleted one its path beneath the target.
+    pub path: Vec<u8>,
+}
+
+/// What becomes of a name. The number is the one on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NoticeKind {
+    /// It is new.
+    Create = 1,
+    /// Something else stood there.
+    Replace = 2,
+    /// Its bytes are right, its mode or time is not.
+    Attributes = 3,
+    /// The sender does not have it.
+    Delete = 4,
+    /// Something stands there and is left alone.
+    Kept = 5,
+    /// Permission is missing.
+    Permission = 16,
+    /// The file system has no such links.
+    NoLinks = 17,
+    /// The name is too long for the file system, or holds what it does not take.
+    BadName = 18,
+    /// A folder that is not empty is in the way.
+    FolderInTheWay = 19,
+    /// Anything else that the receiver's system refuses.
+    Other = 20,
+}
+
+impl NoticeKind {
+    /// The kind with this number on the wire.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [
+            Self::Create,
+            Self::Replace,
+            Self::Attributes,
+            Self::Delete,
+            Self::Kept,
+            Self::Permission,
+            Self::NoLinks,
+            Self::BadName,
+            Self::FolderInTheWay,
+            Self::Other,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == code)
+    }
+
+    /// Whether the transfer is partial for it.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        self as u8 >= Self::Permission as u8
+    }
+}
+
+impl std::fmt::Display for NoticeKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Replace => "replace",
+            Self::Attributes => "change mode or time of",
+            Self::Delete => "delete",
+            Self::Kept => "is there already and kept",
+            Self::Permission => "no permission at the receiver",
+            Self::NoLinks => "the receiver's file system has no such links",
+            Self::BadName => "the receiver's file system does not take this name",
+            Self::FolderInTheWay => "a folder that is not empty is in the way",
+            Self::Other => "the receiver's system refuses it",
+        })
+    }
+}

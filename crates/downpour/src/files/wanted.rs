@@ -1,0 +1,161 @@
+//! Which bytes of a batch a receiver wants: what is not here yet, and not unchanged.
+
+use std::ops::Range;
+
+/// Ranges of a batch's bytes, that is of the concatenation of its files, whose own concatenation is the batch's object.
+///
+/// Both sides map offsets of the object through the same value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted(Option<Vec<Piece>>);
+
+/// One wanted range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    /// Where it begins in the object.
+    object: u64,
+    /// Where it begins in the batch.
+    start: u64,
+    /// Where it ends in the batch.
+    end: u64,
+}
+
+/// Ranges that are no list of wants: empty, out of order, touching each other, or beyond the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("ranges are empty, out of order, touching each other, or beyond the batch")]
+pub struct WantedError;
+
+impl Wanted {
+    /// Every byte.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self(None)
+    }
+
+    /// Nothing yet; see [`Wanted::push`].
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Some(Vec::new()))
+    }
+
+    /// Adds a range behind those before it; one that touches the last is joined to it.
+    pub fn push(&mut self, range: Range<u64>) {
+        let pieces = self.0.get_or_insert_default();
+        if range.is_empty() {
+            return;
+        }
+        match pieces.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => {
+                let object = pieces.last().map_or(0, |last| last.object + (last.end - last.start));
+                pieces.push(Piece { object, start: range.start, end: range.end });
+            }
+        }
+    }
+
+    /// Adds a range that a peer has sent, in a batch of `full` bytes.
+    ///
+    /// # Errors
+    /// A range that is empty, does not lie behind those before it, touches the last, or ends beyond the batch.
+    pub fn push_received(&mut self, range: Range<u64>, full: u64) -> Result<(), WantedError> {
+        let last = self.0.as_ref().and_then(|pieces| pieces.last());
+        let behind = last.is_none_or(|last| range.start > last.end);
+        if !behind || range.is_empty() || range.end > full {
+            return Err(WantedError);
+        }
+        self.push(range);
+        Ok(())
+    }
+
+    /// Whether every byte is wanted without a list.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Length of the object, of a batch of `full` bytes.
+    #[must_use]
+    pub fn length(&self, full: u64) -> u64 {
+        match &self.0 {
+            None => full,
+            Some(pieces) => pieces.last().map_or(0, |last| last.object + (last.end - last.start)),
+        }
+    }
+
+    /// The wanted ranges of a batch of `full` bytes, in order.
+    pub fn ranges(&self, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let whole = (self.0.is_none() && full > 0).then_some(0..full);
+        whole.into_iter().chain(self.0.iter().flatten().map(|piece| piece.start..piece.end))
+    }
+
+    /// Where the object's bytes from `offset` on, at most `length` of them, stand in the batch: ranges in order. What lies behind the
+    /// object's end has no place.
+    pub fn locate(&self, offset: u64, length: u64, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let end = offset.saturating_add(length);
+        let whole = match &self.0 {
+            None => Some(offset.min(full)..end.min(full)).filter(|range| !range.is_empty()),
+            Some(_) => None,
+        };
+        let pieces = self.0.as_deref().unwrap_or_default();
+        let first = pieces.partition_point(|piece| piece.object <= offset).saturating_sub(1);
+        let located = pieces[first..].iter().take_while(move |piece| piece.object < end).map(move |piece| {
+            let from = piece.start.saturating_add(offset.saturating_sub(piece.object)).min(piece.end);
+            let to = piece.end.min(piece.start.saturating_add(end - piece.object));
+            from..to
+        });
+        whole.into_iter().chain(located.filter(|range| !range.is_empty()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Wanted {
+        let mut wanted = Wanted::none();
+        [10..20, 20..25, 40..41, 100..150].into_iter().for_each(|range| wanted.push(range));
+        wanted
+    }
+
+    #[test]
+    fn everything_is_where_it_is() {
+        let all = Wanted::all();
+        assert_eq!(all.length(7), 7);
+        assert_eq!(all.locate(3, 100, 7).collect::<Vec<_>>(), [3..7]);
+        assert_eq!(all.locate(7, 1, 7).count(), 0);
+        assert_eq!(all.ranges(7).collect::<Vec<_>>(), [0..7]);
+    }
+
+    #[test]
+    fn an_object_is_the_wanted_ranges_one_after_another() {
+        let some = some();
+        assert_eq!(some.length(1000), 66);
+        assert_eq!(some.ranges(1000).collect::<Vec<_>>(), [10..25, 40..41, 100..150]);
+        assert_eq!(some.locate(0, 66, 1000).collect::<Vec<_>>(), [10..25, 40..41, 100..150]);
+        assert_eq!(some.locate(14, 3, 1000).collect::<Vec<_>>(), [24..25, 40..41, 100..101]);
+        assert_eq!(some.locate(15, 1, 1000).collect::<Vec<_>>(), [40..41]);
+        assert_eq!(some.locate(60, 100, 1000).collect::<Vec<_>>(), [144..150]);
+        assert_eq!(some.locate(66, 1, 1000).count(), 0);
+        assert_eq!(Wanted::none().length(1000), 0);
+        assert_eq!(Wanted::none().locate(0, 10, 1000).count(), 0);
+    }
+
+    #[test]
+    fn each_byte_of_the_object_has_one_place() {
+        let some = some();
+        let bytewise: Vec<u64> = (0..66).flat_map(|at| some.locate(at, 1, 1000)).map(|range| range.start).collect();
+        let whole: Vec<u64> = some.ranges(1000).flatten().collect();
+        assert_eq!(bytewise, whole);
+    }
+
+    #[test]
+    fn a_peers_list_is_checked() {
+        let mut wanted = Wanted::none();
+        assert_eq!(wanted.push_received(5..9, 20), Ok(()));
+        let (empty, before, touching, beyond) = (12..12, 0..3, 9..10, 15..21);
+        for bad in [empty, before, touching, beyond] {
+            assert_eq!(wanted.push_received(bad.clone(), 20), Err(WantedError), "{bad:?}");
+        }
+        assert_eq!(wanted.push_received(10..20, 20), Ok(()));
+        assert_eq!(wanted.length(20), 14);
+    }
+}
