@@ -34,6 +34,7 @@
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, failed 8 |
 //! | 68 | notice | kind 1, path length 2, path |
+//! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //!
 //! # What is wanted
 //! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part with its wants:
@@ -54,7 +55,8 @@
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
 //! - End comes last; its root is [`RootHasher`]'s over all begin, manifest, digest, void and skipped messages as they
 //!   stand on flow 0.
-//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices stand anywhere between. It refuses by closing the
+//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and limits stand anywhere
+//!   between. It refuses by closing the
 //!   connection, with a code and a reason for the sender's user.
 
 mod fuzz;
@@ -63,6 +65,8 @@ mod reader;
 mod root;
 
 use std::ops::Range;
+
+use transport::Rate;
 
 use crate::files::{Entry, Notice, Skipped, SourceId, VoidReason, Wanted};
 
@@ -103,6 +107,8 @@ pub enum Message {
     Wants(Wants),
     /// What becomes of a name at the receiver.
     Notice(Notice),
+    /// The receiver asks for no more than this rate.
+    Limit(Option<Rate>),
     /// Everything is verified and under its final name.
     Complete(Complete),
 }

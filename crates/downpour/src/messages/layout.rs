@@ -1,5 +1,7 @@
 //! Bodies of messages to bytes and back; the tables stand in the module above.
 
+use transport::Rate;
+
 use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void, Wants};
 use crate::files::{Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason};
 
@@ -14,6 +16,7 @@ const ACCEPTED: u8 = 65;
 const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
 const NOTICE: u8 = 68;
+const LIMIT: u8 = 69;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
@@ -49,6 +52,10 @@ impl Message {
             Self::Notice(notice) => framed(NOTICE, out, |out| {
                 out.push(notice.kind as u8);
                 put_name(NOTICE, &notice.path, out)
+            }),
+            Self::Limit(rate) => framed(LIMIT, out, |out| {
+                out.extend(rate.map_or(0, Rate::bits_per_second).to_be_bytes());
+                Ok(())
             }),
             Self::Scanned => framed(SCANNED, out, |_| Ok(())),
             Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
@@ -90,6 +97,10 @@ impl Message {
                 let kind = NoticeKind::from_code(body.u8()?).ok_or(MessageError::Field(kind, "kind"))?;
                 Self::Notice(Notice { kind, path: body.name()? })
             }
+            LIMIT => Self::Limit(match body.u64()? {
+                0 => None,
+                bits => Some(Rate::from_bits_per_second(bits)),
+            }),
             SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
             COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),

@@ -229,6 +229,7 @@ impl Receiving {
             | Message::Accepted
             | Message::Wants(_)
             | Message::Notice(_)
+            | Message::Limit(_)
             | Message::Complete(_) => {
                 return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
             }

@@ -1,9 +1,12 @@
 //! Messages on flow 0: layouts byte by byte, limits, and whatever a peer may send instead.
 
-use downpour::files::{Entry, Kind, MAX_PATH, Mtime, SkipReason, Skipped, VoidReason};
+use downpour::Rate;
+use downpour::files::{
+    Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
+};
 use downpour::messages::{
     Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Void,
-    fuzz_messages, manifest_parts,
+    Wants, fuzz_messages, manifest_parts, wants,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -25,16 +28,21 @@ fn examples() -> Vec<(Message, String)> {
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime };
     let entries = vec![
         entry("d", Kind::Directory),
-        entry("d/f", Kind::File { size: 0x1_0000_0002, version: 0, hash: None }),
+        entry("d/f", Kind::File { size: 0x1_0000_0002, version: 9, hash: None }),
         entry("d/l", Kind::Symlink { target: b"../x".to_vec() }),
+        entry("d/h", Kind::HardLink { target: b"d/f".to_vec() }),
+        entry("d/c", Kind::File { size: 0, version: 8, hash: Some([2; 32]) }),
     ];
     let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
+    let twos = "02".repeat(32);
     let manifest = [
-        "00000056010000000701",
+        "000000bb010000000701",
         "0000000100000002",
         &format!("02{mode_and_time}000164"),
-        &format!("01{mode_and_time}0003642f660000000100000002"),
+        &format!("01{mode_and_time}0003642f6600000001000000020000000000000009"),
         &format!("03{mode_and_time}0003642f6c00042e2e2f78"),
+        &format!("04{mode_and_time}0003642f680003642f66"),
+        &format!("05{mode_and_time}0003642f6300000000000000000000000000000008{twos}"),
     ];
     let part = ManifestPart { batch: 7, last: true, length: 0x1_0000_0002, entries };
     let ones = "01".repeat(32);
@@ -50,7 +58,15 @@ fn examples() -> Vec<(Message, String)> {
             Message::End(End { batches: 1, entries: 2, bytes: 3, skipped: 4, root: Root([1; 32]) }),
             format!("0000003d0500000001000000000000000200000000000000030000000000000004{ones}"),
         ),
+        (Message::Begin(SourceId([3; 16])), format!("0000001107{}", "03".repeat(16))),
         (Message::Accepted, "0000000141".into()),
+        (
+            Message::Wants(Wants { batch: 1, last: true, ranges: vec![2..3, 4..0x0100] }),
+            "000000264200000001010000000000000002000000000000000300000000000000040000000000000100".into(),
+        ),
+        (Message::Notice(Notice { kind: NoticeKind::Permission, path: b"a".to_vec() }), "000000054410000161".into()),
+        (Message::Limit(Some(Rate::from_bits_per_second(0x0102))), "00000009450000000000000102".into()),
+        (Message::Limit(None), "00000009450000000000000000".into()),
         (
             Message::Complete(Complete { files: 1, bytes: 2, failed: 3 }),
             "0000001943000000000000000100000000000000020000000000000003".into(),
@@ -90,10 +106,10 @@ fn bodies_that_are_too_short_or_too_long_are_refused() {
         for length in 1..bytes.len() - 4 {
             let mut cut = (length as u32).to_be_bytes().to_vec();
             cut.extend(&bytes[4..4 + length]);
-            // A part with fewer entries is a message too.
+            // A part with fewer entries or ranges is a message too.
             match read(&cut) {
                 Err(MessageError::Truncated(k) | MessageError::Field(k, _)) => assert_eq!(k, kind),
-                Ok(Some(Message::Manifest(_))) => {}
+                Ok(Some(Message::Manifest(_) | Message::Wants(_))) => {}
                 other => panic!("{message:?} cut to {length}: {other:?}"),
             }
         }
@@ -141,7 +157,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 7, 64, 66, 68, 99, 255] {
+    for unknown in [0, 8, 64, 70, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();
@@ -207,4 +223,19 @@ fn the_corpus_is_replayed() {
         seeds += 1;
     }
     assert!(seeds >= 4, "{seeds} seeds");
+}
+
+#[test]
+fn long_lists_of_wants_come_in_parts() {
+    let mut wanted = Wanted::none();
+    (0..10_000).for_each(|at| wanted.push(at * 3..at * 3 + 2));
+    let parts: Vec<_> = wants(3, &wanted, 30_000).collect();
+    assert_eq!(parts.iter().map(|part| part.last).collect::<Vec<_>>(), [false, false, true]);
+    let mut joined = Wanted::none();
+    for range in parts.into_iter().flat_map(|part| part.ranges) {
+        joined.push_received(range, 30_000).unwrap();
+    }
+    assert_eq!(joined, wanted);
+    assert_eq!(wants(0, &Wanted::none(), 7).collect::<Vec<_>>(), [Wants { batch: 0, last: true, ranges: Vec::new() }]);
+    assert_eq!(wants(0, &Wanted::all(), 7).collect::<Vec<_>>(), [Wants { batch: 0, last: true, ranges: vec![0..7] }]);
 }
