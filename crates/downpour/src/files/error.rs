@@ -41,6 +41,12 @@ pub enum FilesError {
         /// Every name that is in the way.
         names: Vec<PathBuf>,
     },
+    /// Another process receives the same transfer into the same folder.
+    #[error("another process uses {}", path.display())]
+    Busy {
+        /// The staging folder.
+        path: PathBuf,
+    },
     /// The target is not a folder and cannot become one.
     #[error("{} is not a folder", path.display())]
     TargetNotAFolder {

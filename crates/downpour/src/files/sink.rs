@@ -23,10 +23,13 @@ use self::batch::OpenBatch;
 use self::manifest::{Created, Manifest};
 pub use self::outcome::{FailReason, Failed, Outcome};
 use self::place::Place;
-use super::entry::{Entry, Skipped};
+use super::entry::{Entry, Skipped, SourceId};
 use super::error::FilesError;
 use super::names::{check_path, display_name};
+use super::notice::Notice;
 use super::open::OpenFiles;
+use super::settings::ReceiveSettings;
+use super::wanted::Wanted;
 use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
 
 /// A transfer being received into one folder.
@@ -38,6 +41,8 @@ use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, RootHasher, V
 #[derive(Debug)]
 pub struct Receiving {
     into: PathBuf,
+    may_hold_some: bool,
+    notices: Mutex<Vec<Notice>>,
     place: OnceLock<Place>,
     control: Mutex<Control>,
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
@@ -60,21 +65,21 @@ struct Control {
 }
 
 /// Where the manifest of a batch stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ManifestState {
     /// More parts follow.
     More,
-    /// The batch's bytes may be written.
-    Complete,
+    /// The batch's bytes may be written: those that are wanted.
+    Complete(Wanted),
 }
 
 impl Receiving {
-    /// Prepares to receive into the folder `into`, which is made with the first manifest part if it does not exist (not
-    /// its parents). Touches nothing yet.
+    /// Prepares to receive. Touches nothing yet.
     ///
     /// # Errors
     /// [`FilesError::TargetNotAFolder`], or a parent that is absent or closed to us.
-    pub fn new(into: &Path) -> Result<Self, FilesError> {
+    pub fn new(settings: ReceiveSettings) -> Result<Self, FilesError> {
+        let into = settings.into.as_path();
         let failed = |path: &Path, error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
             _ => FilesError::system(path, error),
@@ -90,6 +95,8 @@ impl Receiving {
         }
         Ok(Self {
             into: into.to_owned(),
+            may_hold_some: settings.dry_run,
+            notices: Mutex::default(),
             place: OnceLock::new(),
             control: Mutex::default(),
             open: Mutex::default(),
@@ -98,6 +105,38 @@ impl Receiving {
             outcome: Mutex::default(),
             over: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the sender
+    /// to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
+    #[must_use]
+    pub fn may_hold_some(&self) -> bool {
+        self.may_hold_some
+    }
+
+    /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes nothing
+    /// before the first manifest part.
+    ///
+    /// # Errors
+    /// [`FilesError::Busy`] while another process receives the same; a failure of the disk.
+    pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
+        self.check_going()?;
+        self.control().hash(|out| source.encode(out))
+    }
+
+    /// What there is to tell the sender since the last call; to be asked for after each other call.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut lock(&self.notices))
+    }
+
+    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
+    /// to end, from any thread; the work is bounded by what was written since the last second or so.
+    ///
+    /// # Errors
+    /// A failure of the disk.
+    pub fn flush(&self) -> Result<(), FilesError> {
+        Ok(())
     }
 
     /// Final names among `entries` that exist already; also asked before the user accepts.
@@ -158,7 +197,7 @@ impl Receiving {
             let empty = batch.empty_files();
             self.queue(&batch, empty);
         }
-        Ok(ManifestState::Complete)
+        Ok(ManifestState::Complete(Wanted::all()))
     }
 
     /// Writes a range of a batch's object. Bytes behind the object's end are padding and dropped; windows of zeros become

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use transport::Profile;
 
 use crate::error::Error;
-use crate::files::{Receiving as Files, Scanner};
+use crate::files::{ReceiveSettings, Receiving as Files, Scanner};
 use crate::ticket::{Role, Ticket};
 pub use figures::{Bytes, Progress, Summary};
 use host::{Plan, Switch, Task};
@@ -178,7 +178,7 @@ pub fn send(paths: Vec<PathBuf>, peer: Peer, options: SendOptions) -> Result<Tra
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
 pub fn receive(into: PathBuf, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    Files::new(&into)?;
+    Files::new(ReceiveSettings::new(&into))?;
     start(
         peer,
         Plan {

@@ -243,10 +243,10 @@ impl Receiving {
         let tag = u64::from(part.batch);
         let batch = self.begun(tag)?;
         batch.object_length = part.length;
-        batch.known = state == ManifestState::Complete;
+        batch.known = state != ManifestState::More;
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
-        if state == ManifestState::Complete {
+        if state != ManifestState::More {
             // Empty files have no block to wait for.
             self.settle();
         }

@@ -8,7 +8,7 @@ use std::thread;
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{Receiving as Files, display_name};
+use crate::files::{ReceiveSettings, Receiving as Files, display_name};
 
 /// Where received blocks are written, once the files of a session are known.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Target {
     /// # Errors
     /// A folder that cannot be used, or no thread.
     pub(super) fn open(self: &Arc<Self>, into: &Path, inputs: Sender<Input>) -> Result<Sender<()>, Error> {
-        if self.0.set(Files::new(into)?).is_err() {
+        if self.0.set(Files::new(ReceiveSettings::new(into))?).is_err() {
             return Err(Error::Internal("a folder is opened twice"));
         }
         let (settle, requests) = channel();

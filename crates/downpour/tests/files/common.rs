@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{Batch, BatchSource, FilesError, ManifestState, Outcome, Receiving, Scanner};
+use downpour::files::{Batch, BatchSource, FilesError, ManifestState, Outcome, ReceiveSettings, Receiving, Scanner};
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ impl<'a> Control<'a> {
                 match read {
                     Message::Manifest(part) => {
                         let state = self.receiving.add_manifest_part(&part)?;
-                        assert_eq!(state == ManifestState::Complete, part.last);
+                        assert_eq!(state != ManifestState::More, part.last);
                     }
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
@@ -125,7 +125,7 @@ pub(crate) fn transfer_with(
 ) -> Result<Outcome, FilesError> {
     let scanner = Scanner::new(paths.to_vec())?;
     let roots = scanner.roots();
-    let receiving = Receiving::new(into)?;
+    let receiving = Receiving::new(ReceiveSettings::new(into))?;
     let mut control = Control::new(&receiving);
     for batch in scanner {
         let batch = Arc::new(batch);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use downpour::files::{
-    Entry, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, Receiving, SkipReason, Skipped,
-    VoidReason,
+    Entry, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, ReceiveSettings, Receiving,
+    SkipReason, Skipped, VoidReason,
 };
 use downpour::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
 use tempfile::{TempDir, tempdir};
@@ -38,7 +38,7 @@ fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
 fn receiving() -> (TempDir, Receiving) {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("into")).unwrap();
-    let receiving = Receiving::new(&dir.path().join("into")).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(dir.path().join("into"))).unwrap();
     (dir, receiving)
 }
 
@@ -211,7 +211,7 @@ fn voids_must_name_a_file_of_an_open_batch() {
 
 /// A transfer of one file of three bytes up to its end.
 fn ready(into: &Path) -> (Receiving, End) {
-    let receiving = Receiving::new(into).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(into)).unwrap();
     let mut control = Control::new(&receiving);
     let batch =
         downpour::files::Batch { number: 0, entries: vec![file("f", 3)], length: 3, skipped: vec![], is_last: true };
@@ -265,10 +265,10 @@ fn listed_failures_are_bounded() {
 fn abandoning_leaves_or_removes_what_was_made() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("new");
-    let receiving = Receiving::new(&into).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(&into)).unwrap();
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "nothing was made before the first manifest");
-    let receiving = Receiving::new(&into).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(&into)).unwrap();
     receiving.add_manifest_part(&part(0, vec![folder("d"), file("d/f", 9)])).unwrap();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(into.exists());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::files::{BatchSource, Entry, Kind, Mtime, Receiving, Scanner, VoidReason};
+use downpour::files::{BatchSource, Entry, Kind, Mtime, ReceiveSettings, Receiving, Scanner, VoidReason};
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
 
@@ -161,7 +161,7 @@ fn a_sparse_file_stays_sparse() {
 #[test]
 fn an_empty_transfer_ends_well() {
     let to = tempdir().unwrap();
-    let receiving = Receiving::new(to.path()).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(to.path())).unwrap();
     let outcome = receiving.finish(&Control::new(&receiving).end()).unwrap();
     assert_eq!(outcome.files, 0);
     assert_eq!(names(to.path()), [""; 0]);
@@ -181,7 +181,7 @@ fn workers_may_read_and_write_at_the_same_time() {
     let batches: Vec<_> = scanner.collect();
     assert_eq!(batches.len(), 1);
     let batch = Arc::new(batches.into_iter().next().unwrap());
-    let receiving = Receiving::new(to.path()).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(to.path())).unwrap();
     let mut control = Control::new(&receiving);
     control.send_manifest(&batch).unwrap();
     let source = BatchSource::new(batch, roots);
@@ -217,7 +217,7 @@ fn workers_may_read_and_write_at_the_same_time() {
 #[test]
 fn a_file_is_told_as_verified_when_the_last_of_its_blocks_matches() {
     let dir = tempdir().unwrap();
-    let receiving = Receiving::new(dir.path()).unwrap();
+    let receiving = Receiving::new(ReceiveSettings::new(dir.path())).unwrap();
     let entry = |path: &str, size| Entry {
         path: path.into(),
         kind: Kind::File { size, version: 0, hash: None },
