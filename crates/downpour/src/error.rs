@@ -80,8 +80,41 @@ pub enum Error {
     /// The user stopped the transfer.
     #[error("cancelled")]
     Cancelled,
+    /// The system stopped the transfer, or what had started this program.
+    #[error("stopped by a signal")]
+    Terminated,
+    /// ssh did not lead to a downpour on the other machine.
+    #[error("{0}")]
+    Ssh(String),
+    /// The other machine has no such program.
+    #[error("{host} has no program {program}: install it there with `ssh {host} 'mkdir -p .local/bin && cat >.local/bin/downpour && chmod +x .local/bin/downpour' <\"$(command -v downpour)\"`")]
+    NotInstalled {
+        /// The machine.
+        host: String,
+        /// What was looked for.
+        program: String,
+    },
+    /// The downpour on the other machine did not begin.
+    #[error("on the other machine: {message}")]
+    Remote {
+        /// Its exit code.
+        exit_code: u8,
+        /// Its words, escaped.
+        message: String,
+    },
+    /// Sources and target make no sense together.
+    #[error("{0}")]
+    Copy(String),
+    /// The list of checksums cannot be written.
+    #[error("cannot write the checksums {}: {source}", path.display())]
+    Checksums {
+        /// The list.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
     /// The transfer broke off; what had arrived is kept.
-    #[error("{error}; what has arrived is kept in {}", staging.display())]
+    #[error("{error}; what has arrived is kept in {}: the same command goes on from there", staging.display())]
     Kept {
         /// What happened.
         error: Box<Self>,
@@ -112,7 +145,7 @@ pub enum Error {
 
 impl Error {
     /// The program's exit code: 1 other, 2 usage, 3 source absent, 4 authentication, 5 unreachable, 6 integrity, 7 disk or quota,
-    /// 8 timeout, 130 cancelled. A transfer that is partial succeeds: see [`crate::Summary::exit_code`].
+    /// 8 timeout, 75 stopped and resumable, 130 cancelled. A transfer that is partial succeeds: see [`crate::Summary::exit_code`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -136,6 +169,12 @@ impl Error {
                 _ => 1,
             },
             Self::Cancelled => 130,
+            Self::Terminated => 75,
+            Self::Ssh(_) => 5,
+            Self::NotInstalled { .. } => 3,
+            Self::Remote { exit_code, .. } => *exit_code,
+            Self::Copy(_) => 2,
+            Self::Checksums { .. } => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::Socket { .. }
             | Self::Version
@@ -153,7 +192,7 @@ impl Error {
     pub(crate) fn close_code(&self) -> CloseCode {
         match self {
             Self::Declined => CloseCode::Declined,
-            Self::Cancelled => CloseCode::Interrupted,
+            Self::Cancelled | Self::Terminated => CloseCode::Interrupted,
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
             Self::Kept { error, .. } => error.close_code(),
@@ -175,7 +214,7 @@ impl Error {
     pub(crate) fn close_reason(&self) -> String {
         match self {
             Self::Kept { error, .. } => error.close_reason(),
-            Self::Cancelled => "interrupted by its user".to_owned(),
+            Self::Cancelled | Self::Terminated => "interrupted by its user".to_owned(),
             Self::Declined => "declined by its user".to_owned(),
             other => other.to_string(),
         }

@@ -15,8 +15,10 @@ const SMOOTHING: Duration = Duration::from_secs(2);
 /// How far a transfer is. Comes about five times a second while there is a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Bytes of files that have arrived: acknowledged at the sender, written at the receiver.
+    /// Bytes of files that are there: acknowledged at the sender, written at the receiver, or not wanted.
     pub bytes_done: u64,
+    /// Bytes among them that were there before the transfer.
+    pub bytes_present: u64,
     /// Bytes of all files known so far.
     pub bytes_known: u64,
     /// Whether `bytes_known` is all there will be; before, the sender is still looking through its folders.
@@ -53,12 +55,18 @@ pub struct Summary {
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
-    /// Bytes of regular files.
+    /// Bytes of regular files that have crossed.
     pub bytes: u64,
+    /// Bytes of regular files that were there before.
+    pub bytes_present: u64,
     /// From the first datagram to the completion; waiting for this side's user is not counted.
     pub elapsed: Duration,
-    /// Names that did not come across, escaped for a terminal, each with the reason.
+    /// The first thousand names that did not come across, escaped for a terminal, each with the reason.
     pub failed: Vec<(String, String)>,
+    /// All of them.
+    pub failed_count: u64,
+    /// Those among them that vanished at the sender between its scan and their turn.
+    pub vanished_count: u64,
     /// IP bytes sent by the sender of files; at the receiver, those that arrived.
     pub wire_bytes: u64,
     /// Share of repair symbols among the symbols sent, at the sender.
@@ -81,10 +89,14 @@ impl Summary {
         self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The program's exit code: 0, or 23 when some names did not come across.
+    /// The program's exit code: 0, 23 when some names did not come across, 24 when all of those have vanished at the sender.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        if self.failed.is_empty() { 0 } else { 23 }
+        match self.failed_count {
+            0 => 0,
+            failed if failed == self.vanished_count => 24,
+            _ => 23,
+        }
     }
 }
 
@@ -97,7 +109,10 @@ impl fmt::Display for Summary {
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
         }
-        match self.failed.len() {
+        if self.bytes_present > 0 {
+            write!(f, "; {} were there already", Bytes(self.bytes_present))?;
+        }
+        match self.failed_count {
             0 => Ok(()),
             1 => f.write_str("; 1 name failed"),
             count => write!(f, "; {count} names failed"),

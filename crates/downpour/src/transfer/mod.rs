@@ -4,30 +4,41 @@
 //! futures run on any executor.
 
 mod addresses;
+mod checksums;
+mod connect;
 mod figures;
-mod host;
 #[cfg(test)]
 mod hostile;
+mod listen;
+mod plan;
 mod receiving;
+mod scanning;
 mod sending;
 mod session;
 mod step;
+mod switch;
 mod target;
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use transport::Profile;
+use transport::{Profile, Rate};
 
+use crate::driver::Driver;
 use crate::error::Error;
-use crate::files::{ReceiveSettings, Receiving as Files, Scanner};
-use crate::ticket::{Role, Ticket};
+use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
+use crate::ticket::Ticket;
+pub(crate) use connect::{Guide, Way, follow};
 pub use figures::{Bytes, Progress, Summary};
-use host::{Plan, Switch, Task};
+use listen::Ground;
+pub(crate) use plan::{Plan, Task};
 pub use receiving::Offer;
+pub use switch::Stop;
+pub(crate) use switch::Switch;
 
 /// Events that wait for the program at most. A program that does not read them stops its transfer, but never its network.
 const MAX_EVENTS: usize = 256;
@@ -58,22 +69,20 @@ impl Default for ListenOptions {
     }
 }
 
-/// How paths are sent.
+/// How files are sent.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
     /// How the engine behaves.
     pub profile: Profile,
-    /// How long a peer that we connect to may be silent at first.
-    pub handshake_timeout: Duration,
-    /// How long a peer may be silent later on.
-    pub dead_after: Duration,
-    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
-    pub qlog: Option<PathBuf>,
+    /// What of the sources takes part.
+    pub scan: ScanOptions,
+    /// What both sides have in common.
+    pub common: CommonOptions,
 }
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { profile: Profile::auto(), handshake_timeout: HANDSHAKE_TIMEOUT, dead_after: DEAD_AFTER, qlog: None }
+        Self { profile: Profile::auto(), scan: ScanOptions::default(), common: CommonOptions::default() }
     }
 }
 
@@ -84,22 +93,55 @@ pub struct ReceiveOptions {
     pub profile: Profile,
     /// Whether nothing is written before [`Transfer::accept`] has been called for what [`TransferEvent::Offer`] shows.
     pub confirm: bool,
-    /// How long a peer that we connect to may be silent at first.
-    pub handshake_timeout: Duration,
-    /// How long a peer may be silent later on.
-    pub dead_after: Duration,
-    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
-    pub qlog: Option<PathBuf>,
+    /// What both sides have in common.
+    pub common: CommonOptions,
 }
 
 impl Default for ReceiveOptions {
     fn default() -> Self {
+        Self { profile: Profile::auto(), confirm: false, common: CommonOptions::default() }
+    }
+}
+
+/// What both sides of a transfer may be told.
+#[derive(Clone, Debug)]
+pub struct CommonOptions {
+    /// How long a peer that we connect to may be silent at first.
+    pub handshake_timeout: Duration,
+    /// How long a peer may be silent later on.
+    pub dead_after: Duration,
+    /// For how long a connection that broke is made again, counted from the last time that something arrived. A listener does not look
+    /// for its peer: it waits.
+    pub retry_for: Option<Duration>,
+    /// A file that gets the BLAKE3 of every file, in b3sum's format. Only files that the sender's scan has hashed are in it: see
+    /// [`ScanOptions::hash`].
+    pub checksums: Option<PathBuf>,
+    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
+    pub qlog: Option<PathBuf>,
+}
+
+impl Default for CommonOptions {
+    fn default() -> Self {
         Self {
-            profile: Profile::auto(),
-            confirm: false,
             handshake_timeout: HANDSHAKE_TIMEOUT,
             dead_after: DEAD_AFTER,
+            retry_for: None,
+            checksums: None,
             qlog: None,
+        }
+    }
+}
+
+impl CommonOptions {
+    fn plan(self, task: Task, profile: Profile) -> Plan {
+        Plan {
+            task,
+            profile,
+            handshake_timeout: self.handshake_timeout,
+            dead_after: self.dead_after,
+            trace: self.qlog,
+            checksums: self.checksums,
+            retry_for: self.retry_for,
         }
     }
 }
@@ -130,6 +172,13 @@ pub enum TransferEvent {
         /// Its length in bytes.
         bytes: u64,
     },
+    /// What becomes of a name at the receiver: in a dry run, what would.
+    Notice {
+        /// What.
+        kind: NoticeKind,
+        /// The name, escaped for a terminal.
+        path: String,
+    },
     /// Something that the user may want to know: a name left out, or at a listener without [`ListenOptions::keep`] a transfer that failed
     /// and leaves the ticket good.
     Note(String),
@@ -139,7 +188,7 @@ pub enum TransferEvent {
 
 /// Events on their way to the program.
 #[derive(Clone, Debug)]
-struct Events(mpsc::Sender<TransferEvent>);
+pub(crate) struct Events(mpsc::Sender<TransferEvent>);
 
 impl Events {
     /// Waits for room; a program that has dropped its [`Transfer`] hears nothing.
@@ -157,53 +206,50 @@ impl Events {
 ///
 /// # Errors
 /// A path that does not exist, a ticket that is expired or for a sender, an address that cannot be had.
-pub fn send(paths: Vec<PathBuf>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
+pub fn send(roots: Vec<Root>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
     // Looks at every path, so that a wrong one is told at once.
-    Scanner::new(paths.clone())?;
-    start(
-        peer,
-        Plan {
-            role: Role::Sends,
-            task: Task::Send { paths },
-            profile: options.profile,
-            handshake_timeout: options.handshake_timeout,
-            dead_after: options.dead_after,
-            trace: options.qlog,
-        },
-    )
+    Scanner::new(roots.clone(), options.scan.clone())?;
+    let task = Task::Send { roots, scan: options.scan, dry_run: false };
+    start(peer, options.common.plan(task, options.profile))
 }
 
-/// Receives into the folder `into`, which is made if only it is missing.
+/// Receives as `settings` say, into a folder that is made if only it is missing.
 ///
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
-pub fn receive(into: PathBuf, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    Files::new(ReceiveSettings::new(&into))?;
-    start(
-        peer,
-        Plan {
-            role: Role::Receives,
-            task: Task::Receive { into, ask: options.confirm },
-            profile: options.profile,
-            handshake_timeout: options.handshake_timeout,
-            dead_after: options.dead_after,
-            trace: options.qlog,
-        },
-    )
+pub fn receive(settings: ReceiveSettings, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
+    let task = Task::Receive { settings, ask: options.confirm };
+    start(peer, options.common.plan(task, options.profile))
 }
 
-fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
-    let (sender, events) = mpsc::channel(MAX_EVENTS);
-    let keep = matches!(&peer, Peer::Listen(options) if options.keep);
-    let switch = Arc::new(Switch::default());
-    let ticket = match peer {
-        Peer::Connect(ticket) => {
-            host::connect(plan, &ticket, Events(sender), Arc::clone(&switch))?;
-            None
+/// Starts a transfer with `peer`.
+pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
+    let (events, mut transfer) = Transfer::new();
+    let switch = Arc::clone(&transfer.switch);
+    match peer {
+        Peer::Connect(ticket) => connect::connect(plan, ticket, events, switch)?,
+        Peer::Listen(options) => {
+            let ground = Ground::Udp(Driver::start(options.address, plan.dead_after, events.clone())?);
+            transfer.keep = options.keep;
+            transfer.ticket = Some(listen::listen(plan, ground, None, &options, events, switch)?);
         }
-        Peer::Listen(options) => Some(host::listen(plan, &options, Events(sender), Arc::clone(&switch))?),
-    };
-    Ok(Transfer { ticket, keep, events, switch })
+    }
+    Ok(transfer)
+}
+
+/// Starts a transfer with the peer that `guide` finds.
+pub(crate) fn start_guided(guide: Box<dyn Guide>, plan: Plan) -> Result<Transfer, Error> {
+    let (events, transfer) = Transfer::new();
+    follow(plan, guide, events, Arc::clone(&transfer.switch))?;
+    Ok(transfer)
+}
+
+/// Starts a transfer with the peer that comes with `key` through a pair of pipes.
+pub(crate) fn start_over(read: OwnedFd, write: OwnedFd, key: [u8; 32], plan: Plan) -> Result<Transfer, Error> {
+    let (events, transfer) = Transfer::new();
+    let ground = Ground::Pipe(Driver::start_over(read, write, plan.dead_after, events.clone())?);
+    listen::listen(plan, ground, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
+    Ok(transfer)
 }
 
 /// A transfer that runs. It needs its events to be read; dropping it cancels it.
@@ -216,6 +262,11 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    fn new() -> (Events, Self) {
+        let (sender, events) = mpsc::channel(MAX_EVENTS);
+        (Events(sender), Self { ticket: None, keep: false, events, switch: Arc::default() })
+    }
+
     /// What the other side needs, where we listen.
     #[must_use]
     pub const fn ticket(&self) -> Option<&Ticket> {
@@ -237,9 +288,15 @@ impl Transfer {
         self.switch.refuse();
     }
 
-    /// Ends everything. The peer is told, and what a receiver has written is removed.
-    pub fn cancel(&self) {
-        self.switch.cancel();
+    /// Caps the rate at which the files are sent, from now on and whatever controls it; `None` takes the cap away. A receiver asks the
+    /// sender for it.
+    pub fn set_limit(&self, limit: Option<Rate>) {
+        self.switch.limit(limit);
+    }
+
+    /// Ends everything. The peer is told; what a receiver has verified is kept, so that the same transfer goes on from there another time.
+    pub fn stop(&self, why: Stop) {
+        self.switch.stop(why);
     }
 
     /// Waits for the end, taking what is offered. After a failure that takes until the peer has had several chances to hear of it; a
@@ -263,6 +320,6 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        self.cancel();
+        self.stop(Stop::Cancelled);
     }
 }

@@ -1,20 +1,21 @@
 //! The receiving side of a transfer: what is offered, what is taken, what is verified.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use transport::FlowId;
 
 use super::TransferEvent;
+use super::checksums::Checksums;
 use super::session::Session;
 use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{Entry, FailReason, Failed, FilesError, ManifestState, display_name};
-use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message};
+use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
+use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
 
 /// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
 /// takes in before it wants some of them dealt with.
@@ -44,9 +45,8 @@ pub struct Offer {
 /// A batch from its first manifest part, or its announcement, to its last byte.
 #[derive(Debug, Default)]
 struct Batch {
-    object_length: u64,
-    /// The manifest is complete.
-    known: bool,
+    /// Length of its object, once the manifest is complete.
+    wanted: Option<u64>,
     flow: Option<(FlowId, u64)>,
 }
 
@@ -63,8 +63,8 @@ enum Consent {
 pub(super) struct Receiving {
     session: Session,
     target: Arc<Target>,
-    into: PathBuf,
     ask: bool,
+    checksums: Option<Checksums>,
     consent: Consent,
     batches: BTreeMap<u64, Batch>,
     settle: Sender<()>,
@@ -76,17 +76,25 @@ pub(super) struct Receiving {
     arrived: u32,
     end: Option<End>,
     counts: Counts,
+    done: Yield,
 }
 
 impl Receiving {
-    /// A receiver into `into`, which `target` stands for; with `ask` nothing is written before the user's consent.
-    pub(super) fn new(mut session: Session, target: Arc<Target>, into: PathBuf, ask: bool, settle: Sender<()>) -> Self {
+    /// A receiver into `target`; with `ask` nothing is written before the user's consent.
+    pub(super) fn new(
+        mut session: Session,
+        target: Arc<Target>,
+        ask: bool,
+        settle: Sender<()>,
+        checksums: Option<&Path>,
+    ) -> Self {
         session.hold(true);
         Self {
             session,
             target,
-            into,
             ask,
+            checksums: checksums.map(Checksums::new),
+            done: Yield::default(),
             consent: Consent::Gathering(Vec::new()),
             batches: BTreeMap::new(),
             settle,
@@ -108,6 +116,7 @@ impl Receiving {
         loop {
             let step = self.session.next()?;
             self.take(step)?;
+            self.tell_notices()?;
             let full = self.is_full()?;
             self.session.pause(full);
             if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
@@ -124,11 +133,13 @@ impl Receiving {
             _ => false,
         });
         let begins = next.unwrap_or(false) && matches!(self.consent, Consent::Given);
-        Ok(begins && self.target.files()?.unverified() >= MAX_OPEN_BATCHES as u64)
+        Ok(begins && self.target.files().unverified() >= MAX_OPEN_BATCHES as u64)
     }
 
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
+            // Nothing is made for it.
+            Step::Message(Message::Begin(source)) => Ok(self.target.files().begin(source)?),
             Step::Message(message) => match &mut self.consent {
                 Consent::Given => self.message(message),
                 Consent::Asked(held) => {
@@ -167,6 +178,7 @@ impl Receiving {
                 self.session.report(self.counts);
                 Ok(())
             }
+            Step::Limit(limit) => self.say(&Message::Limit(limit)),
             Step::Connected | Step::ControlAcknowledged | Step::Scanned | Step::Sent { .. } => Ok(()),
         }
     }
@@ -175,12 +187,12 @@ impl Receiving {
     fn offer(&mut self) -> Result<(), Error> {
         let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
         let held = std::mem::take(held);
-        let mut offer = Offer { names: Vec::new(), entries: 0, bytes: 0, is_all: false, into: self.into.clone() };
+        let mut offer = Offer { names: Vec::new(), entries: 0, bytes: 0, is_all: false, into: self.target.files().settings().into.clone() };
         for message in &held {
             match message {
                 Message::Manifest(part) => {
                     // What is in the way makes the question pointless.
-                    let names = self.target.files()?.conflicts(&part.entries)?;
+                    let names = self.target.files().conflicts(&part.entries)?;
                     if !names.is_empty() {
                         return Err(FilesError::TargetExists { names }.into());
                     }
@@ -210,7 +222,7 @@ impl Receiving {
     }
 
     fn message(&mut self, message: Message) -> Result<(), Error> {
-        let files = self.target.files()?;
+        let files = self.target.files();
         match message {
             Message::Manifest(part) => self.manifest(&part)?,
             Message::Digest(digest) => {
@@ -238,19 +250,49 @@ impl Receiving {
     }
 
     fn manifest(&mut self, part: &ManifestPart) -> Result<(), Error> {
-        let state = self.target.files()?.add_manifest_part(part)?;
+        let state = self.target.files().add_manifest_part(part)?;
         self.building = (state == ManifestState::More).then_some(part.batch);
-        let tag = u64::from(part.batch);
-        let batch = self.begun(tag)?;
-        batch.object_length = part.length;
-        batch.known = state != ManifestState::More;
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
-        if state != ManifestState::More {
-            // Empty files have no block to wait for.
-            self.settle();
+        self.list(part)?;
+        let tag = u64::from(part.batch);
+        self.begun(tag)?;
+        let ManifestState::Complete(wanted) = state else { return Ok(()) };
+        if self.target.may_hold_some() {
+            for wants in wants(part.batch, &wanted, part.length) {
+                self.say(&Message::Wants(wants))?;
+            }
         }
+        let length = wanted.length(part.length);
+        self.counts.bytes_present += part.length - length;
+        // Empty files have no block to wait for.
+        self.settle();
+        if length == 0 || self.target.files().settings().dry_run {
+            return self.received(tag);
+        }
+        self.begun(tag)?.wanted = Some(length);
         self.open(tag)
+    }
+
+    /// Puts files on the list of checksums.
+    fn list(&mut self, part: &ManifestPart) -> Result<(), Error> {
+        let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        for entry in &part.entries {
+            if let Kind::File { hash: Some(hash), .. } = &entry.kind {
+                checksums.add(&entry.path, hash)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the sender, and this side's user, what becomes of single names.
+    fn tell_notices(&mut self) -> Result<(), Error> {
+        for notice in self.target.files().take_notices() {
+            self.say(&Message::Notice(notice.clone()))?;
+            self.checksums.iter_mut().filter(|_| notice.kind.is_failure()).for_each(|list| list.forget(&notice.path));
+            self.session.notice(notice, &mut self.done);
+        }
+        Ok(())
     }
 
     fn announced(&mut self, flow: FlowId, length: u64, tag: u64) -> Result<(), Error> {
@@ -272,11 +314,9 @@ impl Receiving {
     /// Lets a batch's object be written once its manifest is complete.
     fn open(&self, tag: u64) -> Result<(), Error> {
         match self.batches.get(&tag) {
-            Some(Batch { known: true, flow: Some((flow, length)), object_length, .. }) => {
-                if length != object_length {
-                    return Err(Error::Violation(format!(
-                        "batch {tag} is {length} bytes long and should be {object_length}"
-                    )));
+            Some(Batch { wanted: Some(wanted), flow: Some((flow, length)) }) => {
+                if length != wanted {
+                    return Err(Error::Violation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
                 }
                 self.session.link.accept_flow(*flow);
                 Ok(())
@@ -286,7 +326,7 @@ impl Receiving {
     }
 
     fn digest(&mut self, found: BlockDigest) -> Result<(), Error> {
-        if self.target.files()?.found_digest(batch_number(found.tag)?, found.block, found.range, found.digest)? {
+        if self.target.files().found_digest(batch_number(found.tag)?, found.block, found.range, found.digest)? {
             self.settle();
         }
         Ok(())
@@ -305,28 +345,28 @@ impl Receiving {
     }
 
     fn finish(&mut self, end: &End) -> Result<Yield, Error> {
-        let outcome = self.target.files()?.finish(end)?;
+        let outcome = self.target.files().finish(end)?;
         self.session.complete();
         self.say(&Message::Complete(Complete {
             files: outcome.files,
             bytes: outcome.bytes,
             failed: outcome.failed_count,
         }))?;
-        let mut done = Yield {
-            into: Some(self.into.clone()),
-            files: outcome.files,
-            directories: outcome.directories,
-            symlinks: outcome.symlinks,
-            bytes: outcome.bytes,
-            failed: Vec::new(),
-        };
+        if let Some(checksums) = &mut self.checksums {
+            outcome.listed.iter().for_each(|failed| checksums.forget(&failed.path));
+            checksums.save()?;
+        }
+        let mut done = std::mem::take(&mut self.done);
+        done.into = Some(self.target.files().settings().into.clone());
+        (done.files, done.bytes) = (outcome.files, outcome.bytes);
+        (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
+        done.present = self.counts.bytes_present;
         for Failed { path, reason } in &outcome.listed {
-            let path = display_name(path);
             match reason {
                 FailReason::Skipped(skip) if !skip.is_failure() => {
-                    self.session.events.tell(TransferEvent::Note(format!("left out: {path} {reason}")));
+                    self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
                 }
-                _ => done.failed.push((path, reason.to_string())),
+                _ => done.fail(path, reason, reason.is_vanished()),
             }
         }
         Ok(done)
@@ -339,17 +379,13 @@ impl Receiving {
         Ok(())
     }
 
-    /// Keeps what has arrived, unless it is the user who ends the transfer.
+    /// Keeps what has arrived for another time, unless nobody wants it.
     fn abandon(&self, error: Error) -> Error {
-        let remove = matches!(error, Error::Cancelled | Error::Declined);
-        let Ok(files) = self.target.files() else { return error };
+        let files = self.target.files();
+        let remove = matches!(error, Error::Declined);
         match files.abandon(remove) {
-            Ok(None) => error,
             Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging },
-            Err(_) => match files.staging_path() {
-                Some(staging) => Error::Kept { error: Box::new(error), staging },
-                None => error,
-            },
+            Ok(None) | Err(_) => error,
         }
     }
 }

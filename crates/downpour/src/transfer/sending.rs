@@ -1,89 +1,67 @@
-//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each.
+//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each, of what the
+//! receiver wants of them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
 
 use super::TransferEvent;
+use super::checksums::Checksums;
+use super::scanning::{Scan, Sources};
 use super::session::Session;
-use super::step::{Counts, Input, Step, Yield};
-use crate::driver::{BlockDigest, Storage};
+use super::step::{Counts, Step, Yield};
+use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, Kind, Roots, Scanner, Skipped, Voided, display_name};
-use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, manifest_parts};
+use crate::files::{
+    Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name,
+};
+use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};
 
-/// Batches on their way at once: while one's last blocks cross, the next one's first are read.
+/// Batches whose bytes are on their way at once: while one's last blocks cross, the next one's first are read.
 const MAX_OPEN: usize = 2;
-const _: () = assert!(MAX_OPEN <= MAX_OPEN_BATCHES / 2);
+/// With those whose manifest is with the receiver: while it says what it wants of one, the next one's manifest crosses.
+const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
 /// Bytes of the control stream that may be on their way before another part of a manifest is added.
 const MAX_BACKLOG: usize = 512 << 10;
 
-/// Where the blocks of the open batches are read.
-#[derive(Debug, Default)]
-pub(super) struct Sources {
-    batches: RwLock<BTreeMap<u64, Arc<BatchSource>>>,
-}
-
-impl Storage for Sources {
-    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        let source = self.batches.read().unwrap_or_else(PoisonError::into_inner).get(&tag).cloned();
-        source.ok_or(Error::Internal("a batch that is not open is read"))?.read(offset, out);
-        Ok(())
-    }
-
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
-        Err(Error::Violation("it sends files to a sender".to_owned()))
-    }
-}
-
-/// A thread that walks the sources, a little ahead of what is sent.
-pub(super) struct Scan {
-    roots: Arc<Roots>,
-    batches: Receiver<Batch>,
-    /// Bytes of all batches so far.
-    found: Arc<AtomicU64>,
-}
-
-impl Scan {
-    /// Starts to walk `paths`. Each batch that is ready is announced in `inputs`, and so is the end.
-    ///
-    /// # Errors
-    /// What [`Scanner::new`] says; [`Error::System`] when there is no thread.
-    pub(super) fn start(paths: Vec<PathBuf>, inputs: Sender<Input>) -> Result<Self, Error> {
-        let scanner = Scanner::new(paths)?;
-        let roots = scanner.roots();
-        let found = Arc::new(AtomicU64::new(0));
-        // One batch waits here and one in the thread's hands: enough to keep ahead, little enough to hold.
-        let (sender, batches) = sync_channel(1);
-        let total = Arc::clone(&found);
-        let work = move || {
-            for batch in scanner {
-                total.fetch_add(batch.length, Ordering::Relaxed);
-                if sender.send(batch).is_err() || inputs.send(Input::Scanned).is_err() {
-                    return;
-                }
-            }
-            drop(sender);
-            // Whether the session still listens is its own affair.
-            let _ = inputs.send(Input::Scanned);
-        };
-        thread::Builder::new().name("downpour-scan".into()).spawn(work).map_err(Error::System)?;
-        Ok(Self { roots, batches, found })
-    }
-}
-
-/// A batch whose object is open.
-struct Open {
+/// A batch whose manifest is written.
+struct Begun {
     batch: Arc<Batch>,
-    source: Arc<BatchSource>,
-    /// Bytes whose digests are written.
-    digested: u64,
-    /// The receiver has every byte.
-    sent: bool,
+    wanted: Wanted,
+    phase: Phase,
+}
+
+/// How far it is.
+enum Phase {
+    /// The receiver has not said all that it wants.
+    Asked,
+    /// All is known, and other batches are first.
+    Ready,
+    /// Its object crosses.
+    Open {
+        source: Arc<BatchSource>,
+        /// Bytes whose digests are written.
+        digested: u64,
+        /// The receiver has every byte.
+        sent: bool,
+    },
+}
+
+impl Begun {
+    fn length(&self) -> u64 {
+        self.wanted.length(self.batch.length)
+    }
+
+    /// All is across and all digests are told.
+    fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Open { digested, sent: true, .. } if digested == self.length())
+    }
+
+    fn is_digested(&self) -> bool {
+        matches!(self.phase, Phase::Open { digested, .. } if digested == self.length())
+    }
 }
 
 /// A batch whose manifest is being written, and the first entry of the next part.
@@ -97,34 +75,50 @@ pub(super) struct Sending {
     session: Session,
     sources: Arc<Sources>,
     scan: Scan,
+    /// Nothing is to cross: only what would.
+    dry_run: bool,
+    checksums: Option<Checksums>,
     all_scanned: bool,
     opening: Option<Opening>,
-    open: BTreeMap<u64, Open>,
+    begun: BTreeMap<u64, Begun>,
     hasher: RootHasher,
     /// Messages not yet given to the session, so that a burst of digests becomes one write.
     unwritten: Vec<u8>,
     /// What the last message will say; it is sent when `ended`.
     totals: End,
     ended: bool,
+    begin_said: bool,
     files_sent: u64,
+    /// Bytes that the receiver has already.
+    present: u64,
     done: Yield,
 }
 
 impl Sending {
     /// A sender of what `scan` finds.
-    pub(super) fn new(session: Session, sources: Arc<Sources>, scan: Scan) -> Self {
+    pub(super) fn new(
+        session: Session,
+        sources: Arc<Sources>,
+        scan: Scan,
+        dry_run: bool,
+        checksums: Option<&Path>,
+    ) -> Self {
         Self {
             session,
             sources,
             scan,
+            dry_run,
+            checksums: checksums.map(Checksums::new),
             all_scanned: false,
             opening: None,
-            open: BTreeMap::new(),
+            begun: BTreeMap::new(),
             hasher: RootHasher::new(),
             unwritten: Vec::new(),
             totals: End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() },
             ended: false,
+            begin_said: false,
             files_sent: 0,
+            present: 0,
             done: Yield::default(),
         }
     }
@@ -140,8 +134,12 @@ impl Sending {
             let step = self.session.next()?;
             if let Some(complete) = self.take(step)? {
                 self.session.complete();
+                if let Some(checksums) = &mut self.checksums {
+                    checksums.save()?;
+                }
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
+                self.done.present = self.present;
                 return Ok(());
             }
             if self.session.is_connected() {
@@ -154,7 +152,10 @@ impl Sending {
         match step {
             Step::Message(message) => return self.message(message),
             Step::Digest(digest) => self.digest(digest)?,
-            Step::Sent { tag } => self.batch(tag)?.sent = true,
+            Step::Sent { tag } => match &mut self.batch(tag)?.phase {
+                Phase::Open { sent, .. } => *sent = true,
+                Phase::Asked | Phase::Ready => return Err(Error::Internal("a batch is across that was not open")),
+            },
             Step::Announced { .. } | Step::Received { .. } => {
                 return Err(Error::Violation("it sends files to a sender".to_owned()));
             }
@@ -162,6 +163,7 @@ impl Sending {
                 let counts = self.counts();
                 self.session.report(counts);
             }
+            Step::Limit(limit) => self.session.limit(limit),
             Step::Connected
             | Step::ControlAcknowledged
             | Step::Scanned
@@ -176,25 +178,60 @@ impl Sending {
     fn message(&mut self, message: Message) -> Result<Option<Complete>, Error> {
         match message {
             Message::Accepted => Ok(None),
+            Message::Wants(wants) => self.wants(wants).map(|()| None),
+            Message::Notice(notice) => {
+                self.notice(notice);
+                Ok(None)
+            }
+            Message::Limit(limit) => {
+                self.session.limit_by_peer(limit);
+                Ok(None)
+            }
             Message::Complete(complete) if self.ended => Ok(Some(complete)),
             Message::Complete(_) => Err(Error::Violation("it says that a transfer is complete that is not".to_owned())),
             _ => Err(Error::Violation("it sends a sender's messages to a sender".to_owned())),
         }
     }
 
-    fn batch(&mut self, tag: u64) -> Result<&mut Open, Error> {
-        self.open.get_mut(&tag).ok_or(Error::Internal("news of a batch that is not open"))
+    fn wants(&mut self, wants: Wants) -> Result<(), Error> {
+        let broken = |what: &str| Error::Violation(format!("it {what} batch {}", wants.batch));
+        let begun = self.begun.get_mut(&wants.batch.into()).ok_or_else(|| broken("wants some of an unknown"))?;
+        if !matches!(begun.phase, Phase::Asked) {
+            return Err(broken("says twice what it wants of"));
+        }
+        for range in &wants.ranges {
+            let taken = begun.wanted.push_received(range.clone(), begun.batch.length);
+            taken.map_err(|_| broken("wants what is not in"))?;
+        }
+        if wants.last {
+            begun.phase = Phase::Ready;
+            self.present += begun.batch.length - begun.length();
+        }
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.checksums.iter_mut().filter(|_| notice.kind.is_failure()).for_each(|list| list.forget(&notice.path));
+        self.session.notice(notice, &mut self.done);
+    }
+
+    fn batch(&mut self, tag: u64) -> Result<&mut Begun, Error> {
+        self.begun.get_mut(&tag).ok_or(Error::Internal("news of a batch that is not open"))
     }
 
     /// Tells the digest of a block that was read, and before it what the reading has revealed.
     fn digest(&mut self, block: BlockDigest) -> Result<(), Error> {
-        let open = self.batch(block.tag)?;
-        open.digested += block.range.end - block.range.start;
-        let (batch, source) = (Arc::clone(&open.batch), Arc::clone(&open.source));
+        let begun = self.batch(block.tag)?;
+        let Phase::Open { source, digested, .. } = &mut begun.phase else {
+            return Err(Error::Internal("a digest of a batch that is not open"));
+        };
+        *digested += block.range.end - block.range.start;
+        let (batch, source) = (Arc::clone(&begun.batch), Arc::clone(source));
         for Voided { entry, reason } in source.take_voided() {
             self.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             if let Some(entry) = batch.entries.get(entry as usize) {
-                self.done.failed.push((display_name(&entry.path), reason.to_string()));
+                self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
+                self.done.fail(&entry.path, &reason, reason == VoidReason::Vanished);
             }
         }
         self.say(&Message::Digest(Digest { batch: batch.number, block: block.block, digest: block.digest }))
@@ -202,9 +239,15 @@ impl Sending {
 
     /// Opens what may be opened, and ends what is at its end.
     fn advance(&mut self) -> Result<(), Error> {
+        if !self.begin_said {
+            self.begin_said = true;
+            self.say(&Message::Begin(self.scan.id))?;
+        }
         self.forget_sent();
         while self.next_part()? {}
-        let all_digested = self.open.values().all(|open| open.digested == open.batch.length);
+        self.open_objects();
+        self.forget_sent();
+        let all_digested = self.begun.values().all(Begun::is_digested);
         if self.all_scanned && self.opening.is_none() && all_digested && !self.ended {
             self.ended = true;
             self.totals.root = self.hasher.root();
@@ -217,21 +260,25 @@ impl Sending {
         Ok(())
     }
 
-    /// Lets go of batches that the receiver has and whose digests are told.
+    /// Lets go of batches that the receiver has and whose digests are told, in their order.
     fn forget_sent(&mut self) {
-        while let Some(entry) = self.open.first_entry() {
-            let open = entry.get();
-            if !open.sent || open.digested < open.batch.length {
+        while let Some(entry) = self.begun.first_entry() {
+            if !entry.get().is_done() {
                 return;
             }
-            let tag = *entry.key();
-            let open = entry.remove();
-            self.sources.batches.write().unwrap_or_else(PoisonError::into_inner).remove(&tag);
-            for entry in &open.batch.entries {
-                if let Kind::File { size, .. } = entry.kind {
+            let (tag, begun) = entry.remove_entry();
+            self.sources.close(tag);
+            let mut start = 0;
+            let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
+            for entry in &begun.batch.entries {
+                let Kind::File { size, .. } = entry.kind else { continue };
+                let end = start + size;
+                while wanted.next_if(|range| range.end <= start).is_some() {}
+                if wanted.peek().is_some_and(|range| range.start < end) {
                     self.files_sent += 1;
                     self.session.events.tell(TransferEvent::File { path: display_name(&entry.path), bytes: size });
                 }
+                start = end;
             }
         }
     }
@@ -250,19 +297,23 @@ impl Sending {
         }
         self.say(&Message::Manifest(part))?;
         if last {
-            self.open_object(batch);
+            let (wanted, phase) = match self.session.peer_may_hold_some() {
+                true => (Wanted::none(), Phase::Asked),
+                false => (Wanted::all(), Phase::Ready),
+            };
+            self.begun.insert(u64::from(batch.number), Begun { batch, wanted, phase });
         } else {
             self.opening = Some(Opening { batch, next_entry });
         }
         Ok(true)
     }
 
-    /// Takes the next batch of the scan; false when there is none now, or too many are open.
+    /// Takes the next batch of the scan; false when there is none now, or too many are begun.
     fn next_batch(&mut self) -> Result<bool, Error> {
-        if self.open.len() >= MAX_OPEN || self.all_scanned {
+        if self.begun.len() >= MAX_BEGUN || self.all_scanned {
             return Ok(false);
         }
-        match self.scan.batches.try_recv() {
+        match self.scan.next() {
             Ok(batch) => {
                 self.begin(batch)?;
                 Ok(true)
@@ -283,8 +334,13 @@ impl Sending {
         self.totals.entries += batch.entries.len() as u64;
         self.totals.bytes += batch.length;
         for entry in &batch.entries {
-            match entry.kind {
-                Kind::File { .. } | Kind::HardLink { .. } => {}
+            match &entry.kind {
+                Kind::File { hash, .. } => {
+                    if let (Some(checksums), Some(hash)) = (&mut self.checksums, hash) {
+                        checksums.add(&entry.path, hash)?;
+                    }
+                }
+                Kind::HardLink { .. } => {}
                 Kind::Directory => self.done.directories += 1,
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }
@@ -294,22 +350,39 @@ impl Sending {
     }
 
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
-        let path = display_name(&skipped.path);
         if skipped.reason.is_failure() {
-            self.done.failed.push((path, skipped.reason.to_string()));
+            self.done.fail(&skipped.path, &skipped.reason, skipped.reason == SkipReason::Vanished);
         } else {
+            let path = display_name(&skipped.path);
             self.session.events.tell(TransferEvent::Note(format!("left out: {path} {}", skipped.reason)));
         }
         self.totals.skipped += 1;
         self.say(&Message::Skipped(skipped.clone()))
     }
 
-    fn open_object(&mut self, batch: Arc<Batch>) {
-        let tag = u64::from(batch.number);
-        let source = Arc::new(BatchSource::new(Arc::clone(&batch), Arc::clone(&self.scan.roots)));
-        self.sources.batches.write().unwrap_or_else(PoisonError::into_inner).insert(tag, Arc::clone(&source));
-        self.session.link.send_object(tag, batch.length);
-        self.open.insert(tag, Open { batch, source, digested: 0, sent: false });
+    /// Opens the objects of batches of which all is known, in their order.
+    fn open_objects(&mut self) {
+        let crossing = |begun: &Begun| matches!(begun.phase, Phase::Open { sent: false, .. });
+        let mut free = MAX_OPEN.saturating_sub(self.begun.values().filter(|begun| crossing(begun)).count());
+        for (tag, begun) in &mut self.begun {
+            match begun.phase {
+                Phase::Open { .. } => continue,
+                Phase::Asked => return,
+                Phase::Ready if free == 0 => return,
+                Phase::Ready => {}
+            }
+            let roots = Arc::clone(&self.scan.roots);
+            let source = Arc::new(BatchSource::new(Arc::clone(&begun.batch), roots, begun.wanted.clone()));
+            let length = begun.length();
+            // Nothing has to cross, or nothing is to.
+            let nothing = length == 0 || self.dry_run;
+            if !nothing {
+                free -= 1;
+                self.sources.open(*tag, Arc::clone(&source));
+                self.session.link.send_object(*tag, length);
+            }
+            begun.phase = Phase::Open { source, digested: if nothing { length } else { 0 }, sent: nothing };
+        }
     }
 
     /// Adds a message, and the root over it if it decides which bytes stand where.
@@ -325,7 +398,8 @@ impl Sending {
     fn counts(&self) -> Counts {
         Counts {
             bytes_done: self.session.stats().map_or(0, |stats| stats.connection.bytes_acknowledged),
-            bytes_known: self.scan.found.load(Ordering::Relaxed),
+            bytes_present: self.present,
+            bytes_known: self.scan.found(),
             total_is_final: self.all_scanned,
             files_done: self.files_sent,
         }

@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use transport::{Closed, Connector, floor};
+use transport::{Closed, Connector, Rate, floor};
 
 use super::figures::{Meter, Progress, Summary};
 use super::step::{Counts, Facts, Input, Origin, Step, Yield};
 use super::{Events, TransferEvent};
 use crate::driver::{Link, LinkEvent, LinkStats};
 use crate::error::{CloseCode, Error, escaped};
+use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
 use crate::ticket::Role;
 
@@ -27,13 +28,16 @@ const LINGER: Duration = Duration::from_secs(3);
 /// Longest reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
-/// Version of what the two programs say to each other: the first byte of the application's part of the handshake; the second is the
-/// role of the side that says it.
-const VERSION: u8 = 1;
+/// Version of what the two programs say to each other: the first byte of the application's part of the handshake. The second is the role
+/// of the side that says it, the third its flags.
+const VERSION: u8 = 2;
+
+/// A receiver's flag: it may hold some of the bytes, and says what it wants of each batch.
+const MAY_HOLD_SOME: u8 = 1;
 
 /// What a side says of itself in the handshake.
-pub(super) fn application(role: Role) -> Vec<u8> {
-    vec![VERSION, role as u8]
+pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
+    vec![VERSION, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
 }
 
 /// One connection's transfer.
@@ -51,6 +55,13 @@ pub(super) struct Session {
     next_tick: Instant,
     meter: Meter,
     peer: Option<SocketAddr>,
+    /// It will say what it wants.
+    peer_may_hold_some: bool,
+    /// What the user allows, and what the peer's user does.
+    limits: [Option<Rate>; 2],
+    /// When something last came from the peer.
+    heard: Option<Instant>,
+    bytes_heard: u64,
     stats: Option<Box<LinkStats>>,
     closed: bool,
     reader: MessageReader,
@@ -92,6 +103,10 @@ impl Session {
             next_tick: started + TICK,
             meter: Meter::new(started),
             peer: None,
+            peer_may_hold_some: false,
+            limits: [None; 2],
+            heard: None,
+            bytes_heard: 0,
             stats: None,
             closed: false,
             reader: MessageReader::new(),
@@ -108,6 +123,41 @@ impl Session {
     /// Whether the peer has shown that it belongs here.
     pub(super) const fn is_connected(&self) -> bool {
         self.peer.is_some()
+    }
+
+    /// Whether the receiver says what it wants of each batch.
+    pub(super) const fn peer_may_hold_some(&self) -> bool {
+        self.peer_may_hold_some
+    }
+
+    /// When something last came from the peer.
+    pub(super) const fn heard(&self) -> Option<Instant> {
+        self.heard
+    }
+
+    /// Caps the rate, as this side's user wants it.
+    pub(super) fn limit(&mut self, limit: Option<Rate>) {
+        self.limits[0] = limit;
+        self.apply_limits();
+    }
+
+    /// Caps the rate, as the receiver's user wants it.
+    pub(super) fn limit_by_peer(&mut self, limit: Option<Rate>) {
+        self.limits[1] = limit;
+        self.apply_limits();
+    }
+
+    fn apply_limits(&self) {
+        self.link.set_limit(self.limits.into_iter().flatten().min());
+    }
+
+    /// Tells the user what becomes of a name at the receiver.
+    pub(super) fn notice(&self, notice: Notice, done: &mut Yield) {
+        if notice.kind.is_failure() {
+            done.fail(&notice.path, &notice.kind, false);
+        } else {
+            self.events.tell(TransferEvent::Notice { kind: notice.kind, path: display_name(&notice.path) });
+        }
     }
 
     /// Bytes written to the control stream that have not arrived.
@@ -201,11 +251,13 @@ impl Session {
             Input::Settled(result) => Step::Settled(result?),
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,
-            Input::Cancel => return Err(Error::Cancelled),
+            Input::Limit(limit) => Step::Limit(limit),
+            Input::Stop(why) => return Err(why.into()),
             Input::Link(event) => match event {
                 LinkEvent::Connected { remote, application } => {
-                    self.check(&application)?;
+                    self.peer_may_hold_some = self.check(&application)?;
                     self.peer = Some(remote);
+                    self.heard = Some(Instant::now());
                     self.events.tell(TransferEvent::Connected { peer: remote });
                     Step::Connected
                 }
@@ -223,6 +275,10 @@ impl Session {
                 LinkEvent::Sent { tag } => Step::Sent { tag },
                 LinkEvent::Failed(error) => return Err(error),
                 LinkEvent::Stats(stats) => {
+                    let bytes = stats.connection.bytes_received;
+                    if bytes > self.bytes_heard {
+                        (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
+                    }
                     self.stats = Some(stats);
                     Step::Stats
                 }
@@ -239,11 +295,11 @@ impl Session {
         }))
     }
 
-    /// Looks at what the peer's program said in the handshake.
-    fn check(&self, application: &[u8]) -> Result<(), Error> {
+    /// Looks at what the peer's program said in the handshake; says whether it may hold some of the bytes.
+    fn check(&self, application: &[u8]) -> Result<bool, Error> {
         match *application {
-            [VERSION, role] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
-            [VERSION, role] if role == other(self.facts.role) as u8 => Ok(()),
+            [VERSION, role, _] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
+            [VERSION, role, flags] if role == other(self.facts.role) as u8 => Ok(flags & MAY_HOLD_SOME != 0),
             _ => Err(Error::Version),
         }
     }
@@ -287,7 +343,8 @@ impl Session {
         let now = Instant::now();
         let goodput = self.meter.update(now, counts.bytes_done);
         self.events.try_tell(TransferEvent::Progress(Progress {
-            bytes_done: counts.bytes_done,
+            bytes_done: counts.bytes_done + counts.bytes_present,
+            bytes_present: counts.bytes_present,
             bytes_known: counts.bytes_known,
             total_is_final: counts.total_is_final,
             files_done: counts.files_done,
@@ -360,8 +417,11 @@ impl Session {
             directories: done.directories,
             symlinks: done.symlinks,
             bytes: done.bytes,
+            bytes_present: done.present,
             elapsed,
             failed: done.failed,
+            failed_count: done.failed_count,
+            vanished_count: done.vanished_count,
             wire_bytes: if sends { connection.bytes_sent } else { connection.bytes_received },
             repair_share: sends.then(|| connection.repair_symbols as f64 / symbols.max(1) as f64),
             rtt: connection.rtt,

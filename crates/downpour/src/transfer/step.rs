@@ -1,15 +1,21 @@
 //! What goes into a session and what comes out of it.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use transport::{FlowId, Rate};
 
+use super::switch::Stop;
 use crate::driver::{BlockDigest, LinkEvent};
 use crate::error::Error;
+use crate::files::display_name;
 use crate::messages::Message;
 use crate::ticket::Role;
+
+/// Most names that are listed as failed.
+const MAX_FAILED: usize = 1000;
 
 /// What a session's thread is told.
 pub(super) enum Input {
@@ -25,8 +31,10 @@ pub(super) enum Input {
     Accept,
     /// The user does not want it.
     Refuse,
+    /// The user caps the rate.
+    Limit(Option<Rate>),
     /// The user stops everything.
-    Cancel,
+    Stop(Stop),
 }
 
 /// What is left of the inputs for one side to deal with.
@@ -55,6 +63,7 @@ pub(super) enum Step {
     Settled(usize),
     Accept,
     Refuse,
+    Limit(Option<Rate>),
     /// Figures are new: time to report progress.
     Stats,
 }
@@ -80,7 +89,10 @@ pub(super) struct Facts {
 /// How far one side is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
+    /// Bytes that have crossed.
     pub(super) bytes_done: u64,
+    /// Bytes that were there already.
+    pub(super) bytes_present: u64,
     pub(super) bytes_known: u64,
     pub(super) total_is_final: bool,
     pub(super) files_done: u64,
@@ -94,5 +106,22 @@ pub(super) struct Yield {
     pub(super) directories: u64,
     pub(super) symlinks: u64,
     pub(super) bytes: u64,
+    /// Bytes that were there already.
+    pub(super) present: u64,
+    /// The first [`MAX_FAILED`] names that failed, with the reason.
     pub(super) failed: Vec<(String, String)>,
+    pub(super) failed_count: u64,
+    /// Those among them that vanished at the sender.
+    pub(super) vanished_count: u64,
+}
+
+impl Yield {
+    /// Counts a name that did not come across, and lists it while there is room.
+    pub(super) fn fail(&mut self, path: &[u8], reason: &dyn fmt::Display, vanished: bool) {
+        self.failed_count += 1;
+        self.vanished_count += u64::from(vanished);
+        if self.failed.len() < MAX_FAILED {
+            self.failed.push((display_name(path), reason.to_string()));
+        }
+    }
 }

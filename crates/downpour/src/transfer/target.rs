@@ -1,8 +1,8 @@
 //! The folder of a receiving session, as the driver's workers and the settling thread see it.
 
-use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::step::Input;
@@ -10,17 +10,33 @@ use crate::driver::Storage;
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Receiving as Files, display_name};
 
-/// Where received blocks are written, once the files of a session are known.
-#[derive(Debug, Default)]
-pub(super) struct Target(OnceLock<Files>);
+/// Where received blocks are written.
+#[derive(Debug)]
+pub(super) struct Target {
+    files: Files,
+    started: AtomicBool,
+}
 
 impl Target {
-    /// Opens the folder, and starts a thread that settles files: once for each `()` it is sent, or once for several.
+    /// Looks at the folder; touches nothing.
     ///
     /// # Errors
-    /// A folder that cannot be used, or no thread.
-    pub(super) fn open(self: &Arc<Self>, into: &Path, inputs: Sender<Input>) -> Result<Sender<()>, Error> {
-        if self.0.set(Files::new(ReceiveSettings::new(into))?).is_err() {
+    /// A folder that cannot be used.
+    pub(super) fn new(settings: ReceiveSettings) -> Result<Self, Error> {
+        Ok(Self { files: Files::new(settings)?, started: AtomicBool::new(false) })
+    }
+
+    /// Whether the sender is to wait for what is wanted of each batch.
+    pub(super) fn may_hold_some(&self) -> bool {
+        self.files.may_hold_some()
+    }
+
+    /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
+    ///
+    /// # Errors
+    /// No thread.
+    pub(super) fn start(self: &Arc<Self>, inputs: Sender<Input>) -> Result<Sender<()>, Error> {
+        if self.started.swap(true, Ordering::SeqCst) {
             return Err(Error::Internal("a folder is opened twice"));
         }
         let (settle, requests) = channel();
@@ -30,12 +46,9 @@ impl Target {
         Ok(settle)
     }
 
-    /// The files, once open.
-    ///
-    /// # Errors
-    /// Before that.
-    pub(super) fn files(&self) -> Result<&Files, Error> {
-        self.0.get().ok_or(Error::Internal("bytes for a folder that is not open"))
+    /// The files.
+    pub(super) const fn files(&self) -> &Files {
+        &self.files
     }
 }
 
@@ -45,7 +58,7 @@ impl Storage for Target {
     }
 
     fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.files()?.write(batch_number(tag)?, offset, bytes)?)
+        Ok(self.files.write(batch_number(tag)?, offset, bytes)?)
     }
 }
 
@@ -61,7 +74,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>
         let count = 1 + requests.try_iter().count();
         // A session that has ended hears nothing, and the settling ends below.
         let tell = |path: &[u8], bytes| drop(inputs.send(Input::Verified { path: display_name(path), bytes }));
-        let result = target.files().and_then(|files| Ok(files.settle(tell)?));
+        let result = target.files.settle(tell).map_err(Error::from);
         let failed = result.is_err();
         if inputs.send(Input::Settled(result.map(|()| count))).is_err() || failed {
             return;

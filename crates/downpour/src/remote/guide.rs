@@ -1,0 +1,75 @@
+//! Finds the peer of a copy through ssh, once for each attempt.
+
+use std::time::Duration;
+
+use super::ssh::{Process, Remote, Starting};
+use super::{Family, SshOptions, Via};
+use super::request::Request;
+use crate::error::Error;
+use crate::transfer::{Guide, Switch, Way};
+
+/// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
+/// chances, and the user hears of it within five seconds.
+const UDP_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Leads to a downpour on another machine.
+pub(super) struct SshGuide {
+    pub(super) ssh: SshOptions,
+    pub(super) host: String,
+    pub(super) family: Family,
+    pub(super) via: Via,
+    pub(super) request: Request,
+    pub(super) remote: Option<Remote>,
+    /// UDP was closed in an earlier attempt.
+    pub(super) udp_closed: bool,
+}
+
+impl SshGuide {
+    fn launch(&self, switch: &Switch) -> Result<Remote, Error> {
+        let starting = Starting::launch(&self.ssh, &self.host, self.family, &self.request)?;
+        let process = starting.process();
+        let watch = switch.watch(Box::new(move |_| {
+            process.iter().for_each(|process: &Process| process.end());
+        }));
+        let answer = starting.answer();
+        switch.unwatch(watch);
+        answer
+    }
+
+    fn over_ssh(&mut self) -> Result<Way, Error> {
+        let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to go on over"))?;
+        let key = remote.ticket.key;
+        let (read, write) =
+            remote.go_on_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;
+        Ok(Way::Pipe { read, write, key })
+    }
+}
+
+impl Guide for SshGuide {
+    fn find(&mut self, switch: &Switch) -> Result<Way, Error> {
+        self.remote = Some(self.launch(switch)?);
+        let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
+        match &self.remote {
+            Some(remote) if !only_ssh => Ok(Way::Udp { ticket: remote.ticket.clone(), timeout: UDP_TIMEOUT }),
+            _ => self.over_ssh(),
+        }
+    }
+
+    fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)> {
+        let Error::Unreachable { addresses, .. } = error else { return None };
+        if self.via != Via::Auto || self.udp_closed {
+            return None;
+        }
+        self.udp_closed = true;
+        let port = addresses.first().map_or(0, std::net::SocketAddr::port);
+        let told = format!(
+            "UDP port {port} of {} does not answer: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that.",
+            self.host
+        );
+        Some((self.over_ssh(), told))
+    }
+
+    fn leave(&mut self) {
+        self.remote = None;
+    }
+}

@@ -1,0 +1,171 @@
+//! What the downpour on the other machine is to do: one frame on its standard input, a length in 4 bytes and JSON.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use data_encoding::BASE64_NOPAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use transport::Profile;
+
+use super::{Family, Via};
+use crate::error::Error;
+use crate::files::{Compare, Existing, Filter, Links, Modes, ScanOptions};
+
+/// Version of the layout. A request of another version is refused with a line that says so.
+const VERSION: u32 = 1;
+
+/// Longest frame: a list of a million names fits.
+const MAX_FRAME: u32 = 256 << 20;
+
+/// What the other side is to do, and how.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    version: u32,
+    pub(super) task: Task,
+    pub(super) via: Via,
+    pub(super) family: Family,
+    /// UDP ports that may be taken, both ends included.
+    pub(super) ports: Option<(u16, u16)>,
+    pub(super) profile: Profile,
+    pub(super) dead_after: Duration,
+}
+
+/// The work itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// Sends what is over there.
+    Send {
+        sources: Vec<Bytes>,
+        scan: Scan,
+        dry_run: bool,
+    },
+    /// Receives.
+    Receive {
+        target: Bytes,
+        shape: Shape,
+        existing: Existing,
+        compare: Compare,
+        modes: Modes,
+        delete: Option<Filter>,
+        dry_run: bool,
+    },
+}
+
+/// What decides under which name a target takes what comes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Shape {
+    /// More than one item may come, or what is in a folder: the target is a folder.
+    pub(super) many: bool,
+}
+
+/// [`ScanOptions`] as they cross ssh.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Scan {
+    recursive: bool,
+    links: Links,
+    hard_links: bool,
+    hash: bool,
+    filter: Filter,
+    files_from: Option<Vec<Bytes>>,
+}
+
+/// Any bytes, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bytes(pub(super) Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_NOPAD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_NOPAD.decode(text.as_bytes()).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl Bytes {
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.0.clone()))
+    }
+}
+
+impl From<&ScanOptions> for Scan {
+    fn from(options: &ScanOptions) -> Self {
+        Self {
+            recursive: options.recursive,
+            links: options.links,
+            hard_links: options.hard_links,
+            hash: options.hash,
+            filter: (*options.filter).clone(),
+            files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
+        }
+    }
+}
+
+impl From<Scan> for ScanOptions {
+    fn from(scan: Scan) -> Self {
+        Self {
+            recursive: scan.recursive,
+            links: scan.links,
+            hard_links: scan.hard_links,
+            hash: scan.hash,
+            filter: scan.filter.into(),
+            files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn new(
+        task: Task,
+        via: Via,
+        family: Family,
+        ports: Option<&RangeInclusive<u16>>,
+        profile: Profile,
+        dead_after: Duration,
+    ) -> Self {
+        let ports = ports.map(|range| (*range.start(), *range.end()));
+        Self { version: VERSION, task, via, family, ports, profile, dead_after }
+    }
+
+    /// The request as it is written.
+    pub(super) fn to_frame(&self) -> Result<Vec<u8>, Error> {
+        let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be written"))?;
+        let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_FRAME);
+        let length = length.ok_or(Error::Internal("a request that is too long"))?;
+        let mut frame = length.to_be_bytes().to_vec();
+        frame.extend(text);
+        Ok(frame)
+    }
+
+    /// Reads one, and nothing behind it.
+    pub(super) fn read(input: &mut impl Read) -> Result<Self, Error> {
+        /// The part of a request that stays the same in all versions.
+        #[derive(Deserialize)]
+        struct Head {
+            version: u32,
+        }
+        let failed = |error: std::io::Error| Error::Ssh(format!("no request on standard input: {error}"));
+        let mut length = [0; 4];
+        input.read_exact(&mut length).map_err(failed)?;
+        let length = u32::from_be_bytes(length);
+        if length > MAX_FRAME {
+            return Err(Error::Ssh("standard input holds no request: this command is started by downpour itself".into()));
+        }
+        let mut text = Vec::new();
+        input.take(length.into()).read_to_end(&mut text).map_err(failed)?;
+        let unreadable = |error| Error::Ssh(format!("the request cannot be understood: {error}"));
+        let Head { version } = serde_json::from_slice(&text).map_err(unreadable)?;
+        if version != VERSION {
+            return Err(Error::Version);
+        }
+        serde_json::from_slice(&text).map_err(unreadable)
+    }
+}

@@ -1,0 +1,231 @@
+//! The side of a copy that ssh starts: `downpour remote`.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::place::{Destination, sources};
+use super::request::{Request, Task as Wanted};
+use super::ssh::answer_error;
+use super::{ANSWER, GO_ON_OVER_SSH, Via};
+use crate::error::Error;
+use crate::files::{ReceiveSettings, Scanner};
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, start, start_over};
+
+/// How long the other side may take to come.
+const VALID_FOR: Duration = Duration::from_secs(3600);
+
+/// How long a peer that comes over ssh may be silent at first.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What standard input says after the request.
+enum Word {
+    /// UDP is closed.
+    GoOnOverSsh,
+    /// ssh, or the other side, has ended.
+    End,
+}
+
+/// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends. Gives the exit code.
+///
+/// Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
+pub async fn serve() -> u8 {
+    match prepare() {
+        Ok(serving) => serving.run().await,
+        Err(error) => {
+            answer(&answer_error(&error));
+            error.exit_code()
+        }
+    }
+}
+
+struct Serving {
+    plan: Plan,
+    ticket: Ticket,
+    /// The transfer over UDP.
+    transfer: Option<Transfer>,
+}
+
+fn prepare() -> Result<Serving, Error> {
+    let request = Request::read(&mut Unbuffered)?;
+    let (via, family, ports) = (request.via, request.family, request.ports);
+    let plan = plan(request)?;
+    let (transfer, ticket) = if via == Via::Ssh {
+        let expires = std::time::SystemTime::now() + VALID_FOR;
+        (None, Ticket { key: fresh_key()?, expires, addresses: Vec::new(), listener: plan.task.role() })
+    } else {
+        let ports = ports.map(|(first, last)| first..=last);
+        let options = ListenOptions { valid_for: VALID_FOR, family, ports, ..ListenOptions::default() };
+        let transfer = start(Peer::Listen(options), plan.clone())?;
+        let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
+        add_ssh_address(&mut ticket);
+        (Some(transfer), ticket)
+    };
+    answer(&ticket.to_text()?);
+    Ok(Serving { plan, ticket, transfer })
+}
+
+/// The address of this host that ssh has come to is likely to be reached from there.
+fn add_ssh_address(ticket: &mut Ticket) {
+    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let Some(Ok(own)) = connection.split(' ').nth(2).map(str::parse::<IpAddr>) else { return };
+    ticket.addresses.retain(|address| address.ip() != own);
+    ticket.addresses.insert(0, (own, port).into());
+    ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
+}
+
+fn plan(request: Request) -> Result<Plan, Error> {
+    let task = match request.task {
+        Wanted::Send { sources: paths, scan, dry_run } => {
+            let mut roots = Vec::new();
+            for path in paths {
+                roots.extend(sources(&path.path())?);
+            }
+            let scan = crate::files::ScanOptions::from(scan);
+            // Looks at every path, so that a wrong one is told at once.
+            Scanner::new(roots.clone(), scan.clone())?;
+            Task::Send { roots, scan, dry_run }
+        }
+        Wanted::Receive { target, shape, existing, compare, modes, delete, dry_run } => {
+            let Destination { into, rename } = Destination::of(&target.path(), shape.many);
+            let delete = delete.map(Arc::new);
+            let settings = ReceiveSettings {
+                into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run
+            };
+            Task::Receive { settings, ask: false }
+        }
+    };
+    Ok(Plan {
+        task,
+        profile: request.profile,
+        handshake_timeout: HANDSHAKE_TIMEOUT,
+        dead_after: request.dead_after,
+        trace: None,
+        checksums: None,
+        retry_for: None,
+    })
+}
+
+impl Serving {
+    async fn run(mut self) -> u8 {
+        let mut words = listen_to_stdin();
+        let mut over_ssh = self.transfer.is_none();
+        let mut transfer = match self.transfer.take() {
+            Some(transfer) => transfer,
+            None => match words.recv().await {
+                Some(Word::GoOnOverSsh) => match self.over_ssh() {
+                    Ok(transfer) => transfer,
+                    Err(error) => return error.exit_code(),
+                },
+                _ => return Error::Terminated.exit_code(),
+            },
+        };
+        let mut code = Error::Terminated.exit_code();
+        let mut stopped = false;
+        loop {
+            tokio::select! {
+                event = transfer.next() => match event {
+                    Some(TransferEvent::Done(Ok(summary))) => code = summary.exit_code(),
+                    Some(TransferEvent::Done(Err(error))) => code = error.exit_code(),
+                    Some(_) => {}
+                    None => return code,
+                },
+                word = words.recv(), if !stopped => match word {
+                    Some(Word::GoOnOverSsh) if !over_ssh => {
+                        over_ssh = true;
+                        transfer.stop(Stop::Cancelled);
+                        // It has had no peer, so it ends at once, and lets go of the target.
+                        while transfer.next().await.is_some() {}
+                        match self.over_ssh() {
+                            Ok(other) => transfer = other,
+                            Err(error) => return error.exit_code(),
+                        }
+                    }
+                    // The carrier has standard input now.
+                    None if over_ssh => stopped = true,
+                    _ => {
+                        stopped = true;
+                        transfer.stop(Stop::Terminated);
+                    }
+                },
+            }
+        }
+    }
+
+    /// The transfer over standard input and output.
+    fn over_ssh(&self) -> Result<Transfer, Error> {
+        let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+        let read = own(io::stdin().as_fd().try_clone_to_owned())?;
+        let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+        start_over(read, write, self.ticket.key, self.plan.clone())
+    }
+}
+
+/// Standard input without a buffer: what follows belongs to others.
+struct Unbuffered;
+
+impl io::Read for Unbuffered {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(io::stdin(), out)?)
+    }
+}
+
+/// A thread that reads standard input until it belongs to the carrier.
+fn listen_to_stdin() -> mpsc::UnboundedReceiver<Word> {
+    let (sender, words) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        let mut byte = [0];
+        loop {
+            let word = match Unbuffered.read(&mut byte) {
+                Ok(1) if byte == [GO_ON_OVER_SSH] => Word::GoOnOverSsh,
+                Ok(1..) => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                _ => Word::End,
+            };
+            let last = matches!(word, Word::GoOnOverSsh);
+            // Nobody listens when the transfer has ended.
+            if sender.send(word).is_err() || last {
+                return;
+            }
+        }
+    });
+    words
+}
+
+/// Says the one line.
+fn answer(text: &str) {
+    let mut out = io::stdout().lock();
+    // Where nobody listens, nobody misses it.
+    let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());
+}
+
+/// What a sender or receiver started here is called in a message.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_role_follows_the_task() {
+        let request = |task| {
+            Request::new(task, Via::Ssh, super::super::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
+        };
+        let target = super::super::request::Bytes(b"/tmp".to_vec());
+        let task = Wanted::Receive {
+            target,
+            shape: super::super::request::Shape { many: false, contents: false },
+            existing: crate::files::Existing::Replace,
+            compare: crate::files::Compare::SizeAndTime,
+            modes: crate::files::Modes::Masked,
+            delete: None,
+            dry_run: false,
+        };
+        assert_eq!(plan(request(task)).unwrap().task.role(), Role::Receives);
+    }
+}

@@ -1,0 +1,212 @@
+//! The connecting side: finds the peer, runs a session with it, and does so again when the connection breaks and the user has the patience.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use transport::ConnectOptions;
+
+use super::plan::{Beginning, Ended, Plan, Store, inputs};
+use super::step::Origin;
+use super::switch::Switch;
+use super::{Events, TransferEvent};
+use crate::driver::{Accepted, Driver};
+use crate::error::{CloseCode, Error};
+use crate::ticket::Ticket;
+
+/// The first pause before a connection is made again; each next one is twice as long...
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// ... up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Where the peer is, on a carrier that knows no addresses.
+pub(super) const PIPE_PEER: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
+
+/// How the peer is reached.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// By UDP.
+    Udp {
+        /// Key and addresses.
+        ticket: Ticket,
+        /// How long it may be silent at first.
+        timeout: Duration,
+    },
+    /// By a pair of pipes.
+    Pipe {
+        /// What is read from.
+        read: OwnedFd,
+        /// What is written to.
+        write: OwnedFd,
+        /// Pre-shared key of the handshake.
+        key: [u8; 32],
+    },
+}
+
+/// Knows how to find the peer. Its calls may wait: for a network, or for the user to type a password.
+pub(crate) trait Guide: Send {
+    /// The way to the peer, for a first or another attempt.
+    fn find(&mut self, switch: &Switch) -> Result<Way, Error>;
+
+    /// Another way for the same attempt after `error`, and a line for the user.
+    fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)>;
+
+    /// The attempt is over.
+    fn leave(&mut self);
+}
+
+/// A ticket leads to where it says.
+struct ByTicket {
+    ticket: Ticket,
+    timeout: Duration,
+}
+
+impl Guide for ByTicket {
+    fn find(&mut self, _: &Switch) -> Result<Way, Error> {
+        Ok(Way::Udp { ticket: self.ticket.clone(), timeout: self.timeout })
+    }
+
+    fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
+        None
+    }
+
+    fn leave(&mut self) {}
+}
+
+/// Starts the transfer with the peer that made `ticket`.
+pub(super) fn connect(plan: Plan, ticket: Ticket, events: Events, switch: Arc<Switch>) -> Result<(), Error> {
+    ticket.check_expiry(SystemTime::now())?;
+    if ticket.listener == plan.task.role() {
+        return Err(Error::WrongRole { both: plan.task.role() });
+    }
+    // A folder that cannot be used is told at once.
+    Store::new(&plan.task)?;
+    let timeout = plan.handshake_timeout;
+    follow(plan, Box::new(ByTicket { ticket, timeout }), events, switch)
+}
+
+/// Starts the transfer with the peer that `guide` finds.
+pub(crate) fn follow(plan: Plan, guide: Box<dyn Guide>, events: Events, switch: Arc<Switch>) -> Result<(), Error> {
+    let connecting = Connecting { plan, guide, events, switch };
+    thread::Builder::new().name("downpour-session".into()).spawn(move || connecting.run()).map_err(Error::System)?;
+    Ok(())
+}
+
+struct Connecting {
+    plan: Plan,
+    guide: Box<dyn Guide>,
+    events: Events,
+    switch: Arc<Switch>,
+}
+
+impl Connecting {
+    fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        let mut heard = None;
+        let result = loop {
+            let ended = self.attempt();
+            self.guide.leave();
+            if ended.heard.is_some() {
+                (heard, pause) = (ended.heard, FIRST_PAUSE);
+            }
+            match ended.result {
+                Err(error) if self.is_worth_another(&error, heard) => {
+                    let seconds = pause.as_secs();
+                    self.events.tell(TransferEvent::Note(format!("{error}; trying again in {seconds} s")));
+                    self.switch.wait(pause);
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                }
+                result => break result,
+            }
+        };
+        self.events.tell(TransferEvent::Done(result));
+    }
+
+    /// Whether a broken connection is to be made again: the peer was there in this run, it is not long ago, and nobody has said no.
+    fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
+        let (Some(patience), Some(heard)) = (self.plan.retry_for, heard) else { return false };
+        self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error)
+    }
+
+    /// One attempt: by the way the guide knows, or by another if that is closed.
+    fn attempt(&mut self) -> Ended {
+        let mut way = self.guide.find(&self.switch);
+        loop {
+            let ended = match way {
+                Ok(way) => self.session(way),
+                Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
+            };
+            if self.switch.stopped().is_some() {
+                return stopped(ended, &self.switch);
+            }
+            match &ended.result {
+                Err(error) => match self.guide.instead(error) {
+                    Some((other, told)) => {
+                        self.events.tell(TransferEvent::Note(told));
+                        way = other;
+                    }
+                    None => return ended,
+                },
+                Ok(_) => return ended,
+            }
+        }
+    }
+
+    fn session(&self, way: Way) -> Ended {
+        let started = Instant::now();
+        let begin = || {
+            let store = Store::new(&self.plan.task)?;
+            let (driver, key, remotes, timeout) = match way {
+                Way::Udp { ticket, timeout } => {
+                    let driver = Driver::start(None, self.plan.dead_after, self.events.clone())?;
+                    (driver, ticket.key, ticket.addresses, timeout)
+                }
+                Way::Pipe { read, write, key } => {
+                    let driver = Driver::start_over(read, write, self.plan.dead_after, self.events.clone())?;
+                    (driver, key, vec![PIPE_PEER], self.plan.handshake_timeout)
+                }
+            };
+            let (inputs, sink) = inputs();
+            let accepted = Accepted { events: Box::new(sink), storage: store.storage() };
+            let options = ConnectOptions {
+                profile: self.plan.profile.clone(),
+                application: store.application(),
+                remotes: remotes.clone(),
+                handshake_timeout: timeout,
+                qlog: self.plan.trace.is_some(),
+            };
+            let link = driver.connect(key, options, accepted);
+            let origin = Origin::Connected { addresses: remotes, timeout };
+            Ok((driver, Beginning { link, inputs, store, started }, origin))
+        };
+        match begin() {
+            Ok((driver, beginning, origin)) => {
+                let ended = self.plan.run(beginning, origin, self.events.clone(), &self.switch);
+                drop(driver);
+                ended
+            }
+            Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
+        }
+    }
+}
+
+/// An attempt that was ended while it looked for the peer ends as the user wanted it.
+fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
+    let looked_only = matches!(ended.result, Err(Error::Ssh(_) | Error::Unreachable { .. }));
+    if looked_only && let Some(why) = switch.stopped() {
+        ended.result = Err(why.into());
+    }
+    ended
+}
+
+/// Whether another attempt may end better.
+fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Vanished | Error::Unreachable { .. } | Error::Ssh(_) => true,
+        Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Busy),
+        Error::Kept { error, .. } => may_pass(error),
+        _ => false,
+    }
+}

@@ -1,0 +1,277 @@
+//! The listening side: a session for each peer that comes with our ticket.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use transport::AcceptOptions;
+
+use super::addresses::reachable;
+use super::plan::{Beginning, Ended, Plan, Store, inputs};
+use super::step::{Input, Origin};
+use super::switch::{Stop, Switch};
+use super::{Events, ListenOptions, TransferEvent};
+use crate::driver::{Accepted, Driver, Link, LinkEvent};
+use crate::error::{CloseCode, Error};
+use crate::files::FilesError;
+use crate::ticket::{Role, Ticket, fresh_key};
+
+/// What the listener's thread is told.
+enum Arrival {
+    Peer(Beginning),
+    Ended(Ended),
+    Stop(Stop),
+}
+
+/// What peers are to come over.
+pub(super) enum Ground {
+    /// UDP; the addresses are those under which this host may be reached.
+    Udp(Driver),
+    /// A pair of pipes, over which one peer only can come.
+    Pipe(Driver),
+}
+
+/// Starts to wait for peers, with a new ticket unless there is a key already.
+pub(super) fn listen(
+    plan: Plan,
+    ground: Ground,
+    key: Option<[u8; 32]>,
+    options: &ListenOptions,
+    events: Events,
+    switch: Arc<Switch>,
+) -> Result<Ticket, Error> {
+    let (driver, addresses) = match ground {
+        Ground::Udp(driver) => {
+            let addresses = reachable(driver.local_address()).map_err(Error::System)?;
+            (driver, addresses)
+        }
+        Ground::Pipe(driver) => (driver, Vec::new()),
+    };
+    let expires = SystemTime::now() + options.valid_for;
+    let key = key.map_or_else(fresh_key, Ok)?;
+    let ticket = Ticket { key, expires, addresses, listener: plan.task.role() };
+    let (sender, arrivals) = channel();
+    let store = Arc::new(Mutex::new(Store::new(&plan.task)?));
+    let watch = switch.watch(Box::new({
+        let sender = sender.clone();
+        // It may have ended.
+        move |why| drop(sender.send(Arrival::Stop(why)))
+    }));
+    let listener = Listener {
+        plan: Arc::new(plan),
+        driver,
+        key,
+        expires,
+        store,
+        events,
+        switch,
+        watch,
+        arrivals,
+        sender,
+        valid_for: options.valid_for,
+        keep: options.keep,
+        running: 0,
+        stopped: None,
+        served: false,
+        last: None,
+    };
+    listener.answer();
+    thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
+    Ok(ticket)
+}
+
+/// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that
+/// vanishes before, or only repeats what it has overheard, keeps nobody out.
+fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
+    let (inputs, mut sink) = inputs();
+    let storage = store.storage();
+    let mut beginning = Some(Beginning { link, inputs, store, started: Instant::now() });
+    let events = Box::new(move |event: LinkEvent| {
+        let proved = matches!(event, LinkEvent::Connected { .. });
+        sink(event);
+        if proved && let Some(beginning) = beginning.take() {
+            // A listener that has ended answers nobody; the driver is told so at the same time.
+            let _ = listener.send(Arrival::Peer(beginning));
+        }
+    });
+    Accepted { events, storage }
+}
+
+/// Whether another peer would be served no better: this side's user has decided, or this side's system fails.
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Cancelled | Error::Terminated | Error::Declined | Error::Trace { .. } | Error::System(_) | Error::Internal(_) => true,
+        // This side's own disk would refuse the next peer too.
+        Error::Files(error) => matches!(
+            error,
+            FilesError::DiskFull { .. }
+                | FilesError::Quota { .. }
+                | FilesError::Permission { .. }
+                | FilesError::TargetExists { .. }
+        ),
+        Error::Kept { error, .. } => is_final(error),
+        _ => false,
+    }
+}
+
+struct Listener {
+    plan: Arc<Plan>,
+    driver: Driver,
+    key: [u8; 32],
+    expires: SystemTime,
+    /// Of the next session.
+    store: Arc<Mutex<Store>>,
+    events: Events,
+    switch: Arc<Switch>,
+    /// Our place among the switch's watchers.
+    watch: u64,
+    arrivals: Receiver<Arrival>,
+    sender: Sender<Arrival>,
+    valid_for: Duration,
+    keep: bool,
+    running: usize,
+    stopped: Option<Stop>,
+    /// A transfer was told as done.
+    served: bool,
+    /// Why the latest transfer failed.
+    last: Option<Error>,
+}
+
+impl Listener {
+    /// Answers peers from now on, saying in the handshake what the store is that the next one will meet.
+    fn answer(&self) {
+        let store = Arc::clone(&self.store);
+        let sender = self.sender.clone();
+        let application = lock(&store).application();
+        let acceptor = Box::new(move |link| {
+            let store = lock(&store).clone();
+            // Several receivers may fetch at once, each from files opened for it.
+            let store = if let Store::Sources(_) = store { Store::Sources(Arc::default()) } else { store };
+            accept(store, link, sender.clone())
+        });
+        let profile = self.plan.profile.clone();
+        let options = AcceptOptions { profile, application, qlog: self.plan.trace.is_some() };
+        self.driver.listen(self.key, self.expires, options, acceptor);
+    }
+
+    fn run(mut self) {
+        let expires = Instant::now() + self.valid_for;
+        loop {
+            let arrival = match self.arrivals.recv_timeout(expires.saturating_duration_since(Instant::now())) {
+                Ok(arrival) => arrival,
+                // The driver no longer answers; those who came in time are served to their end.
+                Err(_) if self.running > 0 => match self.arrivals.recv() {
+                    Ok(arrival) => arrival,
+                    Err(_) => break,
+                },
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    self.time_is_over();
+                    break;
+                }
+            };
+            if self.take(arrival) {
+                break;
+            }
+        }
+        self.switch.unwatch(self.watch);
+    }
+
+    /// True when there is nothing more to do.
+    fn take(&mut self, arrival: Arrival) -> bool {
+        match arrival {
+            Arrival::Peer(beginning) => {
+                // Two receivers would ask two questions at once, and two transfers would spend one ticket.
+                if self.running > 0 && (!self.keep || self.plan.task.role() == Role::Receives) {
+                    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
+                } else {
+                    self.begin(beginning);
+                }
+                false
+            }
+            Arrival::Ended(ended) => {
+                self.running -= 1;
+                let over = self.ended(ended);
+                if !over && self.plan.task.role() == Role::Receives {
+                    self.renew();
+                }
+                over
+            }
+            Arrival::Stop(why) => {
+                self.stopped = Some(why);
+                self.driver.stop_listening();
+                if self.running == 0 {
+                    self.events.tell(TransferEvent::Done(Err(why.into())));
+                }
+                self.running == 0
+            }
+        }
+    }
+
+    /// The folder is not as it was: looks at it again for the next peer.
+    fn renew(&self) {
+        match Store::new(&self.plan.task) {
+            Ok(store) => {
+                *lock(&self.store) = store;
+                self.answer();
+            }
+            Err(error) => self.events.tell(TransferEvent::Note(format!("the target cannot be used: {error}"))),
+        }
+    }
+
+    /// The ticket is good for one complete transfer, or with `keep` for any number: one that failed does not use it up. True when there
+    /// is nothing more to do.
+    fn ended(&mut self, Ended { result, was_peer, .. }: Ended) -> bool {
+        match result {
+            Err(error) if self.stopped.is_none() && !is_final(&error) => {
+                if was_peer && self.keep {
+                    self.served = true;
+                    self.events.tell(TransferEvent::Done(Err(error)));
+                } else {
+                    let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
+                    self.events.tell(TransferEvent::Note(format!("{what}: {error}; the ticket is still good")));
+                    self.last = Some(error);
+                }
+                false
+            }
+            result => {
+                self.served = true;
+                self.events.tell(TransferEvent::Done(result));
+                (!self.keep || self.stopped.is_some()) && self.running == 0
+            }
+        }
+    }
+
+    fn time_is_over(&mut self) {
+        if self.served {
+            return;
+        }
+        let error = match self.last.take() {
+            None => Error::NobodyCame(self.valid_for),
+            Some(last) => Error::NoneComplete { after: self.valid_for, last: Box::new(last) },
+        };
+        self.events.tell(TransferEvent::Done(Err(error)));
+    }
+
+    fn begin(&mut self, beginning: Beginning) {
+        let (plan, events, switch, sender) =
+            (Arc::clone(&self.plan), self.events.clone(), Arc::clone(&self.switch), self.sender.clone());
+        let link = beginning.link.clone();
+        let work = move || {
+            let ended = plan.run(beginning, Origin::Accepted, events, &switch);
+            // The listener waits for this.
+            let _ = sender.send(Arrival::Ended(ended));
+        };
+        match thread::Builder::new().name("downpour-session".into()).spawn(work) {
+            Ok(_) => self.running += 1,
+            Err(error) => {
+                link.close(CloseCode::Other as u32, "no thread left");
+                self.events.tell(TransferEvent::Note(format!("a peer came in vain: {error}")));
+            }
+        }
+    }
+}
+
+fn lock(store: &Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}

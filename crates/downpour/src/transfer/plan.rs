@@ -1,0 +1,148 @@
+//! What the sessions of a transfer do, and one session from its connection to its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use transport::Profile;
+
+use super::figures::Summary;
+use super::receiving::Receiving;
+use super::scanning::{Scan, Sources};
+use super::sending::Sending;
+use super::session::{Session, application};
+use super::step::{Facts, Input, Origin};
+use super::switch::Switch;
+use super::target::Target;
+use super::Events;
+use crate::driver::{Link, LinkEvent, Storage};
+use crate::error::Error;
+use crate::files::{ReceiveSettings, Root, ScanOptions};
+use crate::ticket::Role;
+
+/// What every session of a transfer does.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) task: Task,
+    pub(crate) profile: Profile,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) dead_after: Duration,
+    pub(crate) trace: Option<PathBuf>,
+    /// A list of all files with their BLAKE3, in b3sum's format.
+    pub(crate) checksums: Option<PathBuf>,
+    /// For how long a connection that broke is made again, counted from the last time that something arrived.
+    pub(crate) retry_for: Option<Duration>,
+}
+
+/// The work itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    Send { roots: Vec<Root>, scan: ScanOptions, dry_run: bool },
+    Receive { settings: ReceiveSettings, ask: bool },
+}
+
+impl Task {
+    pub(crate) const fn role(&self) -> Role {
+        match self {
+            Self::Send { .. } => Role::Sends,
+            Self::Receive { .. } => Role::Receives,
+        }
+    }
+}
+
+/// What a session's bytes come from or go to.
+#[derive(Clone)]
+pub(super) enum Store {
+    Sources(Arc<Sources>),
+    Target(Arc<Target>),
+}
+
+impl Store {
+    /// # Errors
+    /// A target that cannot be used.
+    pub(super) fn new(task: &Task) -> Result<Self, Error> {
+        Ok(match task {
+            Task::Send { .. } => Self::Sources(Arc::default()),
+            Task::Receive { settings, .. } => Self::Target(Arc::new(Target::new(settings.clone())?)),
+        })
+    }
+
+    pub(super) fn storage(&self) -> Arc<dyn Storage> {
+        match self {
+            Self::Sources(sources) => Arc::clone(sources) as _,
+            Self::Target(target) => Arc::clone(target) as _,
+        }
+    }
+
+    /// What this side says of itself in the handshake.
+    pub(super) fn application(&self) -> Vec<u8> {
+        match self {
+            Self::Sources(_) => application(Role::Sends, false),
+            Self::Target(target) => application(Role::Receives, target.may_hold_some()),
+        }
+    }
+}
+
+/// A connection whose session can begin.
+pub(super) struct Beginning {
+    pub(super) link: Link,
+    pub(super) inputs: (Sender<Input>, Receiver<Input>),
+    pub(super) store: Store,
+    pub(super) started: Instant,
+}
+
+/// Where a session's inputs meet, and the function that puts those of its connection there.
+pub(super) fn inputs() -> ((Sender<Input>, Receiver<Input>), impl FnMut(LinkEvent) + Send + 'static) {
+    let inputs = channel();
+    let sender = inputs.0.clone();
+    // A session that has ended has no use for more.
+    (inputs, move |event: LinkEvent| drop(sender.send(Input::Link(event))))
+}
+
+/// How a session ended, and whether the peer was one of ours.
+pub(super) struct Ended {
+    pub(super) result: Result<Summary, Error>,
+    pub(super) was_peer: bool,
+    /// When something last came from it.
+    pub(super) heard: Option<Instant>,
+}
+
+impl Plan {
+    /// Runs one session to its end.
+    pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
+        let number = switch.add(&beginning.inputs.0);
+        let ended = self.run_alone(beginning, origin, events);
+        switch.remove(number);
+        ended
+    }
+
+    fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
+        let Beginning { link, inputs: (sender, receiver), store, started } = beginning;
+        let facts =
+            Facts { role: self.task.role(), origin, told: self.profile.told_rate(), trace: self.trace.clone() };
+        let session = match Session::new(link.clone(), events, facts, receiver, started) {
+            Ok(session) => session,
+            Err(error) => {
+                link.close(error.close_code() as u32, "it cannot write its trace");
+                return Ended { result: Err(error), was_peer: true, heard: None };
+            }
+        };
+        let checksums = self.checksums.as_deref();
+        let (session, result) = match (&self.task, store) {
+            (Task::Send { roots, scan, dry_run }, Store::Sources(sources)) => {
+                match Scan::start(roots.clone(), scan.clone(), sender) {
+                    Ok(scan) => Sending::new(session, sources, scan, *dry_run, checksums).run(),
+                    Err(error) => (session, Err(error)),
+                }
+            }
+            (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(sender) {
+                Ok(settle) => Receiving::new(session, target, *ask, settle, checksums).run(),
+                Err(error) => (session, Err(error)),
+            },
+            _ => (session, Err(Error::Internal("a store for the other role"))),
+        };
+        let (was_peer, heard) = (session.is_connected(), session.heard());
+        Ended { result: session.conclude(result), was_peer, heard }
+    }
+}

@@ -1,0 +1,149 @@
+//! Brings the user's decisions to the sessions that run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use transport::Rate;
+
+use super::step::Input;
+use crate::error::Error;
+
+/// Why the user ends a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Ctrl-C, or the like.
+    Cancelled,
+    /// The system, or what started this program, wants it to end.
+    Terminated,
+}
+
+impl From<Stop> for Error {
+    fn from(why: Stop) -> Self {
+        match why {
+            Stop::Cancelled => Self::Cancelled,
+            Stop::Terminated => Self::Terminated,
+        }
+    }
+}
+
+/// What hears of the end of a transfer apart from its sessions, such as a program that was started for it.
+type Watcher = Box<dyn FnMut(Stop) + Send>;
+
+#[derive(Default)]
+struct State {
+    stopped: Option<Stop>,
+    limit: Option<Rate>,
+    next: u64,
+    sessions: BTreeMap<u64, Sender<Input>>,
+    watchers: BTreeMap<u64, Watcher>,
+}
+
+/// The user's side of everything that runs for one transfer.
+#[derive(Default)]
+pub(crate) struct Switch {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl fmt::Debug for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Switch").field("stopped", &self.lock().stopped).finish_non_exhaustive()
+    }
+}
+
+impl Switch {
+    pub(super) fn accept(&self) {
+        self.tell(|| Input::Accept);
+    }
+
+    pub(super) fn refuse(&self) {
+        self.tell(|| Input::Refuse);
+    }
+
+    /// Caps the rate of the sessions that run and of those to come.
+    pub(super) fn limit(&self, limit: Option<Rate>) {
+        self.lock().limit = limit;
+        self.tell(|| Input::Limit(limit));
+    }
+
+    /// Ends everything. The first reason stands.
+    pub(super) fn stop(&self, why: Stop) {
+        let mut state = self.lock();
+        if state.stopped.is_some() {
+            return;
+        }
+        state.stopped = Some(why);
+        state.watchers.values_mut().for_each(|watcher| watcher(why));
+        drop(state);
+        self.changed.notify_all();
+        self.tell(|| Input::Stop(why));
+    }
+
+    /// Whether everything is to end, and why.
+    pub(crate) fn stopped(&self) -> Option<Stop> {
+        self.lock().stopped
+    }
+
+    /// Waits for `time`, or until everything is to end.
+    pub(super) fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.lock();
+        while state.stopped.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Lets a session hear, until it is removed by the number that comes back.
+    pub(super) fn add(&self, session: &Sender<Input>) -> u64 {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.sessions.insert(number, session.clone());
+        // The session's own thread asks, so it cannot have ended.
+        if let Some(why) = state.stopped {
+            let _ = session.send(Input::Stop(why));
+        }
+        if state.limit.is_some() {
+            let _ = session.send(Input::Limit(state.limit));
+        }
+        number
+    }
+
+    pub(super) fn remove(&self, number: u64) {
+        self.lock().sessions.remove(&number);
+    }
+
+    /// Calls `watcher` when everything is to end, at once if it is already, until [`Switch::unwatch`] with the number that comes back.
+    pub(crate) fn watch(&self, mut watcher: Watcher) -> u64 {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        match state.stopped {
+            Some(why) => watcher(why),
+            None => drop(state.watchers.insert(number, watcher)),
+        }
+        number
+    }
+
+    pub(crate) fn unwatch(&self, number: u64) {
+        self.lock().watchers.remove(&number);
+    }
+
+    fn tell(&self, input: impl Fn() -> Input) {
+        for session in self.lock().sessions.values() {
+            // One that has just ended decides nothing any more.
+            let _ = session.send(input());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
