@@ -1,6 +1,7 @@
 //! The laws of ARCHITECTURE that show in whole transfers, one test each.
 
 mod bounds;
+mod live_limit;
 mod many_objects;
 mod same_seed;
 mod single_losses;

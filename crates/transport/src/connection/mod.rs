@@ -26,7 +26,7 @@ use crate::flow::{Direction, ObjectSender, PathEstimate, Reply, Request};
 use crate::profile::Profile;
 use crate::recovery::Recovery;
 use crate::secure::Secrets;
-use crate::time::Time;
+use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
@@ -307,6 +307,15 @@ impl Connection {
         self.requests.clear();
         self.wake = None;
         self.events.push_back(Event::Closed(closed));
+    }
+
+    /// Caps the rate of whatever controls from now on, in IP bits per second; `None` takes the cap away. The profile's limit
+    /// is where it starts.
+    pub fn set_limit(&mut self, now: Time, limit: Option<Rate>) {
+        self.profile.limit = limit;
+        self.recovery.set_limit(limit);
+        // Whoever waits for the pacer at its old rate asks again.
+        self.wake = self.wake.map(|wake| wake.min(now));
     }
 
     /// Whether the program's side is over.

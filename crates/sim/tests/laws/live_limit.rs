@@ -1,0 +1,44 @@
+//! A limit that changes on the way holds from then on, whatever controls.
+
+use crate::support::{Censored, Plan, at_seconds, is_done};
+use netsim::{Network, NodeId};
+use transport::{Profile, Rate};
+
+const SENDER: NodeId = NodeId::from_index(0);
+
+const fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_second(rate * 1_000_000)
+}
+
+fn set_limit(network: &mut Network<Censored>, limit: Option<Rate>) {
+    let now = transport::Time::from_nanos(network.now().as_nanos());
+    let endpoint = network.node_mut(SENDER).expect("the sender").host.endpoint();
+    let handle = endpoint.handles().next().expect("still open");
+    endpoint.connection(handle).expect("still open").set_limit(now, limit);
+}
+
+/// IP bits per second that the sender sent in the two seconds before `until`.
+fn rate_before(network: &Network<Censored>, until: u64) -> f64 {
+    let span = at_seconds(until - 2)..at_seconds(until);
+    let bytes: u64 = network.nodes()[0].log.iter().filter(|(at, _)| span.contains(at)).map(|(_, bytes)| bytes).sum();
+    bytes as f64 * 8.0 / 2.0
+}
+
+#[test]
+fn a_limit_changes_on_the_way() {
+    for profile in [Profile::auto().with_told_rate(mbit(40)), Profile::auto(), Profile::arq()] {
+        let plan = Plan::new("rate=50M,delay=20ms,queue=256KB", profile.with_limit(mbit(20)), vec![40_000_000]);
+        let mut network = plan.network([Vec::new(), Vec::new()]);
+        let mut rates = Vec::new();
+        for (until, next) in [(4, Some(mbit(10))), (8, Some(mbit(20))), (12, None)] {
+            network.run_until(at_seconds(until)).expect("time passes");
+            rates.push(rate_before(&network, until) / 1e6);
+            set_limit(&mut network, next);
+        }
+        for (rate, expected) in rates.iter().zip([20.0, 10.0, 20.0]) {
+            assert!((expected * 0.97..expected * 1.01).contains(rate), "{rates:?} by {:?}", plan.profile);
+        }
+        let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(25));
+        assert_eq!(done, Ok(true), "without a limit the rest is quick: {:?}", plan.profile);
+    }
+}
