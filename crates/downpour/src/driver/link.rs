@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use transport::{Connection, ConnectionHandle, Direction, Event, FlowId, FlowKey, ObjectOptions, Reply, Request, Time};
+use transport::{
+    Closed, Connection, ConnectionHandle, Direction, Event, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
+};
 
+use super::carrier::Broken;
 use super::workers::{Finished, Job};
 use super::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
 use crate::error::Error;
@@ -61,9 +64,23 @@ impl LinkState {
         (self.accepted.events)(event);
     }
 
-    /// Tells the program that nothing will work any more.
-    pub(super) fn fail(&mut self, error: Error) {
-        self.tell(LinkEvent::Failed(error));
+    /// The carrier is broken: the last events, unless they have been told.
+    pub(super) fn end(&mut self, connection: &mut Connection, broken: &Broken, refused: u64) {
+        if self.closed {
+            return;
+        }
+        if let Broken::System(_) = broken {
+            self.tell(LinkEvent::Failed(broken.error()));
+        }
+        let hint = broken.hint().filter(|_| !self.connected);
+        self.close(connection, broken.closed(), refused, hint);
+    }
+
+    fn close(&mut self, connection: &mut Connection, why: Closed, refused: u64, send_error: Option<io::Error>) {
+        self.closed = true;
+        self.hand_on_trace(connection, 1);
+        let stats = Box::new(LinkStats::of(connection, refused));
+        self.tell(LinkEvent::Closed { why, stats, send_error });
     }
 
     pub(super) fn command(&mut self, connection: &mut Connection, command: LinkCommand, refused: u64, now: Time) {
@@ -167,11 +184,8 @@ impl LinkState {
             Event::Received { flow } => self.ended(receiving(flow), |tag| LinkEvent::Received { tag }),
             Event::Sent { flow } => self.ended(sending(flow), |tag| LinkEvent::Sent { tag }),
             Event::Closed(why) => {
-                self.closed = true;
-                self.hand_on_trace(connection, 1);
                 let send_error = if self.connected { None } else { send_error.take() };
-                let stats = Box::new(LinkStats::of(connection, refused));
-                self.tell(LinkEvent::Closed { why, stats, send_error });
+                self.close(connection, why, refused, send_error);
             }
         }
     }

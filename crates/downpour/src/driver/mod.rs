@@ -1,20 +1,26 @@
-//! The UDP driver: one thread per endpoint that owns the socket and the engine, and worker threads for what the engine asks for.
+//! The driver: one thread per endpoint that owns the engine and what carries its datagrams (a UDP socket, or a pair of pipes), and
+//! worker threads for what the engine asks for.
 //!
 //! A thread of its own and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds and
 //! because nothing a program does may hold up feedback. Commands go in through a queue that wakes the thread; events go out
 //! through a function the program gives with each connection, so that they end in whatever channel it likes.
 
+mod carrier;
 mod inbox;
 mod link;
+mod pipe;
 mod run;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::any::Any;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -25,10 +31,15 @@ use transport::{
 };
 
 use crate::error::Error;
+use carrier::Carrier;
 use inbox::Inbox;
+use pipe::Pipe;
 use run::Running;
 use socket::Socket;
 use workers::{Finished, Workers};
+
+/// What stands for the peer's address, and for our own, where datagrams go through pipes. To connect, it is the only remote.
+pub(crate) const PIPE_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 /// Where the bytes of a connection's objects come from and go to. Called from worker threads, several at once.
 pub(crate) trait Storage: Send + Sync {
@@ -89,7 +100,7 @@ pub(crate) enum LinkEvent {
         why: Closed,
         /// The figures at the end.
         stats: Box<LinkStats>,
-        /// The kernel's last refusal to send, if the peer was never reached.
+        /// The kernel's last refusal to send, or the end of the pipe, if the peer was never reached.
         send_error: Option<io::Error>,
     },
 }
@@ -211,6 +222,32 @@ impl Driver {
     ) -> Result<Self, Error> {
         let socket = Socket::bind(address).map_err(|source| Error::Socket { address, source })?;
         let local_address = socket.local_address().map_err(|source| Error::Socket { address, source })?;
+        Self::spawn(Carrier::Socket(Box::new(socket)), local_address, dead_after, until_end)
+    }
+
+    /// The same over two descriptors that nobody else uses: pipes, or one stream socket given twice. No flag of them is changed, so they
+    /// may be this process's standard input and output. All connections end at once when the peer closes its side
+    /// ([`Closed::Dead`], unless it has said why), and then so does [`Driver::listen`]: its acceptor is dropped. Congestion control
+    /// runs as over UDP; rates count the IP headers that are not there.
+    ///
+    /// # Errors
+    /// [`Error::System`] when the system gives no thread.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for transfers through ssh's own pipe"))]
+    pub(crate) fn start_over(
+        read: OwnedFd,
+        write: OwnedFd,
+        dead_after: Duration,
+        until_end: impl Any + Send,
+    ) -> Result<Self, Error> {
+        Self::spawn(Carrier::Pipe(Pipe::new(read, write)), PIPE_PEER, dead_after, until_end)
+    }
+
+    fn spawn(
+        carrier: Carrier,
+        local_address: SocketAddr,
+        dead_after: Duration,
+        until_end: impl Any + Send,
+    ) -> Result<Self, Error> {
         let clock = Clock { origin: Instant::now() };
         let next_link = Arc::new(AtomicU64::new(0));
         let inbox = Arc::new(Inbox::new().map_err(Error::System)?);
@@ -223,7 +260,7 @@ impl Driver {
         let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
         let config = EndpointConfig { limits, ..EndpointConfig::default() };
         let endpoint = transport::Endpoint::new(config, seed()?);
-        let running = Running::new(endpoint, socket, clock, Arc::clone(&inbox), workers, Arc::clone(&next_link));
+        let running = Running::new(endpoint, carrier, clock, Arc::clone(&inbox), workers, Arc::clone(&next_link));
         thread::Builder::new()
             .name("downpour-net".into())
             .spawn(move || {
@@ -234,7 +271,7 @@ impl Driver {
         Ok(Self { handle: Arc::new(Handle { inbox, local_address, clock, next_link }) })
     }
 
-    /// The address of the socket.
+    /// The address of the socket; [`PIPE_PEER`] over pipes.
     pub(crate) fn local_address(&self) -> SocketAddr {
         self.handle.local_address
     }

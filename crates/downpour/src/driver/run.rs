@@ -11,11 +11,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::{Answer, Batch, ConnectionHandle, Endpoint, EndpointEvent, KeyId, Time};
 
+use super::carrier::{Broken, Carrier, Outgoing, Sent};
 use super::inbox::Inbox;
 use super::link::LinkState;
-use super::socket::{Outgoing, Sent, Socket};
 use super::workers::{Job, Workers};
-use super::{Accepted, Acceptor, Clock, Command, Link, LinkId, Message};
+use super::{Accepted, Acceptor, Clock, Command, Link, LinkEvent, LinkId, Message};
 use crate::error::{CloseCode, Error};
 
 /// Calls to the kernel for received datagrams before something may be sent again.
@@ -27,8 +27,11 @@ const MAX_BATCHES: usize = 4;
 /// How long a driver that is no longer wanted stays to repeat that its connections are closed.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a full kernel queue is waited for before timers get their turn.
-const BLOCKED_NAP: Duration = Duration::from_millis(1);
+/// How long a full kernel queue is waited for before timers get their turn: a pipe's reader may be stopped for as long as it likes.
+const BLOCKED_NAP: Duration = Duration::from_millis(10);
+
+/// How long a peer that no longer reads may go on saying why: what it wrote before may still be on its way through ssh.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the kernel did not take yet.
 enum Unsent {
@@ -41,7 +44,7 @@ enum Unsent {
 /// Everything the thread owns.
 pub(super) struct Running {
     endpoint: Endpoint,
-    socket: Socket,
+    carrier: Carrier,
     clock: Clock,
     inbox: Arc<Inbox<Message>>,
     messages: Vec<Message>,
@@ -58,12 +61,14 @@ pub(super) struct Running {
     readable: bool,
     send_error: Option<io::Error>,
     stop_at: Option<Time>,
+    /// Nobody hears us: when to stop listening.
+    give_up_at: Option<Time>,
 }
 
 impl Running {
     pub(super) fn new(
         endpoint: Endpoint,
-        socket: Socket,
+        carrier: Carrier,
         clock: Clock,
         inbox: Arc<Inbox<Message>>,
         workers: Workers,
@@ -71,7 +76,7 @@ impl Running {
     ) -> Self {
         Self {
             endpoint,
-            socket,
+            carrier,
             clock,
             inbox,
             messages: Vec::new(),
@@ -87,6 +92,7 @@ impl Running {
             readable: true,
             send_error: None,
             stop_at: None,
+            give_up_at: None,
         }
     }
 
@@ -107,19 +113,25 @@ impl Running {
                         self.sleep(now);
                     }
                 }
-                Err(error) => return self.give_up(&error),
+                Err(broken) => return self.give_up(&broken),
             }
         }
     }
 
     /// One round of everything there is to do; true when there is more.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn turn(&mut self) -> Result<bool, Broken> {
         self.read_messages();
         self.send_unsent();
         let mut busy = self.receive()?;
         self.accept();
         busy |= self.serve_and_send();
         self.workers.submit(&mut self.jobs);
+        if self.carrier.is_unheard() {
+            let now = self.clock.now();
+            if now >= *self.give_up_at.get_or_insert(now + LAST_WORDS) {
+                return Err(Broken::Gone);
+            }
+        }
         Ok(busy)
     }
 
@@ -149,7 +161,7 @@ impl Running {
                 let trace = options.qlog;
                 match self.endpoint.connect(now, key, *options) {
                     Ok(handle) => self.add_link(link, handle, accepted, trace),
-                    Err(error) => (accepted.events)(super::LinkEvent::Failed(Error::Connect(error))),
+                    Err(error) => (accepted.events)(LinkEvent::Failed(Error::Connect(error))),
                 }
             }
             Command::AddKey { key, expires, options, acceptor } => {
@@ -163,7 +175,7 @@ impl Running {
                 }
             }
             Command::Link(id, command) => {
-                let refused = self.endpoint.refused().total();
+                let refused = self.refused();
                 if let Some(link) = self.links.get_mut(&id)
                     && let Some(connection) = self.endpoint.connection(link.handle)
                 {
@@ -181,19 +193,24 @@ impl Running {
         }
     }
 
+    /// Datagrams refused that belong to no connection.
+    fn refused(&self) -> u64 {
+        self.endpoint.refused().total() + self.carrier.refused()
+    }
+
     fn add_link(&mut self, id: LinkId, handle: ConnectionHandle, accepted: Accepted, trace: bool) {
         self.by_handle.insert(handle, id);
         self.links.insert(id, LinkState::new(handle, accepted, trace));
     }
 
     /// Feeds the engine what has arrived; true when there is more.
-    fn receive(&mut self) -> io::Result<bool> {
+    fn receive(&mut self) -> Result<bool, Broken> {
         if !self.readable {
             return Ok(false);
         }
         let (endpoint, clock) = (&mut self.endpoint, self.clock);
         for _ in 0..MAX_RECEIVES {
-            let count = self.socket.receive(|datagrams| {
+            let more = self.carrier.receive(|datagrams| {
                 let now = clock.now();
                 endpoint.handle_datagrams(
                     now,
@@ -204,7 +221,7 @@ impl Running {
                     datagrams.stride,
                 );
             })?;
-            if count < Socket::BATCH {
+            if !more {
                 return Ok(false);
             }
         }
@@ -230,7 +247,7 @@ impl Running {
     /// Timers, events, requests and packets of every connection; true when one has more to send.
     fn serve_and_send(&mut self) -> bool {
         let mut busy = false;
-        let refused = self.endpoint.refused().total();
+        let refused = self.refused();
         let mut drained = Vec::new();
         for (id, link) in &mut self.links {
             let Some(connection) = self.endpoint.connection(link.handle) else {
@@ -249,7 +266,7 @@ impl Running {
                 }
                 self.batch.seal();
                 let mut sent = 0;
-                if self.socket.send(Outgoing::from(&self.batch), &mut sent) == Sent::Blocked {
+                if self.carrier.send(Outgoing::from(&self.batch), &mut sent) == Sent::Blocked {
                     self.unsent = Unsent::Batch(sent);
                 }
                 batches += 1;
@@ -265,7 +282,7 @@ impl Running {
             self.remove(id);
         }
         self.send_answers();
-        self.send_error = self.socket.take_send_error().or(self.send_error.take());
+        self.send_error = self.carrier.take_send_error().or(self.send_error.take());
         busy
     }
 
@@ -279,7 +296,7 @@ impl Running {
     fn send_answers(&mut self) {
         while matches!(self.unsent, Unsent::Nothing) {
             let Some(answer) = self.endpoint.poll_answer() else { return };
-            if self.socket.send(Outgoing::from(&answer), &mut 0) == Sent::Blocked {
+            if self.carrier.send(Outgoing::from(&answer), &mut 0) == Sent::Blocked {
                 self.unsent = Unsent::Answer(answer);
             }
         }
@@ -290,11 +307,11 @@ impl Running {
         let blocked = match mem::replace(&mut self.unsent, Unsent::Nothing) {
             Unsent::Nothing => return,
             Unsent::Batch(mut sent) => {
-                let state = self.socket.send(Outgoing::from(&self.batch), &mut sent);
+                let state = self.carrier.send(Outgoing::from(&self.batch), &mut sent);
                 (state == Sent::Blocked).then_some(Unsent::Batch(sent))
             }
             Unsent::Answer(answer) => {
-                let state = self.socket.send(Outgoing::from(&answer), &mut 0);
+                let state = self.carrier.send(Outgoing::from(&answer), &mut 0);
                 (state == Sent::Blocked).then_some(Unsent::Answer(answer))
             }
         };
@@ -303,7 +320,7 @@ impl Running {
 
     /// Waits for datagrams, messages, room to send, or the next deadline.
     fn sleep(&mut self, now: Time) {
-        let mut deadline = self.stop_at;
+        let mut deadline = self.stop_at.into_iter().chain(self.give_up_at).min();
         for link in self.links.values() {
             if let Some(at) = self.endpoint.connection(link.handle).and_then(|connection| connection.poll_timeout()) {
                 deadline = Some(deadline.map_or(at, |earliest| earliest.min(at)));
@@ -312,7 +329,7 @@ impl Running {
         self.readable = true;
         let blocked = !matches!(self.unsent, Unsent::Nothing);
         let timeout = match deadline {
-            // What is due cannot leave before the kernel takes what waits: the socket will say when.
+            // What is due cannot leave before the kernel takes what waits: the carrier will say when.
             Some(at) if at <= now && blocked => Timespec::try_from(BLOCKED_NAP).ok(),
             Some(at) if at <= now => return,
             Some(at) => Timespec::try_from(at.since(now)).ok(),
@@ -321,20 +338,56 @@ impl Running {
         if !self.inbox.fall_asleep() {
             return;
         }
-        let interest = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let mut waiting =
-            [PollFd::new(self.socket.descriptor(), interest), PollFd::new(self.inbox.descriptor(), PollFlags::IN)];
+        let mut waiting = [
+            PollFd::new(self.inbox.descriptor(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.carrier.reader(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.carrier.writer(), PollFlags::OUT),
+        ];
+        let watched = if blocked { 3 } else { 2 };
         // Interrupted by a signal: as if woken for nothing.
-        let result = poll(&mut waiting, timeout.as_ref());
-        let [socket, inbox] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
+        let result = poll(&mut waiting[..watched], timeout.as_ref());
+        let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
         self.inbox.awake(!inbox.is_empty());
-        self.readable = !(socket - PollFlags::OUT).is_empty();
+        self.readable = !reader.is_empty();
     }
 
-    /// The socket is of no more use.
-    fn give_up(&mut self, error: &io::Error) {
+    /// The carrier is of no more use: every connection ends now, with the peer's close where that has come.
+    fn give_up(mut self, broken: &Broken) {
+        let refused = self.refused();
         for link in self.links.values_mut() {
-            link.fail(Error::System(io::Error::new(error.kind(), error.to_string())));
+            if let Some(connection) = self.endpoint.connection(link.handle) {
+                link.events(connection, refused, &mut self.send_error);
+                link.end(connection, broken, refused);
+            }
+        }
+        let (inbox, stopping) = (Arc::clone(&self.inbox), self.stop_at.is_some());
+        // The peer sees the end of our side, and whoever waits for peers that none will come.
+        drop(self);
+        if !stopping {
+            refuse(&inbox, broken);
+        }
+    }
+}
+
+/// Tells everybody who wants a connection why there is none, until nobody can want one.
+fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
+    let mut messages = Vec::new();
+    loop {
+        inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Command(Command::Stop) => return,
+                Message::Command(Command::Connect { mut accepted, .. }) => {
+                    (accepted.events)(LinkEvent::Failed(broken.error()));
+                }
+                // An acceptor is dropped, and links have been told of their end.
+                Message::Command(_) | Message::Finished(_) => {}
+            }
+        }
+        if inbox.fall_asleep() {
+            let mut waiting = [PollFd::new(inbox.descriptor(), PollFlags::IN)];
+            let woken = poll(&mut waiting, None).is_ok();
+            inbox.awake(woken);
         }
     }
 }

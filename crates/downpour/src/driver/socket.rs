@@ -9,8 +9,10 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Type};
+use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
-use transport::{Answer, Batch, ReceivedEcn};
+
+use super::carrier::{Outgoing, Received, Sent};
 
 /// Buffers filled by one call to the kernel.
 const BUFFERS: usize = 16;
@@ -27,58 +29,6 @@ const MAX_WITHOUT_OFFLOAD: usize = 1024;
 /// Receive errors in a row after which the socket counts as broken.
 const MAX_ERRORS_IN_A_ROW: u32 = 64;
 
-/// Datagrams of equal size (the last may be shorter) from one address.
-pub(super) struct Received<'a> {
-    pub(super) from: SocketAddr,
-    pub(super) local: Option<IpAddr>,
-    pub(super) ecn: ReceivedEcn,
-    pub(super) bytes: &'a mut [u8],
-    pub(super) stride: usize,
-}
-
-/// Datagrams of equal size (the last may be shorter) to one address.
-#[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
-    pub(super) destination: SocketAddr,
-    pub(super) source: Option<IpAddr>,
-    pub(super) ecn: EcnCodepoint,
-    pub(super) segment_size: usize,
-    pub(super) bytes: &'a [u8],
-}
-
-impl<'a> From<&'a Batch> for Outgoing<'a> {
-    fn from(batch: &'a Batch) -> Self {
-        Self {
-            destination: batch.destination(),
-            source: batch.source(),
-            ecn: batch.ecn(),
-            segment_size: batch.segment_size(),
-            bytes: batch.bytes(),
-        }
-    }
-}
-
-impl<'a> From<&'a Answer> for Outgoing<'a> {
-    fn from(answer: &'a Answer) -> Self {
-        Self {
-            destination: answer.destination,
-            source: answer.source,
-            ecn: EcnCodepoint::NotEct,
-            segment_size: answer.bytes.len(),
-            bytes: &answer.bytes,
-        }
-    }
-}
-
-/// Whether the kernel took everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// All of it, or what it refused is as lost as on the path.
-    All,
-    /// Its queue is full: go on from the same place when the socket is writable.
-    Blocked,
-}
-
 /// A bound socket with its receive buffers.
 pub(super) struct Socket {
     socket: UdpSocket,
@@ -88,6 +38,7 @@ pub(super) struct Socket {
     without_offload: BTreeSet<IpAddr>,
     errors_in_a_row: u32,
     send_error: Option<io::Error>,
+    refused: u64,
 }
 
 impl Socket {
@@ -115,6 +66,7 @@ impl Socket {
             without_offload: BTreeSet::new(),
             errors_in_a_row: 0,
             send_error: None,
+            refused: 0,
         })
     }
 
@@ -135,6 +87,11 @@ impl Socket {
     /// The socket, to wait on.
     pub(super) fn descriptor(&self) -> &UdpSocket {
         &self.socket
+    }
+
+    /// Datagrams without a byte.
+    pub(super) const fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// The last error of sending, to explain a peer that was never reached.
@@ -167,6 +124,7 @@ impl Socket {
         for (meta, slice) in metas[..count].iter().zip(&mut slices) {
             let bytes = &mut slice[..meta.len];
             if bytes.is_empty() {
+                self.refused += 1;
                 continue;
             }
             each(Received {

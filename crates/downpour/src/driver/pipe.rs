@@ -1,0 +1,345 @@
+//! Datagrams through two descriptors that carry a stream of bytes: the pipes of ssh or of a child, a socket pair, this process's own
+//! standard input and output. Each datagram is its length (2 bytes, big-endian, 1 to 65,535) and its bytes.
+//!
+//! Neither call blocks, and no flag of the descriptors is changed. `O_NONBLOCK` belongs to the open file description, which standard
+//! input and output share with the shell that started this process: set there, and left behind by a process that is killed, it breaks
+//! what the shell runs next. Asking the kernel not to wait for one call (`RWF_NOWAIT`) is refused for pipes before Linux 6.5. So `poll`
+//! is asked first: a read of what is readable does not wait, and neither does a write of at most `PIPE_BUF` bytes to what is writable,
+//! as long as nobody else uses the same end.
+//!
+//! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue there is: the pipe's, ssh's, the
+//! network's. Memory stays bounded all the same: here by one batch, in the engine by the receiver's credit.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use transport::ReceivedEcn;
+
+use super::PIPE_PEER;
+use super::carrier::{Broken, Outgoing, Received, Sent};
+
+/// Bytes of the length before each datagram.
+const HEADER: usize = 2;
+
+/// Bytes of the receive buffer: twice the longest datagram, so that a whole one fits beside the end of another.
+const BUFFER_SIZE: usize = 1 << 17;
+
+/// Most bytes of one write: Linux's `PIPE_BUF`, what a writable pipe has room for.
+const MAX_WRITE: usize = 4096;
+
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Two descriptors with their buffers.
+pub(super) struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    /// Its first `filled` bytes have come and are not yet a whole datagram.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// The batch that is being sent, with its lengths; `written` bytes are gone.
+    framed: Vec<u8>,
+    written: usize,
+    unheard: bool,
+    refused: u64,
+}
+
+impl Pipe {
+    pub(super) fn new(read: OwnedFd, write: OwnedFd) -> Self {
+        Self {
+            read,
+            write,
+            buffer: vec![0; BUFFER_SIZE],
+            filled: 0,
+            framed: Vec::new(),
+            written: 0,
+            unheard: false,
+            refused: 0,
+        }
+    }
+
+    /// What becomes readable.
+    pub(super) fn reader(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+
+    /// What becomes writable.
+    pub(super) fn writer(&self) -> BorrowedFd<'_> {
+        self.write.as_fd()
+    }
+
+    /// The reader of what is sent is gone.
+    pub(super) const fn is_unheard(&self) -> bool {
+        self.unheard
+    }
+
+    /// Lengths that are none.
+    pub(super) const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Hands the whole datagrams that one read completes to `each`; true when there is likely to be more.
+    ///
+    /// # Errors
+    /// [`Broken::Gone`] at the end of file, [`Broken::Malformed`] after a length of 0; the datagrams before either are handed out first.
+    pub(super) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
+        if ready(self.read.as_fd(), PollFlags::IN).map_err(Broken::System)?.is_empty() {
+            return Ok(false);
+        }
+        let room = self.buffer.len() - self.filled;
+        match rustix::io::read(&self.read, &mut self.buffer[self.filled..]) {
+            Ok(0) | Err(Errno::CONNRESET) => Err(Broken::Gone),
+            Ok(count) => {
+                self.filled += count;
+                self.hand_out(each)?;
+                Ok(count == room)
+            }
+            Err(Errno::INTR) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(error) => Err(Broken::System(error.into())),
+        }
+    }
+
+    /// Datagrams of equal size are moved together, over the lengths between them, so that the engine gets them in one call.
+    fn hand_out(&mut self, mut each: impl FnMut(Received<'_>)) -> Result<(), Broken> {
+        let mut at = 0;
+        while let Some(stride) = self.length_at(at) {
+            if stride == 0 {
+                self.refused += 1;
+                return Err(Broken::Malformed("it sends a datagram of no bytes through the pipe"));
+            }
+            let start = at + HEADER;
+            let mut end = start + stride;
+            at = end;
+            let mut last = stride;
+            while last == stride
+                && let Some(length @ 1..) = self.length_at(at)
+                && length <= stride
+            {
+                self.buffer.copy_within(at + HEADER..at + HEADER + length, end);
+                at += HEADER + length;
+                end += length;
+                last = length;
+            }
+            let bytes = &mut self.buffer[start..end];
+            each(Received { from: PIPE_PEER, local: None, ecn: ReceivedEcn::NotEct, bytes, stride });
+        }
+        self.buffer.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        Ok(())
+    }
+
+    /// The length of the datagram that begins at `at`, once all of it has come.
+    fn length_at(&self, at: usize) -> Option<usize> {
+        let (header, rest) = self.buffer[at..self.filled].split_first_chunk::<HEADER>()?;
+        let length = usize::from(u16::from_be_bytes(*header));
+        (length <= rest.len()).then_some(length)
+    }
+
+    /// Sends all of `out` or keeps what does not fit, to go on with it when called again with the same. A pipe without a reader takes
+    /// everything: it is lost.
+    pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
+        if self.framed.is_empty() {
+            for datagram in out.bytes[*sent..].chunks(out.segment_size.max(1)) {
+                // Longer ones are as lost as on a path whose packets are smaller.
+                let Ok(length) = u16::try_from(datagram.len()) else { continue };
+                self.framed.extend_from_slice(&length.to_be_bytes());
+                self.framed.extend_from_slice(datagram);
+            }
+        }
+        if self.flush() == Sent::Blocked {
+            return Sent::Blocked;
+        }
+        self.framed.clear();
+        self.written = 0;
+        *sent = out.bytes.len();
+        Sent::All
+    }
+
+    fn flush(&mut self) -> Sent {
+        while !self.unheard && self.written < self.framed.len() {
+            let state = ready(self.write.as_fd(), PollFlags::OUT).unwrap_or(PollFlags::ERR);
+            if state.is_empty() {
+                return Sent::Blocked;
+            }
+            let piece = self.framed.len().min(self.written + MAX_WRITE);
+            match rustix::io::write(&self.write, &self.framed[self.written..piece]) {
+                Ok(count) => self.written += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Sent::Blocked,
+                Err(error) => {
+                    tracing::debug!(%error, "nobody reads the pipe");
+                    self.unheard = true;
+                }
+            }
+        }
+        Sent::All
+    }
+}
+
+/// Which of the wanted states, or errors, a descriptor has now.
+fn ready(descriptor: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
+    let mut asked = [PollFd::new(&descriptor, wanted)];
+    match poll(&mut asked, Some(&NO_WAIT)) {
+        Ok(_) => Ok(asked[0].revents()),
+        // Asked again at once.
+        Err(Errno::INTR) => Ok(PollFlags::empty()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write, pipe};
+    use std::os::unix::net::UnixStream;
+
+    use transport::recovery::EcnCodepoint;
+
+    use super::*;
+
+    fn outgoing(bytes: &[u8], segment_size: usize) -> Outgoing<'_> {
+        Outgoing { destination: PIPE_PEER, source: None, ecn: EcnCodepoint::NotEct, segment_size, bytes }
+    }
+
+    /// A carrier, and the other ends of what it reads and of what it writes.
+    fn joined(sockets: bool) -> (Pipe, File, File) {
+        let ends = || -> (OwnedFd, OwnedFd) {
+            if sockets {
+                let (read, write) = UnixStream::pair().unwrap();
+                (read.into(), write.into())
+            } else {
+                let (read, write) = pipe().unwrap();
+                (read.into(), write.into())
+            }
+        };
+        let ((read, to), (from, write)) = (ends(), ends());
+        (Pipe::new(read, write), to.into(), from.into())
+    }
+
+    /// Bytes and stride of one call.
+    type Datagrams = (Vec<u8>, usize);
+
+    /// What one read brings, call by call.
+    fn received(pipe: &mut Pipe) -> (Vec<Datagrams>, Result<bool, Broken>) {
+        let mut calls = Vec::new();
+        let result = pipe.receive(|received| calls.push((received.bytes.to_vec(), received.stride)));
+        (calls, result)
+    }
+
+    #[test]
+    fn a_batch_for_a_peer_that_does_not_read_is_kept_once_and_goes_on_from_the_same_byte() {
+        for sockets in [false, true] {
+            let (mut pipe, _to, mut from) = joined(sockets);
+            let batches: Vec<Vec<u8>> = (0..200u32)
+                .map(|batch| (0..45 * 1451 - 700).map(|at: u32| (at.wrapping_mul(batch + 3) >> 5) as u8).collect())
+                .collect();
+            let mut blocked = None;
+            for (number, batch) in batches.iter().enumerate() {
+                let mut sent = 0;
+                if pipe.send(outgoing(batch, 1451), &mut sent) == Sent::Blocked {
+                    // Asked for again and again, and nothing is added.
+                    for _ in 0..10 {
+                        assert_eq!((pipe.send(outgoing(batch, 1451), &mut sent), sent), (Sent::Blocked, 0));
+                    }
+                    assert_eq!(pipe.framed.len(), batch.len() + 45 * HEADER);
+                    blocked = Some(number);
+                    break;
+                }
+                assert_eq!(sent, batch.len());
+            }
+            let blocked = blocked.expect("13 MB do not fit");
+            let expected: Vec<u8> = batches[..=blocked]
+                .iter()
+                .flat_map(|batch| batch.chunks(1451))
+                .flat_map(|datagram| [&(datagram.len() as u16).to_be_bytes(), datagram].concat())
+                .collect();
+            let mut read = Vec::new();
+            let mut sent = 0;
+            let mut buffer = [0; 10_000];
+            while pipe.send(outgoing(&batches[blocked], 1451), &mut sent) == Sent::Blocked {
+                let count = from.read(&mut buffer).unwrap();
+                read.extend_from_slice(&buffer[..count]);
+            }
+            assert_eq!(sent, batches[blocked].len());
+            drop(pipe);
+            from.read_to_end(&mut read).unwrap();
+            assert!(read == expected, "sockets: {sockets}, {} bytes of {}", read.len(), expected.len());
+        }
+    }
+
+    #[test]
+    fn datagrams_of_any_length_survive_any_cuts_between_writes() {
+        for seed in 0..50u64 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (mut pipe, mut to, _from) = joined(false);
+            let lengths: Vec<usize> = (0..60)
+                .map(|_| match random.u8(0..10) {
+                    0 => 65_535,
+                    1..4 => random.usize(1..2000),
+                    _ => 1451,
+                })
+                .collect();
+            let datagrams: Vec<Vec<u8>> =
+                lengths.iter().map(|length| (0..*length).map(|_| random.u8(..)).collect()).collect();
+            let mut stream = Vec::new();
+            for datagram in &datagrams {
+                stream.extend_from_slice(&(datagram.len() as u16).to_be_bytes());
+                stream.extend_from_slice(datagram);
+            }
+            let mut found: Vec<Vec<u8>> = Vec::new();
+            let mut rest = &stream[..];
+            while !rest.is_empty() {
+                let (piece, later) = rest.split_at(random.usize(1..=rest.len().min(40_000)));
+                to.write_all(piece).unwrap();
+                rest = later;
+                let (calls, result) = received(&mut pipe);
+                assert!(result.is_ok(), "seed {seed}");
+                found.extend(calls.iter().flat_map(|(bytes, stride)| bytes.chunks(*stride).map(<[u8]>::to_vec)));
+            }
+            assert!(
+                found == datagrams,
+                "seed {seed}: {} of {} datagrams, or other bytes",
+                found.len(),
+                datagrams.len()
+            );
+            assert_eq!(pipe.filled, 0, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn equal_datagrams_are_joined_and_a_shorter_one_ends_the_run() {
+        let (mut pipe, mut to, _from) = joined(false);
+        let framed = |lengths: &[u8]| -> Vec<u8> {
+            lengths
+                .iter()
+                .flat_map(|length| [&[0, *length][..], &vec![*length; usize::from(*length)]].concat())
+                .collect()
+        };
+        to.write_all(&framed(&[9, 9, 9, 4, 4, 7, 7, 1])).unwrap();
+        let (calls, result) = received(&mut pipe);
+        assert!(matches!(result, Ok(false)));
+        let joined = |lengths: &[u8]| -> Vec<u8> {
+            lengths.iter().flat_map(|length| vec![*length; usize::from(*length)]).collect()
+        };
+        assert_eq!(calls, [(joined(&[9, 9, 9, 4]), 9), (joined(&[4]), 4), (joined(&[7, 7, 1]), 7)]);
+    }
+
+    #[test]
+    fn what_is_no_datagram_ends_the_pipe_after_what_came_before() {
+        let (mut pipe, mut to, from) = joined(true);
+        to.write_all(&[0, 1, 5, 0, 1, 6, 0, 0, 0, 1, 7]).unwrap();
+        let (calls, result) = received(&mut pipe);
+        assert_eq!(calls, [(vec![5, 6], 1)]);
+        assert!(matches!(result, Err(Broken::Malformed(_))), "{result:?}");
+        assert_eq!(pipe.refused(), 1);
+        drop((to, from));
+        let (calls, result) = received(&mut pipe);
+        assert!(calls.is_empty() && matches!(result, Err(Broken::Gone)), "{result:?}");
+        assert!(!pipe.is_unheard());
+        let mut sent = 0;
+        assert_eq!((pipe.send(outgoing(&[1, 2, 3], 3), &mut sent), sent), (Sent::All, 3), "lost");
+        assert!(pipe.is_unheard());
+    }
+}
