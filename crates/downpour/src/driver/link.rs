@@ -102,6 +102,7 @@ impl LinkState {
                 }
             }
             LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
+            LinkCommand::SetLimit(limit) => connection.set_limit(now, limit),
             LinkCommand::AskStats => {
                 let stats = LinkStats::of(connection, refused);
                 self.tell(LinkEvent::Stats(Box::new(stats)));

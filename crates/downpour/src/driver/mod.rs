@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use transport::{
-    AcceptOptions, Closed, ConnectOptions, Connection, ConnectionStats, EndpointConfig, FlowId, Limits, Time,
+    AcceptOptions, Closed, ConnectOptions, Connection, ConnectionStats, EndpointConfig, FlowId, Limits, Rate, Time,
 };
 
 use crate::error::Error;
@@ -163,6 +163,7 @@ enum LinkCommand {
     ControlTaken(usize),
     SendObject { length: u64, tag: u64 },
     AcceptFlow(FlowId),
+    SetLimit(Option<Rate>),
     AskStats,
     Close { code: u32, reason: String },
 }
@@ -332,6 +333,12 @@ impl Link {
     /// Lets an announced object be written.
     pub(crate) fn accept_flow(&self, flow: FlowId) {
         self.command(LinkCommand::AcceptFlow(flow));
+    }
+
+    /// Sends at `limit` IP bits per second at most from now on; `None` takes away the profile's limit too.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for a transfer's timetable of limits"))]
+    pub(crate) fn set_limit(&self, limit: Option<Rate>) {
+        self.command(LinkCommand::SetLimit(limit));
     }
 
     /// Asks for one [`LinkEvent::Stats`].

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transport::Closed;
+use transport::{Closed, Rate};
 
 use super::*;
 use crate::driver::LinkStats;
@@ -108,6 +108,30 @@ fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     assert!(stats.connection.resent_symbols <= 24, "{} symbols were sent again", stats.connection.resent_symbols);
     drop((connecting, sending));
     assert!(pump.join().unwrap() > LENGTH);
+}
+
+#[test]
+fn a_limit_holds_from_now_on_until_it_is_taken_away() {
+    const LENGTH: u64 = 2_000_000;
+    let (_connecting, sending, _listening, receiving, memory) = joined(sockets());
+    sending.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
+    let rate = Rate::from_bits_per_second(8_000_000);
+    sending.link.set_limit(Some(rate));
+    sending.link.send_object(1, LENGTH);
+    let flow = receiving.wait(|event| if let LinkEvent::Announced { flow, .. } = event { Some(flow) } else { None });
+    receiving.link.accept_flow(flow);
+    let pacing = |end: &End| {
+        end.link.ask_stats();
+        end.wait(|event| if let LinkEvent::Stats(stats) = event { Some(stats.connection.pacing_rate) } else { None })
+    };
+    assert_eq!(pacing(&sending), Some(rate));
+    // At that rate the object takes two seconds.
+    let started = Instant::now();
+    sending.link.set_limit(None);
+    assert!(pacing(&sending) > Some(rate));
+    receiving.wait(|event| matches!(event, LinkEvent::Received { tag: 1 }).then_some(()));
+    assert!(started.elapsed() < rate.time_for(LENGTH), "still limited: {:?}", started.elapsed());
+    assert!(*memory.received.lock().unwrap() == pattern(LENGTH), "the bytes differ");
 }
 
 #[test]
