@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,12 @@ pub enum Error {
         address: Option<SocketAddr>,
         /// The system's words.
         source: io::Error,
+    },
+    /// Every port that might be bound is taken.
+    #[error("{} taken", ports_are(ports))]
+    Ports {
+        /// Those that were tried.
+        ports: RangeInclusive<u16>,
     },
     /// The peer answered at none of its addresses. A wrong key looks the same: strangers get silence.
     #[error("no answer from {} in {} s: check that the other side still runs, that a firewall lets UDP through, and that the ticket is the latest{}", list(addresses), after.as_secs_f64(), hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
@@ -177,6 +184,7 @@ impl Error {
             Self::Checksums { .. } => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::Socket { .. }
+            | Self::Ports { .. }
             | Self::Version
             | Self::Violation(_)
             | Self::Declined
@@ -299,6 +307,14 @@ const fn noun(role: Role) -> &'static str {
     match role {
         Role::Sends => "sender",
         Role::Receives => "receiver",
+    }
+}
+
+fn ports_are(ports: &RangeInclusive<u16>) -> String {
+    if ports.start() == ports.end() {
+        format!("UDP port {} is", ports.start())
+    } else {
+        format!("every UDP port from {} to {} is", ports.start(), ports.end())
     }
 }
 

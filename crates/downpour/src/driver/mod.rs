@@ -5,6 +5,7 @@
 //! because nothing a program does may hold up feedback. Commands go in through a queue that wakes the thread; events go out
 //! through a function the program gives with each connection, so that they end in whatever channel it likes.
 
+mod bind;
 mod carrier;
 mod inbox;
 mod link;
@@ -31,6 +32,7 @@ use transport::{
 };
 
 use crate::error::Error;
+pub(crate) use bind::Bind;
 use carrier::Carrier;
 use inbox::Inbox;
 use pipe::Pipe;
@@ -215,14 +217,10 @@ impl Driver {
     /// when the thread has ended, all connections closed.
     ///
     /// # Errors
-    /// [`Error::Socket`] when the address cannot be had; [`Error::System`] when the system gives no thread.
-    pub(crate) fn start(
-        address: Option<SocketAddr>,
-        dead_after: Duration,
-        until_end: impl Any + Send,
-    ) -> Result<Self, Error> {
-        let socket = Socket::bind(address).map_err(|source| Error::Socket { address, source })?;
-        let local_address = socket.local_address().map_err(|source| Error::Socket { address, source })?;
+    /// [`Error::Socket`] or [`Error::Ports`] when the address cannot be had; [`Error::System`] when the system gives no thread.
+    pub(crate) fn start(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, Error> {
+        let socket = Socket::new(bind.open()?).map_err(Error::System)?;
+        let local_address = socket.local_address().map_err(Error::System)?;
         Self::spawn(Carrier::Socket(Box::new(socket)), local_address, dead_after, until_end)
     }
 

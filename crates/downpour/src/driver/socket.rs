@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use socket2::{Domain, Protocol, Type};
 use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
@@ -42,19 +41,11 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Binds `address`, or any port of every address of this host.
+    /// Makes a bound socket ready for large batches.
     ///
     /// # Errors
-    /// What the kernel says, such as a port that is taken.
-    pub(super) fn bind(address: Option<SocketAddr>) -> io::Result<Self> {
-        let wanted = address.unwrap_or_else(|| (Ipv6Addr::UNSPECIFIED, 0).into());
-        let socket = match Self::open(wanted) {
-            // A host without IPv6: the same on IPv4.
-            Err(error) if wanted.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && no_such_family(&error) => {
-                Self::open((Ipv4Addr::UNSPECIFIED, wanted.port()).into())?
-            }
-            other => other?,
-        };
+    /// What the kernel says.
+    pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
@@ -68,15 +59,6 @@ impl Socket {
             send_error: None,
             refused: 0,
         })
-    }
-
-    fn open(address: SocketAddr) -> io::Result<UdpSocket> {
-        let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(false)?;
-        }
-        socket.bind(&address.into())?;
-        Ok(socket.into())
     }
 
     /// The address the socket is bound to.
@@ -202,10 +184,6 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-fn no_such_family(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
-}
-
 fn refuses_offload(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL))
 }
@@ -241,11 +219,19 @@ const fn sent_ecn(ecn: EcnCodepoint) -> Option<quinn_udp::EcnCodepoint> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::net::Ipv4Addr;
+
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+    use crate::driver::Bind;
 
     /// Sender, address that was hit, mark, bytes, stride.
     type Datagrams = (SocketAddr, Option<IpAddr>, ReceivedEcn, Vec<u8>, usize);
+
+    fn bound(address: Option<&str>) -> Socket {
+        Socket::new(Bind::from(address.map(|address| address.parse().unwrap())).open().unwrap()).unwrap()
+    }
 
     fn received(socket: &mut Socket) -> Vec<Datagrams> {
         let mut all = Vec::new();
@@ -259,7 +245,7 @@ mod tests {
 
     #[test]
     fn dual_stack_socket_names_an_ipv4_peer_by_its_ipv4_address() {
-        let mut here = Socket::bind(None).unwrap();
+        let mut here = bound(None);
         let there = UdpSocket::bind("127.0.0.1:0").unwrap();
         there.send_to(b"hello", ("127.0.0.1", here.local_address().unwrap().port())).unwrap();
         let all = received(&mut here);
@@ -271,8 +257,8 @@ mod tests {
     #[test]
     fn a_batch_arrives_with_its_segments_and_its_ecn_mark() {
         for (from, to) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0")] {
-            let mut sender = Socket::bind(Some(from.parse().unwrap())).unwrap();
-            let mut receiver = Socket::bind(Some(to.parse().unwrap())).unwrap();
+            let mut sender = bound(Some(from));
+            let mut receiver = bound(Some(to));
             let bytes: Vec<u8> = (0..10_500).map(|i| (i / 1000) as u8).collect();
             for offloaded in [true, false] {
                 if !offloaded {
@@ -303,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_is_lost_and_remembered() {
-        let mut sender = Socket::bind(Some("0.0.0.0:0".parse().unwrap())).unwrap();
+        let mut sender = bound(Some("0.0.0.0:0"));
         let bytes = vec![0; 70_000];
         // Larger than any datagram: no news. To everybody: not allowed.
         for (to, length, expected) in [("127.0.0.1:9", 70_000, None), ("255.255.255.255:9", 100, Some(Errno::ACCESS))] {

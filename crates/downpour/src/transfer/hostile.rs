@@ -10,7 +10,7 @@ use transport::{Closed, ConnectOptions, Profile};
 
 use super::session::application;
 use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, TransferEvent, receive, send};
-use crate::driver::{Accepted, Driver, Link, LinkEvent, Storage};
+use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::files::{Entry, FilesError, Kind, Mtime};
 use crate::messages::{Complete, Digest, End, ManifestPart, Message, RootHasher};
@@ -42,7 +42,7 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        let driver = Driver::start(None, Duration::from_secs(30), ()).unwrap();
+        let driver = Driver::start(&Bind::default(), Duration::from_secs(30), ()).unwrap();
         let (sender, events) = channel();
         let sink = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {

@@ -43,7 +43,7 @@ fn measure(name: &str, connecting: &Driver, listening: &Driver, remote: SocketAd
 #[test]
 #[ignore = "a measurement: run with --ignored --nocapture, in a release build"]
 fn throughput_of_each_carrier() {
-    let udp = || Driver::start(Some("127.0.0.1:0".parse().unwrap()), DEAD_AFTER, ()).unwrap();
+    let udp = || Driver::start(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), DEAD_AFTER, ()).unwrap();
     let (connecting, listening) = (udp(), udp());
     measure("udp", &connecting, &listening, listening.local_address());
     let (here, there, _cats) = through_cats();

@@ -1,0 +1,162 @@
+//! Which address and port the UDP socket of an endpoint takes.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::error::Error;
+
+/// Where to bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Bind {
+    /// Exactly there; port 0 stands for any free one, `[::]` for every address of this host, of IPv4 too.
+    Address(SocketAddr),
+    /// Every address of this host.
+    Ports {
+        /// Of which kind.
+        family: Family,
+        /// The first free one of these; 0 stands for any free one.
+        ports: RangeInclusive<u16>,
+    },
+}
+
+/// The kind of IP addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// IPv6 and IPv4, or what the host has of them.
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Default for Bind {
+    fn default() -> Self {
+        Self::Ports { family: Family::Any, ports: 0..=0 }
+    }
+}
+
+impl From<Option<SocketAddr>> for Bind {
+    fn from(address: Option<SocketAddr>) -> Self {
+        address.map_or_else(Self::default, Self::Address)
+    }
+}
+
+impl Bind {
+    /// The bound socket.
+    ///
+    /// # Errors
+    /// [`Error::Ports`] when every port of the range is taken, [`Error::Socket`] for whatever else the kernel says.
+    pub(super) fn open(&self) -> Result<UdpSocket, Error> {
+        let (family, ports) = match self {
+            Self::Address(address) => {
+                return open_address(*address).map_err(|source| Error::Socket { address: Some(*address), source });
+            }
+            Self::Ports { family, ports } => (*family, ports),
+        };
+        let ip = if family == Family::V4 { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+        for port in ports.clone() {
+            let address = SocketAddr::new(ip, port);
+            let result =
+                if family == Family::Any { open_address(address) } else { open(address, family == Family::V6) };
+            match result {
+                Ok(socket) => return Ok(socket),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(source) => return Err(Error::Socket { address: Some(address), source }),
+            }
+        }
+        Err(Error::Ports { ports: ports.clone() })
+    }
+}
+
+fn open_address(address: SocketAddr) -> io::Result<UdpSocket> {
+    match open(address, false) {
+        // A host without IPv6: the same on IPv4.
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && no_such_family(&error) => {
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
+        }
+        other => other,
+    }
+}
+
+fn open(address: SocketAddr, only_v6: bool) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn no_such_family(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(family: Family, ports: RangeInclusive<u16>) -> Bind {
+        Bind::Ports { family, ports }
+    }
+
+    fn every_v4(port: u16) -> SocketAddr {
+        (Ipv4Addr::UNSPECIFIED, port).into()
+    }
+
+    /// Sockets on `count` ports in a row.
+    fn taken(count: u16) -> Vec<UdpSocket> {
+        for _ in 0..1000 {
+            let first = open(every_v4(0), false).unwrap();
+            let port = first.local_addr().unwrap().port();
+            let others = (1..count).map(|next| open(every_v4(port.checked_add(next)?), false).ok());
+            if let Some(sockets) = [Some(first)].into_iter().chain(others).collect() {
+                return sockets;
+            }
+        }
+        panic!("no {count} ports in a row are free");
+    }
+
+    #[test]
+    fn the_first_free_port_of_a_range_is_taken_and_a_full_range_is_named() {
+        let mut sockets = taken(4);
+        let first = sockets[0].local_addr().unwrap().port();
+        let range = first..=first + 3;
+        let error = ports(Family::V4, range.clone()).open().unwrap_err();
+        assert!(matches!(&error, Error::Ports { ports } if *ports == range), "{error:?}");
+        assert_eq!(error.to_string(), format!("every UDP port from {first} to {} is taken", first + 3));
+        let alone = ports(Family::V4, first..=first).open().unwrap_err();
+        assert_eq!(alone.to_string(), format!("UDP port {first} is taken"));
+        drop((sockets.remove(3), sockets.remove(2)));
+        let socket = ports(Family::V4, range).open().unwrap();
+        assert_eq!(socket.local_addr().unwrap(), every_v4(first + 2));
+    }
+
+    #[test]
+    fn a_family_is_kept_to() {
+        let v4 = ports(Family::V4, 0..=0).open().unwrap().local_addr().unwrap();
+        assert!(v4.is_ipv4() && v4.port() != 0, "{v4}");
+        let any = Bind::default().open().unwrap().local_addr().unwrap();
+        match ports(Family::V6, 0..=0).open() {
+            Ok(v6) => {
+                let port = v6.local_addr().unwrap().port();
+                assert!(any.is_ipv6());
+                // The port is free for IPv4, so the socket does not hold both.
+                open(every_v4(port), false).unwrap();
+            }
+            // A host without IPv6.
+            Err(error) => assert!(any.is_ipv4(), "{error}"),
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_ours_is_named() {
+        let address = "192.0.2.1:0".parse().unwrap();
+        let error = Bind::from(Some(address)).open().unwrap_err();
+        assert!(error.to_string().starts_with("cannot listen on 192.0.2.1:0: "), "{error}");
+    }
+}
