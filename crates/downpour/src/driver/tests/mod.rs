@@ -2,6 +2,7 @@
 
 mod measure;
 mod pipes;
+mod workers;
 
 use std::io::pipe;
 use std::net::SocketAddr;

@@ -1,0 +1,40 @@
+//! What a worker cannot handle ends one transfer and nothing else.
+
+use super::*;
+
+/// Where reading is a fault of the program.
+struct Faulty;
+
+impl Storage for Faulty {
+    fn read(&self, tag: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+        panic!("object {tag} cannot be read");
+    }
+
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
+    let (here, there) = pipes();
+    let (connecting, listening) = (start(here), start(there));
+    let memory = Arc::new(Memory::default());
+    let arrivals = listen(&listening, Arc::clone(&memory) as _);
+    let faulty = connect(&connecting, Arc::new(Faulty));
+    faulty.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
+    let _receiving = arrivals.recv_timeout(PATIENCE).unwrap();
+    // More faults than there are workers.
+    for tag in 0..8 {
+        faulty.link.send_object(tag, 1000);
+        faulty.wait(|event| match event {
+            LinkEvent::Failed(Error::Internal(_)) => Some(()),
+            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            _ => None,
+        });
+    }
+    let sound = connect(&connecting, Arc::new(Memory::default()));
+    let receiving = arrivals.recv_timeout(PATIENCE).unwrap();
+    transfer(&sound, &receiving, 1_000_000);
+    assert!(*memory.received.lock().unwrap() == pattern(1_000_000), "the bytes differ");
+}
