@@ -4,7 +4,7 @@ use downpour::{Peer, ReceiveOptions, Ticket, receive};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let into = std::env::args_os().nth(1).ok_or("name a folder")?.into();
+    let into: std::path::PathBuf = std::env::args_os().nth(1).ok_or("name a folder")?.into();
     let ticket = Ticket::parse(&std::io::read_to_string(std::io::stdin())?)?;
     let transfer = receive(into, Peer::Connect(ticket), ReceiveOptions::default())?;
     println!("{}", transfer.finish().await?);

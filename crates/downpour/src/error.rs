@@ -94,7 +94,9 @@ pub enum Error {
     #[error("{0}")]
     Ssh(String),
     /// The other machine has no such program.
-    #[error("{host} has no program {program}: install it there with `ssh {host} 'mkdir -p .local/bin && cat >.local/bin/downpour && chmod +x .local/bin/downpour' <\"$(command -v downpour)\"`")]
+    #[error(
+        "{host} has no program {program}: install it there with `ssh {host} 'mkdir -p .local/bin && cat >.local/bin/downpour && chmod +x .local/bin/downpour' <\"$(command -v downpour)\"`"
+    )]
     NotInstalled {
         /// The machine.
         host: String,

@@ -7,13 +7,15 @@ mod driver;
 mod error;
 pub mod files;
 pub mod messages;
+pub mod remote;
 pub mod ticket;
 mod transfer;
 
+pub use driver::{Bind, Family};
 pub use error::{CloseCode, Error};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bytes, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent,
-    receive, send,
+    Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary, Transfer,
+    TransferEvent, receive, send,
 };
 pub use transport::{ConnectionStats, Connector, LimitedBy, Profile, Rate, floor};

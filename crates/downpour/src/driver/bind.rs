@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::Error;
 
 /// Where to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Bind {
+pub enum Bind {
     /// Exactly there; port 0 stands for any free one, `[::]` for every address of this host, of IPv4 too.
     Address(SocketAddr),
     /// Every address of this host.
@@ -24,8 +25,9 @@ pub(crate) enum Bind {
 }
 
 /// The kind of IP addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Family {
+    #[default]
     /// IPv6 and IPv4, or what the host has of them.
     Any,
     /// IPv4 only.

@@ -32,7 +32,7 @@ use transport::{
 };
 
 use crate::error::Error;
-pub(crate) use bind::Bind;
+pub use bind::{Bind, Family};
 use carrier::Carrier;
 use inbox::Inbox;
 use pipe::Pipe;
@@ -231,7 +231,6 @@ impl Driver {
     ///
     /// # Errors
     /// [`Error::System`] when the system gives no thread.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for transfers through ssh's own pipe"))]
     pub(crate) fn start_over(
         read: OwnedFd,
         write: OwnedFd,
@@ -334,7 +333,6 @@ impl Link {
     }
 
     /// Sends at `limit` IP bits per second at most from now on; `None` takes away the profile's limit too.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for a transfer's timetable of limits"))]
     pub(crate) fn set_limit(&self, limit: Option<Rate>) {
         self.command(LinkCommand::SetLimit(limit));
     }

@@ -1,7 +1,7 @@
 //! Which names of a tree take part.
 
 /// Ordered rules; the first that matches a name decides.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Filter {}
 
 impl Filter {

@@ -84,7 +84,8 @@ impl Scanner {
     /// # Errors
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for one that is no file, folder or link or has no
     /// name (`/`), [`FilesError::SameName`].
-    pub fn new(paths: Vec<PathBuf>) -> Result<Self, FilesError> {
+    pub fn new(paths: Vec<super::Root>, _options: super::ScanOptions) -> Result<Self, FilesError> {
+        let paths: Vec<PathBuf> = paths.into_iter().map(|root| root.path).collect();
         let mut roots = HashMap::new();
         let mut tops = Vec::new();
         for path in paths {
@@ -102,6 +103,11 @@ impl Scanner {
         tops.reverse();
         let roots = Arc::new(Roots(roots));
         Ok(Self { roots, tops, stack: Vec::new(), number: 0, entry_limit: FIRST_ENTRIES, byte_limit: FIRST_BYTES })
+    }
+
+    /// stub
+    pub fn source_id(&self) -> super::SourceId {
+        super::SourceId([1; 16])
     }
 
     /// Where the items stand, for [`super::BatchSource::new`].

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::filter::Filter;
 
 /// How a transfer is received.
@@ -38,7 +40,7 @@ impl ReceiveSettings {
 }
 
 /// What becomes of names that are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
     /// An item whose name is taken ends the transfer before it is touched, unless an earlier run of the same transfer has made
     /// what stands there. Beneath an item of this transfer names are replaced.
@@ -51,7 +53,7 @@ pub enum Existing {
 }
 
 /// What tells that a file is here already. Its size always does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Compare {
     /// Its time of last modification, as far as the file system here can store it.
     #[default]
@@ -61,11 +63,17 @@ pub enum Compare {
 }
 
 /// Which permission bits are taken over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Modes {
     /// As far as the user's mask allows for new files, and never set-user-id or set-group-id.
     #[default]
     Masked,
     /// All.
     Exact,
+}
+
+impl From<PathBuf> for ReceiveSettings {
+    fn from(into: PathBuf) -> Self {
+        Self::new(into)
+    }
 }

@@ -40,6 +40,7 @@ use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, RootHasher, V
 /// stop the threads and call [`Receiving::abandon`]. Dropping it leaves the staging folder where it is.
 #[derive(Debug)]
 pub struct Receiving {
+    settings: ReceiveSettings,
     into: PathBuf,
     may_hold_some: bool,
     notices: Mutex<Vec<Notice>>,
@@ -94,6 +95,7 @@ impl Receiving {
             Err(error) => return Err(failed(into, error)),
         }
         Ok(Self {
+            settings: settings.clone(),
             into: into.to_owned(),
             may_hold_some: settings.dry_run,
             notices: Mutex::default(),
@@ -105,6 +107,12 @@ impl Receiving {
             outcome: Mutex::default(),
             over: AtomicBool::new(false),
         })
+    }
+
+    /// How it is received.
+    #[must_use]
+    pub const fn settings(&self) -> &ReceiveSettings {
+        &self.settings
     }
 
     /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the sender

@@ -39,7 +39,7 @@ struct VoidedFiles {
 impl BatchSource {
     /// The source of a batch that the scanner with these roots made. Opens nothing yet.
     #[must_use]
-    pub fn new(batch: Arc<Batch>, roots: Arc<Roots>) -> Self {
+    pub fn new(batch: Arc<Batch>, roots: Arc<Roots>, _wanted: super::Wanted) -> Self {
         let mut start = 0;
         let mut files = Vec::new();
         for (index, entry) in (0..).zip(&batch.entries) {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::ssh::{Process, Remote, Starting};
-use super::{Family, SshOptions, Via};
 use super::request::Request;
+use super::ssh::{Process, Remote, Starting};
+use super::{SshOptions, Via};
+use crate::driver::Family;
 use crate::error::Error;
 use crate::transfer::{Guide, Switch, Way};
 

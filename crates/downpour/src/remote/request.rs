@@ -11,7 +11,8 @@ use data_encoding::BASE64_NOPAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use transport::Profile;
 
-use super::{Family, Via};
+use super::Via;
+use crate::driver::Family;
 use crate::error::Error;
 use crate::files::{Compare, Existing, Filter, Links, Modes, ScanOptions};
 
@@ -41,6 +42,8 @@ pub(super) enum Task {
     Send {
         sources: Vec<Bytes>,
         scan: Scan,
+        /// A folder stands for what is in it.
+        compared: bool,
         dry_run: bool,
     },
     /// Receives.
@@ -60,6 +63,8 @@ pub(super) enum Task {
 pub(super) struct Shape {
     /// More than one item may come, or what is in a folder: the target is a folder.
     pub(super) many: bool,
+    /// What is in one folder comes.
+    pub(super) contents: bool,
 }
 
 /// [`ScanOptions`] as they cross ssh.
@@ -157,7 +162,9 @@ impl Request {
         input.read_exact(&mut length).map_err(failed)?;
         let length = u32::from_be_bytes(length);
         if length > MAX_FRAME {
-            return Err(Error::Ssh("standard input holds no request: this command is started by downpour itself".into()));
+            return Err(Error::Ssh(
+                "standard input holds no request: this command is started by downpour itself".into(),
+            ));
         }
         let mut text = Vec::new();
         input.take(length.into()).read_to_end(&mut text).map_err(failed)?;

@@ -13,9 +13,10 @@ use super::place::{Destination, sources};
 use super::request::{Request, Task as Wanted};
 use super::ssh::answer_error;
 use super::{ANSWER, GO_ON_OVER_SSH, Via};
+use crate::driver::Bind;
 use crate::error::Error;
-use crate::files::{ReceiveSettings, Scanner};
-use crate::ticket::{Role, Ticket, fresh_key};
+use crate::files::{ReceiveSettings, Root, Scanner};
+use crate::ticket::{Ticket, fresh_key};
 use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, start, start_over};
 
 /// How long the other side may take to come.
@@ -60,8 +61,8 @@ fn prepare() -> Result<Serving, Error> {
         let expires = std::time::SystemTime::now() + VALID_FOR;
         (None, Ticket { key: fresh_key()?, expires, addresses: Vec::new(), listener: plan.task.role() })
     } else {
-        let ports = ports.map(|(first, last)| first..=last);
-        let options = ListenOptions { valid_for: VALID_FOR, family, ports, ..ListenOptions::default() };
+        let ports = ports.map_or(0..=0, |(first, last)| first..=last);
+        let options = ListenOptions { bind: Bind::Ports { family, ports }, valid_for: VALID_FOR, keep: false };
         let transfer = start(Peer::Listen(options), plan.clone())?;
         let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
         add_ssh_address(&mut ticket);
@@ -83,10 +84,13 @@ fn add_ssh_address(ticket: &mut Ticket) {
 
 fn plan(request: Request) -> Result<Plan, Error> {
     let task = match request.task {
-        Wanted::Send { sources: paths, scan, dry_run } => {
+        Wanted::Send { sources: paths, scan, compared, dry_run } => {
             let mut roots = Vec::new();
             for path in paths {
                 roots.extend(sources(&path.path())?);
+            }
+            for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
+                *root = Root::contents(root.path.clone());
             }
             let scan = crate::files::ScanOptions::from(scan);
             // Looks at every path, so that a wrong one is told at once.
@@ -96,9 +100,8 @@ fn plan(request: Request) -> Result<Plan, Error> {
         Wanted::Receive { target, shape, existing, compare, modes, delete, dry_run } => {
             let Destination { into, rename } = Destination::of(&target.path(), shape.many);
             let delete = delete.map(Arc::new);
-            let settings = ReceiveSettings {
-                into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run
-            };
+            let settings =
+                ReceiveSettings { into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run };
             Task::Receive { settings, ask: false }
         }
     };
@@ -206,15 +209,22 @@ fn answer(text: &str) {
     let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());
 }
 
-/// What a sender or receiver started here is called in a message.
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticket::Role;
 
     #[test]
     fn the_role_follows_the_task() {
         let request = |task| {
-            Request::new(task, Via::Ssh, super::super::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
+            Request::new(
+                task,
+                Via::Ssh,
+                crate::driver::Family::Any,
+                None,
+                transport::Profile::auto(),
+                Duration::from_secs(1),
+            )
         };
         let target = super::super::request::Bytes(b"/tmp".to_vec());
         let task = Wanted::Receive {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use super::request::Request;
-use super::{ANSWER, Family, GO_ON_OVER_SSH, SshOptions};
+use super::{ANSWER, GO_ON_OVER_SSH, SshOptions};
+use crate::driver::Family;
 use crate::error::{CloseCode, Error};
 use crate::ticket::Ticket;
 
@@ -161,8 +162,8 @@ impl Starting {
     pub(super) fn answer(self) -> Result<Remote, Error> {
         let Self { mut child, addresses, host, program } = self;
         let stdin = child.stdin.take();
-        let Some(stdout) = child.stdout.take() else { return Err(Error::Internal("ssh without a pipe")) };
-        match read_answer(&stdout) {
+        let Some(mut stdout) = child.stdout.take() else { return Err(Error::Internal("ssh without a pipe")) };
+        match read_answer(&mut stdout) {
             Ok(Some(line)) => {
                 let mut ticket = parse_answer(&line)?;
                 add_addresses(&mut ticket, &addresses.join().unwrap_or_default());
@@ -183,7 +184,7 @@ impl Starting {
 }
 
 /// The line that begins with [`ANSWER`], without it; `None` at the end of the stream.
-fn read_answer(stdout: &ChildStdout) -> io::Result<Option<String>> {
+fn read_answer(stdout: &mut ChildStdout) -> io::Result<Option<String>> {
     // Read byte by byte: what follows the line belongs to the carrier.
     let mut reader = BufReader::with_capacity(1, stdout);
     for _ in 0..MAX_NOISE {
@@ -224,10 +225,9 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
 
 fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
     match status.code() {
-        Some(NOT_FOUND) => Error::NotInstalled {
-            host: host.to_owned(),
-            program: program.unwrap_or("downpour").to_owned(),
-        },
+        Some(NOT_FOUND) => {
+            Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
+        }
         Some(SSH_FAILED) => Error::Ssh(format!("ssh could not reach {host} or log in: its own message says why")),
         Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there")),
         None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there")),

@@ -46,20 +46,20 @@ impl Checksums {
 
     /// Writes the list under its name, in place of what was there.
     pub(super) fn save(&mut self) -> Result<(), Error> {
-        let failed = |source| Error::Checksums { path: self.path.clone(), source };
-        let write = || -> io::Result<()> {
-            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let mut out = tempfile::NamedTempFile::new_in(parent.unwrap_or(Path::new(".")))?;
-            if let Some(lines) = self.lines.take() {
-                let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
-                lines.rewind()?;
-                self.copy(lines, &mut BufWriter::new(&mut out))?;
-            }
-            out.as_file().sync_all()?;
-            out.persist(&self.path)?;
-            Ok(())
-        };
-        write().map_err(failed)
+        self.write().map_err(|source| Error::Checksums { path: self.path.clone(), source })
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut out = tempfile::NamedTempFile::new_in(parent.unwrap_or(Path::new(".")))?;
+        if let Some(lines) = self.lines.take() {
+            let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
+            lines.rewind()?;
+            self.copy(lines, &mut BufWriter::new(&mut out))?;
+        }
+        out.as_file().sync_all()?;
+        out.persist(&self.path)?;
+        Ok(())
     }
 
     fn copy(&self, lines: File, out: &mut impl Write) -> io::Result<()> {

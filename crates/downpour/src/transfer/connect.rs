@@ -1,6 +1,5 @@
 //! The connecting side: finds the peer, runs a session with it, and does so again when the connection breaks and the user has the patience.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +11,7 @@ use super::plan::{Beginning, Ended, Plan, Store, inputs};
 use super::step::Origin;
 use super::switch::Switch;
 use super::{Events, TransferEvent};
-use crate::driver::{Accepted, Driver};
+use crate::driver::{Accepted, Bind, Driver, PIPE_PEER};
 use crate::error::{CloseCode, Error};
 use crate::ticket::Ticket;
 
@@ -20,9 +19,6 @@ use crate::ticket::Ticket;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Where the peer is, on a carrier that knows no addresses.
-pub(super) const PIPE_PEER: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
 
 /// How the peer is reached.
 #[derive(Debug)]
@@ -160,7 +156,7 @@ impl Connecting {
             let store = Store::new(&self.plan.task)?;
             let (driver, key, remotes, timeout) = match way {
                 Way::Udp { ticket, timeout } => {
-                    let driver = Driver::start(None, self.plan.dead_after, self.events.clone())?;
+                    let driver = Driver::start(&Bind::default(), self.plan.dead_after, self.events.clone())?;
                     (driver, ticket.key, ticket.addresses, timeout)
                 }
                 Way::Pipe { read, write, key } => {

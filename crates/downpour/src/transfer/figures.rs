@@ -190,6 +190,9 @@ mod tests {
             directories: 2,
             symlinks: 0,
             bytes: 4_200_000_000,
+            bytes_present: 0,
+            failed_count: 0,
+            vanished_count: 0,
             elapsed: Duration::from_secs(39),
             failed: Vec::new(),
             wire_bytes: 0,
@@ -202,11 +205,13 @@ mod tests {
         assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
         assert_eq!(summary.exit_code(), 0);
         summary.path_share = Some(0.82);
-        summary.failed.push(("a".into(), "shrank".into()));
+        (summary.failed_count, summary.bytes_present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries; 1 name failed"
+            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries; 1.0 MB were there already; 1 name failed"
         );
         assert_eq!(summary.exit_code(), 23);
+        summary.vanished_count = 1;
+        assert_eq!(summary.exit_code(), 24);
     }
 }

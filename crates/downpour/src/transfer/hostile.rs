@@ -12,7 +12,7 @@ use super::session::application;
 use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, TransferEvent, receive, send};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
-use crate::files::{Entry, FilesError, Kind, Mtime};
+use crate::files::{Entry, FilesError, Kind, Mtime, SourceId};
 use crate::messages::{Complete, Digest, End, ManifestPart, Message, RootHasher};
 use crate::ticket::{Role, Ticket};
 
@@ -47,14 +47,17 @@ impl Puppet {
         let sink = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {
             profile: Profile::auto(),
-            application: application(role),
+            application: application(role, false),
             remotes: ticket.addresses.clone(),
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
         };
         let link = driver.connect(ticket.key, options, Accepted { events: sink, storage: Arc::new(Sevens) });
-        let puppet = Self { link, events, said: RootHasher::new(), _driver: driver };
+        let mut puppet = Self { link, events, said: RootHasher::new(), _driver: driver };
         puppet.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
+        if role == Role::Sends {
+            puppet.say(&Message::Begin(SourceId([1; 16])));
+        }
         puppet
     }
 
@@ -104,8 +107,8 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
 }
 
 fn listening() -> Peer {
-    let address = Some("127.0.0.1:0".parse().unwrap());
-    Peer::Listen(ListenOptions { address, keep: true, ..ListenOptions::default() })
+    let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
+    Peer::Listen(ListenOptions { bind, keep: true, ..ListenOptions::default() })
 }
 
 fn receiver() -> (TempDir, Transfer) {

@@ -9,7 +9,7 @@ use transport::AcceptOptions;
 
 use super::addresses::reachable;
 use super::plan::{Beginning, Ended, Plan, Store, inputs};
-use super::step::{Input, Origin};
+use super::step::Origin;
 use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
 use crate::driver::{Accepted, Driver, Link, LinkEvent};
@@ -101,7 +101,12 @@ fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
 /// Whether another peer would be served no better: this side's user has decided, or this side's system fails.
 fn is_final(error: &Error) -> bool {
     match error {
-        Error::Cancelled | Error::Terminated | Error::Declined | Error::Trace { .. } | Error::System(_) | Error::Internal(_) => true,
+        Error::Cancelled
+        | Error::Terminated
+        | Error::Declined
+        | Error::Trace { .. }
+        | Error::System(_)
+        | Error::Internal(_) => true,
         // This side's own disk would refuse the next peer too.
         Error::Files(error) => matches!(
             error,

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
-use crate::driver::Driver;
+use crate::driver::{Bind, Driver};
 use crate::error::Error;
 use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
@@ -56,7 +56,7 @@ pub enum Peer {
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
     /// Where; by default any port of every address of this host.
-    pub address: Option<SocketAddr>,
+    pub bind: Bind,
     /// How long the ticket is good. Who comes in time is served to the end.
     pub valid_for: Duration,
     /// Whether it is good for more than one complete transfer. One that fails uses up neither.
@@ -65,7 +65,7 @@ pub struct ListenOptions {
 
 impl Default for ListenOptions {
     fn default() -> Self {
-        Self { address: None, valid_for: Duration::from_secs(3600), keep: false }
+        Self { bind: Bind::default(), valid_for: Duration::from_secs(3600), keep: false }
     }
 }
 
@@ -206,19 +206,20 @@ impl Events {
 ///
 /// # Errors
 /// A path that does not exist, a ticket that is expired or for a sender, an address that cannot be had.
-pub fn send(roots: Vec<Root>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
+pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
+    let roots: Vec<Root> = roots.into_iter().map(Into::into).collect();
     // Looks at every path, so that a wrong one is told at once.
     Scanner::new(roots.clone(), options.scan.clone())?;
     let task = Task::Send { roots, scan: options.scan, dry_run: false };
     start(peer, options.common.plan(task, options.profile))
 }
 
-/// Receives as `settings` say, into a folder that is made if only it is missing.
+/// Receives into a folder, which is made if only it is missing, as the [`ReceiveSettings`] say: a path alone refuses what is there already.
 ///
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
-pub fn receive(settings: ReceiveSettings, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let task = Task::Receive { settings, ask: options.confirm };
+pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
+    let task = Task::Receive { settings: into.into(), ask: options.confirm };
     start(peer, options.common.plan(task, options.profile))
 }
 
@@ -229,7 +230,7 @@ pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
     match peer {
         Peer::Connect(ticket) => connect::connect(plan, ticket, events, switch)?,
         Peer::Listen(options) => {
-            let ground = Ground::Udp(Driver::start(options.address, plan.dead_after, events.clone())?);
+            let ground = Ground::Udp(Driver::start(&options.bind, plan.dead_after, events.clone())?);
             transfer.keep = options.keep;
             transfer.ticket = Some(listen::listen(plan, ground, None, &options, events, switch)?);
         }
@@ -297,6 +298,11 @@ impl Transfer {
     /// Ends everything. The peer is told; what a receiver has verified is kept, so that the same transfer goes on from there another time.
     pub fn stop(&self, why: Stop) {
         self.switch.stop(why);
+    }
+
+    /// The next event, for a thread of its own.
+    pub(crate) fn next_blocking(&mut self) -> Option<TransferEvent> {
+        self.events.blocking_recv()
     }
 
     /// Waits for the end, taking what is offered. After a failure that takes until the peer has had several chances to hear of it; a

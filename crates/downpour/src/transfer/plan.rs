@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use transport::Profile;
 
+use super::Events;
 use super::figures::Summary;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
@@ -15,7 +16,6 @@ use super::session::{Session, application};
 use super::step::{Facts, Input, Origin};
 use super::switch::Switch;
 use super::target::Target;
-use super::Events;
 use crate::driver::{Link, LinkEvent, Storage};
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, ScanOptions};
@@ -119,8 +119,7 @@ impl Plan {
 
     fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
         let Beginning { link, inputs: (sender, receiver), store, started } = beginning;
-        let facts =
-            Facts { role: self.task.role(), origin, told: self.profile.told_rate(), trace: self.trace.clone() };
+        let facts = Facts { role: self.task.role(), origin, told: self.profile.told_rate(), trace: self.trace.clone() };
         let session = match Session::new(link.clone(), events, facts, receiver, started) {
             Ok(session) => session,
             Err(error) => {

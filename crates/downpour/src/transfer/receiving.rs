@@ -14,7 +14,7 @@ use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
+use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, SkipReason, VoidReason, display_name};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
 
 /// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
@@ -187,7 +187,13 @@ impl Receiving {
     fn offer(&mut self) -> Result<(), Error> {
         let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
         let held = std::mem::take(held);
-        let mut offer = Offer { names: Vec::new(), entries: 0, bytes: 0, is_all: false, into: self.target.files().settings().into.clone() };
+        let mut offer = Offer {
+            names: Vec::new(),
+            entries: 0,
+            bytes: 0,
+            is_all: false,
+            into: self.target.files().settings().into.clone(),
+        };
         for message in &held {
             match message {
                 Message::Manifest(part) => {
@@ -366,7 +372,7 @@ impl Receiving {
                 FailReason::Skipped(skip) if !skip.is_failure() => {
                     self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
                 }
-                _ => done.fail(path, reason, reason.is_vanished()),
+                _ => done.fail(path, reason, has_vanished(*reason)),
             }
         }
         Ok(done)
@@ -388,4 +394,8 @@ impl Receiving {
             Ok(None) | Err(_) => error,
         }
     }
+}
+
+const fn has_vanished(reason: FailReason) -> bool {
+    matches!(reason, FailReason::Voided(VoidReason::Vanished) | FailReason::Skipped(SkipReason::Vanished))
 }

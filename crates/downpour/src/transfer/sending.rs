@@ -13,9 +13,7 @@ use super::session::Session;
 use super::step::{Counts, Step, Yield};
 use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{
-    Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name,
-};
+use crate::files::{Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};
 
 /// Batches whose bytes are on their way at once: while one's last blocks cross, the next one's first are read.

@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use downpour::{
-    CloseCode, Error, Peer, Profile, Rate, ReceiveOptions, SendOptions, Ticket, Transfer, TransferEvent, receive, send,
+    CloseCode, CommonOptions, Error, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, Ticket, Transfer,
+    TransferEvent, receive, send,
 };
 
 use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
@@ -43,7 +45,7 @@ async fn offered(receiver: &mut Transfer) {
 #[ignore = "the child of another test"]
 fn child_that_sends() {
     let path = std::env::var_os(CHILD).unwrap();
-    let sender = send(vec![path.into()], listen(), SendOptions::default()).unwrap();
+    let sender = send(vec![PathBuf::from(path)], listen(), SendOptions::default()).unwrap();
     println!("ticket: {}", ticket(&sender).to_text().unwrap());
     let _ = run(sender.finish());
 }
@@ -55,8 +57,11 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
     let ticket = Ticket::parse(&line(&mut output, "ticket: ").unwrap()).unwrap();
     let error = run(async {
-        let options =
-            ReceiveOptions { confirm: true, dead_after: Duration::from_millis(700), ..ReceiveOptions::default() };
+        let options = ReceiveOptions {
+            confirm: true,
+            common: CommonOptions { dead_after: Duration::from_millis(700), ..CommonOptions::default() },
+            ..ReceiveOptions::default()
+        };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
         offered(&mut receiver).await;
         process.kill().unwrap();
@@ -75,7 +80,10 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
 fn a_receiver_that_vanishes_is_missed() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
-    let options = SendOptions { dead_after: Duration::from_millis(700), ..SendOptions::default() };
+    let options = SendOptions {
+        common: CommonOptions { dead_after: Duration::from_millis(700), ..CommonOptions::default() },
+        ..SendOptions::default()
+    };
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     let (mut process, mut output) = child(&[], "broken::child_that_is_asked", &argument);
@@ -95,7 +103,7 @@ fn child_that_is_asked() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
-    let mut receiver = receive(into.into(), Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
+    let mut receiver = receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
     let _ = run(wait_for(&mut receiver, done));
@@ -117,7 +125,7 @@ fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
         })
         .await;
         assert!(!tree(to.path()).is_empty());
-        receiver.cancel();
+        receiver.stop(Stop::Cancelled);
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert_eq!(received.unwrap_err().exit_code(), 130);
         let sent = sent.unwrap_err();
@@ -205,7 +213,7 @@ fn child_that_runs_full() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let receiver =
-        receive(into.into(), Peer::Connect(Ticket::parse(ticket).unwrap()), ReceiveOptions::default()).unwrap();
+        receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), ReceiveOptions::default()).unwrap();
     let error = run(receiver.finish()).unwrap_err();
     println!("received: {} {error}", error.exit_code());
 }

@@ -5,8 +5,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    CloseCode, Error, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Ticket, Transfer, TransferEvent,
-    receive, send,
+    CloseCode, CommonOptions, Error, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
+    Transfer, TransferEvent, receive, send,
 };
 use tempfile::TempDir;
 
@@ -88,7 +88,7 @@ fn a_listener_that_waits_again_is_cancelled() {
         let (_from, mut sender) = sender(1000, listen(), SendOptions::default());
         fail_at(&ticket(&sender)).await;
         wait_for(&mut sender, note).await;
-        sender.cancel();
+        sender.stop(Stop::Cancelled);
         assert!(matches!(wait_for(&mut sender, done).await, Err(Error::Cancelled)));
     });
 }
@@ -139,7 +139,10 @@ fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
         let mut astray = real.clone();
         astray.addresses = vec![relay.local_addr().unwrap()];
         let lost = folder();
-        let options = ReceiveOptions { handshake_timeout: Duration::from_secs(30), ..ReceiveOptions::default() };
+        let options = ReceiveOptions {
+            common: CommonOptions { handshake_timeout: Duration::from_secs(30), ..CommonOptions::default() },
+            ..ReceiveOptions::default()
+        };
         let half = receive(lost.path().to_owned(), Peer::Connect(astray), options).unwrap();
         let (mut bytes, mut answered) = ([0; 2048], false);
         let out = UdpSocket::bind("127.0.0.1:0").unwrap();

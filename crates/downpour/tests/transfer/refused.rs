@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use downpour::{
-    CloseCode, Error, ListenOptions, Peer, ReceiveOptions, Role, SendOptions, TransferEvent, receive, send,
+    CloseCode, CommonOptions, Error, ListenOptions, Peer, ReceiveOptions, Role, SendOptions, TransferEvent, receive,
+    send,
 };
 
 use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
@@ -15,7 +17,7 @@ const SOON: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_source_that_is_absent_is_told_at_once() {
-    let error = send(vec!["/nowhere/at/all".into()], listen(), SendOptions::default()).unwrap_err();
+    let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), SendOptions::default()).unwrap_err();
     assert_eq!(error.exit_code(), 3, "{error}");
     assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
 }
@@ -41,7 +43,10 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
         let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
         let mut wrong = ticket(&sender);
         wrong.key[0] ^= 1;
-        let options = ReceiveOptions { handshake_timeout: SOON, ..ReceiveOptions::default() };
+        let options = ReceiveOptions {
+            common: CommonOptions { handshake_timeout: SOON, ..CommonOptions::default() },
+            ..ReceiveOptions::default()
+        };
         let receiver = receive(to.path().to_owned(), Peer::Connect(wrong), options.clone()).unwrap();
         let error = receiver.finish().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
@@ -61,7 +66,10 @@ fn nobody_at_the_address_is_unreachable() {
     let sender = send(vec![to.path().to_owned()], listen(), SendOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.addresses = vec![silent.local_addr().unwrap()];
-    let options = ReceiveOptions { handshake_timeout: SOON, ..ReceiveOptions::default() };
+    let options = ReceiveOptions {
+        common: CommonOptions { handshake_timeout: SOON, ..CommonOptions::default() },
+        ..ReceiveOptions::default()
+    };
     let receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
     let error = run(receiver.finish()).unwrap_err();
     assert_eq!(error.exit_code(), 5);

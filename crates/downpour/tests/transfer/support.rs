@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use downpour::{
-    Error, ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Ticket, Transfer, TransferEvent, receive, send,
+    Bind, Error, ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Ticket, Transfer, TransferEvent, receive,
+    send,
 };
 use tempfile::TempDir;
 
@@ -28,7 +29,7 @@ pub(crate) fn listen() -> Peer {
 
 /// The options of [`listen`].
 pub(crate) fn listening() -> ListenOptions {
-    ListenOptions { address: Some("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() }
+    ListenOptions { bind: Bind::Address("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() }
 }
 
 /// As [`listen`], for any number of transfers: the failure of each is told as its end.

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::{ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, TransferEvent, receive, send};
+use downpour::{
+    CommonOptions, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, TransferEvent, receive, send,
+};
 
 use crate::support::{Listener, done, folder, listen, listening, noise, run, ticket, transfer, tree, wait_for};
 
@@ -89,7 +91,7 @@ fn one_sender_serves_two_receivers_at_once() {
         };
         let (first, second, ()) = tokio::join!(first, second, both_sent);
         assert_eq!((first.unwrap().bytes, second.unwrap().bytes), (20_000_000, 20_000_000));
-        sender.cancel();
+        sender.stop(Stop::Cancelled);
         let last = wait_for(&mut sender, done).await;
         assert_eq!(last.unwrap_err().exit_code(), 130);
     });
@@ -143,9 +145,16 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
     run(async {
         // 20 Mbit/s: long enough for several reports.
         let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
-        let options = SendOptions { profile, qlog: Some(traces[0].clone()), ..SendOptions::default() };
+        let options = SendOptions {
+            profile,
+            common: CommonOptions { qlog: Some(traces[0].clone()), ..CommonOptions::default() },
+            ..SendOptions::default()
+        };
         let mut sender = send(vec![path], listen(), options).unwrap();
-        let options = ReceiveOptions { qlog: Some(traces[1].clone()), ..ReceiveOptions::default() };
+        let options = ReceiveOptions {
+            common: CommonOptions { qlog: Some(traces[1].clone()), ..CommonOptions::default() },
+            ..ReceiveOptions::default()
+        };
         let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         let watched = wait_for(&mut sender, |event| match event {
             TransferEvent::File { path, bytes } => {

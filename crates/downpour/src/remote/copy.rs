@@ -1,0 +1,196 @@
+//! `cp`: which side sends, what each is told, and how they meet.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use super::guide::SshGuide;
+use super::place::Destination;
+use super::request::{Bytes, Request, Shape, Task as RemoteTask};
+use super::{Copy, Location};
+use crate::error::Error;
+use crate::files::{Compare, ReceiveSettings, Root, Scanner};
+use crate::ticket::fresh_key;
+use crate::transfer::{Guide, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
+
+/// Copies: between this machine and another, or from one folder of this machine to another.
+///
+/// # Errors
+/// Locations that make no sense together, sources that do not exist, a target that cannot be used. What ssh says comes with
+/// [`TransferEvent::Done`](crate::TransferEvent::Done).
+pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
+    copy.scan.hash |= copy.compare == Compare::Checksum || copy.checksums.is_some();
+    let from = common_host(&copy.sources)?;
+    match (from, &copy.target) {
+        (None, Location::Local(target)) => {
+            let target = target.clone();
+            copy.within(&target)
+        }
+        (None, Location::Remote { host, path }) => {
+            let (host, path) = (host.clone(), path.clone());
+            copy.up(host, path)
+        }
+        (Some(host), Location::Local(target)) => {
+            let target = target.clone();
+            copy.down(host, &target)
+        }
+        (Some(_), Location::Remote { .. }) => {
+            Err(Error::Copy("one side must be this machine: run the copy on one of the two hosts".to_owned()))
+        }
+    }
+}
+
+/// The host that all sources are on; `None` for this machine.
+fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
+    let host = |location: &Location| match location {
+        Location::Local(_) => None,
+        Location::Remote { host, .. } => Some(host.clone()),
+    };
+    let first = sources.first().ok_or_else(|| Error::Copy("nothing to copy".to_owned()))?;
+    if sources.iter().any(|source| host(source) != host(first)) {
+        return Err(Error::Copy("all sources must be on one machine: copy from one after the other".to_owned()));
+    }
+    Ok(host(first))
+}
+
+impl Copy {
+    /// From this machine to another.
+    fn up(self, host: String, path: Vec<u8>) -> Result<Transfer, Error> {
+        let roots = self.local_roots()?;
+        let request = self.request(RemoteTask::Receive {
+            target: Bytes(path),
+            shape: shape(&roots),
+            existing: self.existing,
+            compare: self.compare,
+            modes: self.modes,
+            delete: self.delete.then(|| (*self.scan.filter).clone()),
+            dry_run: self.dry_run,
+        });
+        let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run };
+        start_guided(self.guide(host, request), self.plan(task))
+    }
+
+    /// From another machine to this one.
+    fn down(self, host: String, target: &Path) -> Result<Transfer, Error> {
+        let paths: Vec<Vec<u8>> =
+            self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
+        let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
+        // Wildcards may match several, so what they match goes into a folder.
+        let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
+        let shape = Shape {
+            many: paths.len() > 1 || paths.iter().any(|path| contents(path) || wild(path)),
+            contents: matches!(&paths[..], [path] if contents(path)),
+        };
+        let request = self.request(RemoteTask::Send {
+            sources: paths.into_iter().map(Bytes).collect(),
+            scan: (&self.scan).into(),
+            compared: self.is_comparison,
+            dry_run: self.dry_run,
+        });
+        let settings = self.settings(target, shape);
+        let task = Task::Receive { settings, ask: false };
+        start_guided(self.guide(host, request), self.plan(task))
+    }
+
+    /// From one place of this machine to another: both sides run here, joined by a socket pair.
+    fn within(self, target: &Path) -> Result<Transfer, Error> {
+        let roots = self.local_roots()?;
+        let settings = self.settings(target, shape(&roots));
+        let receiver = Plan { checksums: None, ..self.plan(Task::Receive { settings, ask: false }) };
+        let sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
+        let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
+        let key = fresh_key()?;
+        let (read, write) = halves(theirs)?;
+        let mut receiving = start_over(read, write, key, receiver)?;
+        let (read, write) = halves(ours)?;
+        let guide = Prepared(Some(Way::Pipe { read, write, key }));
+        let transfer = start_guided(Box::new(guide), sender)?;
+        // What it says comes through the sender too.
+        let drain = move || while receiving.next_blocking().is_some() {};
+        thread::Builder::new().name("downpour-within".into()).spawn(drain).map_err(Error::System)?;
+        Ok(transfer)
+    }
+
+    fn local_roots(&self) -> Result<Vec<Root>, Error> {
+        let root = |source: &Location| {
+            let path = source.path();
+            if self.is_comparison && path.is_dir() { Root::contents(path) } else { Root::typed(path.as_os_str()) }
+        };
+        let roots: Vec<Root> = self.sources.iter().map(root).collect();
+        // Looks at every path, so that a wrong one is told before anybody logs in.
+        Scanner::new(roots.clone(), self.scan.clone())?;
+        Ok(roots)
+    }
+
+    fn settings(&self, target: &Path, shape: Shape) -> ReceiveSettings {
+        let Destination { into, rename } = Destination::of(target, shape.many);
+        ReceiveSettings {
+            into,
+            rename,
+            existing: self.existing,
+            compare: self.compare,
+            modes: self.modes,
+            delete: self.delete.then(|| Arc::clone(&self.scan.filter)),
+            contents: shape.contents,
+            dry_run: self.dry_run,
+        }
+    }
+
+    fn request(&self, task: RemoteTask) -> Request {
+        let profile = self.profile.clone();
+        Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.dead_after)
+    }
+
+    fn guide(&self, host: String, request: Request) -> Box<dyn Guide> {
+        Box::new(SshGuide {
+            ssh: self.ssh.clone(),
+            host,
+            family: self.family,
+            via: self.via,
+            request,
+            remote: None,
+            udp_closed: false,
+        })
+    }
+
+    fn plan(&self, task: Task) -> Plan {
+        Plan {
+            task,
+            profile: self.profile.clone(),
+            handshake_timeout: self.dead_after,
+            dead_after: self.dead_after,
+            trace: self.qlog.clone(),
+            checksums: self.checksums.clone(),
+            retry_for: self.retry_for,
+        }
+    }
+}
+
+fn shape(roots: &[Root]) -> Shape {
+    let contents = |root: &Root| root.is_contents();
+    Shape { many: roots.len() > 1 || roots.iter().any(contents), contents: matches!(roots, [root] if contents(root)) }
+}
+
+/// Both directions of a socket.
+fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
+    let other = socket.try_clone().map_err(Error::System)?;
+    Ok((socket.into(), other.into()))
+}
+
+/// A way that is there already.
+struct Prepared(Option<Way>);
+
+impl Guide for Prepared {
+    fn find(&mut self, _: &Switch) -> Result<Way, Error> {
+        self.0.take().ok_or(Error::Vanished)
+    }
+
+    fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
+        None
+    }
+
+    fn leave(&mut self) {}
+}

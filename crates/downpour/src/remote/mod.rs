@@ -1,0 +1,104 @@
+//! Transfers between this machine and one that ssh reaches.
+
+mod copy;
+mod guide;
+mod location;
+mod place;
+mod request;
+mod serve;
+mod ssh;
+
+use std::ffi::OsString;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use transport::Profile;
+
+use crate::driver::Family;
+use crate::files::{Compare, Existing, Modes, ScanOptions};
+use serde::{Deserialize, Serialize};
+
+pub use copy::copy;
+pub use location::{Location, LocationError};
+pub use serve::serve;
+
+/// What the line begins with in which the other side says where it is.
+const ANSWER: &str = "DOWNPOUR1 ";
+
+/// What ssh's standard input gets when UDP is closed.
+const GO_ON_OVER_SSH: u8 = b'S';
+
+/// How the user's own ssh is called.
+#[derive(Clone, Debug)]
+pub struct SshOptions {
+    /// The program and its first arguments; by default `ssh`.
+    pub command: Vec<OsString>,
+    /// `-p`.
+    pub port: Option<u16>,
+    /// `-i`.
+    pub identity: Option<PathBuf>,
+    /// `-J`.
+    pub jump: Option<String>,
+    /// What downpour is called over there; by default `downpour`, also looked for in `~/.local/bin` and `~/.cargo/bin`.
+    pub remote_program: Option<String>,
+}
+
+impl Default for SshOptions {
+    fn default() -> Self {
+        Self { command: vec!["ssh".into()], port: None, identity: None, jump: None, remote_program: None }
+    }
+}
+
+/// What carries the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Via {
+    /// UDP, or ssh where that is closed.
+    #[default]
+    Auto,
+    /// UDP only.
+    Udp,
+    /// ssh's own connection only.
+    Ssh,
+}
+
+/// What goes from where to where, and how.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// At least one; all on this machine, or all on one other.
+    pub sources: Vec<Location>,
+    /// As scp: into it if it is a folder, else under its name.
+    pub target: Location,
+    /// What of the sources takes part.
+    pub scan: ScanOptions,
+    /// What becomes of what stands at the target.
+    pub existing: Existing,
+    /// When a file counts as unchanged.
+    pub compare: Compare,
+    /// How much of the modes is kept.
+    pub modes: Modes,
+    /// Deletes at the target what the sources do not have.
+    pub delete: bool,
+    /// Only tells what would be done.
+    pub dry_run: bool,
+    /// Two places are compared: a folder stands for what is in it.
+    pub is_comparison: bool,
+    /// A file that gets the BLAKE3 of every file, in b3sum's format.
+    pub checksums: Option<PathBuf>,
+    /// What carries the data.
+    pub via: Via,
+    /// How ssh is called.
+    pub ssh: SshOptions,
+    /// UDP ports that the remote side may take.
+    pub ports: Option<RangeInclusive<u16>>,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// How the engine behaves.
+    pub profile: Profile,
+    /// How long the other side may be silent.
+    pub dead_after: Duration,
+    /// For how long a broken connection is made again, counted from the last time that anything arrived.
+    pub retry_for: Option<Duration>,
+    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
+    pub qlog: Option<PathBuf>,
+}
