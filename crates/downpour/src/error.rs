@@ -66,7 +66,7 @@ pub enum Error {
     #[error("the other side speaks no version of the protocol known here: update the older program")]
     Version,
     /// The peer was there and is gone.
-    #[error("the other side has vanished: nothing was heard of it for too long")]
+    #[error("the other side has vanished: its pipe has ended, or nothing was heard of it for too long")]
     Vanished,
     /// The peer ended the transfer and said why.
     #[error("the {} said: {reason}", noun(*.peer))]

@@ -64,8 +64,15 @@ impl LinkState {
         (self.accepted.events)(event);
     }
 
-    /// The carrier is broken: the last events, unless they have been told.
-    pub(super) fn end(&mut self, connection: &mut Connection, broken: &Broken, refused: u64) {
+    /// The carrier is broken: the last events, unless the peer's close came just before and is told now.
+    pub(super) fn end(
+        &mut self,
+        connection: &mut Connection,
+        broken: &Broken,
+        refused: u64,
+        send_error: &mut Option<io::Error>,
+    ) {
+        self.events(connection, refused, send_error);
         if self.closed {
             return;
         }
@@ -246,13 +253,13 @@ const fn sending(flow: FlowId) -> FlowKey {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Receiver, channel};
     use std::time::Duration;
 
-    use transport::{ConnectOptions, Endpoint, EndpointConfig, Profile};
+    use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
 
     use super::*;
-    use crate::driver::Storage;
+    use crate::driver::{PIPE_PEER, Storage};
 
     struct Nothing;
 
@@ -266,21 +273,79 @@ mod tests {
         }
     }
 
+    fn options() -> ConnectOptions {
+        ConnectOptions {
+            profile: Profile::auto(),
+            application: Vec::new(),
+            remotes: vec![PIPE_PEER],
+            handshake_timeout: Duration::from_secs(1),
+            qlog: false,
+        }
+    }
+
+    /// A link whose events come out of the channel.
+    fn link(handle: ConnectionHandle) -> (LinkState, Receiver<LinkEvent>) {
+        let (sender, events) = channel();
+        let told = Box::new(move |event| sender.send(event).unwrap());
+        (LinkState::new(handle, Accepted { events: told, storage: Arc::new(Nothing) }, false), events)
+    }
+
+    /// Gives `to` what `from` has to send.
+    fn carry(from: &mut Endpoint, to: &mut Endpoint, now: Time) {
+        let mut batch = Batch::new();
+        for handle in from.handles().collect::<Vec<_>>() {
+            let connection = from.connection(handle).unwrap();
+            while connection.poll_transmit(now, &mut batch) {
+                batch.seal();
+                let stride = batch.segment_size();
+                to.handle_datagrams(now, PIPE_PEER, None, ReceivedEcn::NotEct, &mut batch.bytes().to_vec(), stride);
+            }
+        }
+        while let Some(mut answer) = from.poll_answer() {
+            let stride = answer.bytes.len();
+            to.handle_datagrams(now, PIPE_PEER, None, ReceivedEcn::NotEct, &mut answer.bytes, stride);
+        }
+    }
+
+    #[test]
+    fn a_close_that_came_before_the_end_of_the_pipe_is_what_counts() {
+        for closes in [true, false] {
+            let mut a = Endpoint::new(EndpointConfig::default(), [1; 32]);
+            let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
+            let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
+            b.add_key([3; 32], None, accept);
+            let now = Time::ZERO;
+            let here = a.connect(now, [3; 32], options()).unwrap();
+            for _ in 0..3 {
+                carry(&mut a, &mut b, now);
+                carry(&mut b, &mut a, now);
+            }
+            let there = b.handles().next().unwrap();
+            let (mut link, events) = link(there);
+            link.events(b.connection(there).unwrap(), 0, &mut None);
+            assert!(matches!(events.try_recv(), Ok(LinkEvent::Connected { .. })));
+            if closes {
+                a.connection(here).unwrap().close(now, 7, "enough");
+                carry(&mut a, &mut b, now);
+            }
+            for _ in 0..2 {
+                link.end(b.connection(there).unwrap(), &Broken::Gone, 0, &mut None);
+            }
+            let ends: Vec<Closed> = events
+                .try_iter()
+                .map(|event| if let LinkEvent::Closed { why, .. } = event { why } else { panic!("{event:?}") })
+                .collect();
+            let by_peer = Closed::ByPeer { code: 7, reason: "enough".into() };
+            assert_eq!(ends, [if closes { by_peer } else { Closed::Dead }]);
+        }
+    }
+
     #[test]
     fn a_digest_is_told_once_and_only_when_its_block_is_written() {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        let options = ConnectOptions {
-            profile: Profile::auto(),
-            application: Vec::new(),
-            remotes: vec!["127.0.0.1:9".parse().unwrap()],
-            handshake_timeout: Duration::from_secs(1),
-            qlog: false,
-        };
-        let handle = endpoint.connect(Time::ZERO, [2; 32], options).unwrap();
+        let handle = endpoint.connect(Time::ZERO, [2; 32], options()).unwrap();
         let connection = endpoint.connection(handle).unwrap();
-        let (sender, events) = channel();
-        let events_of = Box::new(move |event| sender.send(event).unwrap());
-        let mut link = LinkState::new(handle, Accepted { events: events_of, storage: Arc::new(Nothing) }, false);
+        let (mut link, events) = link(handle);
         let flow = FlowId(1);
         let mut finish = |reply, digest| {
             link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);

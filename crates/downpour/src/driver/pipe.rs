@@ -5,7 +5,8 @@
 //! input and output share with the shell that started this process: set there, and left behind by a process that is killed, it breaks
 //! what the shell runs next. Asking the kernel not to wait for one call (`RWF_NOWAIT`) is refused for pipes before Linux 6.5. So `poll`
 //! is asked first: a read of what is readable does not wait, and neither does a write of at most `PIPE_BUF` bytes to what is writable,
-//! as long as nobody else uses the same end.
+//! as long as nobody else uses the same end. Where nobody reads any more, a write is an error and no signal: Rust's programs ignore
+//! SIGPIPE.
 //!
 //! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue there is: the pipe's, ssh's, the
 //! network's. Memory stays bounded all the same: here by one batch, in the engine by the receiver's credit.
@@ -250,6 +251,9 @@ mod tests {
                 assert_eq!(sent, batch.len());
             }
             let blocked = blocked.expect("13 MB do not fit");
+            for descriptor in [&pipe.read, &pipe.write] {
+                assert!(!rustix::fs::fcntl_getfl(descriptor).unwrap().contains(rustix::fs::OFlags::NONBLOCK));
+            }
             let expected: Vec<u8> = batches[..=blocked]
                 .iter()
                 .flat_map(|batch| batch.chunks(1451))

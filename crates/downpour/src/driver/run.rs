@@ -351,13 +351,12 @@ impl Running {
         self.readable = !reader.is_empty();
     }
 
-    /// The carrier is of no more use: every connection ends now, with the peer's close where that has come.
+    /// The carrier is of no more use: every connection ends now.
     fn give_up(mut self, broken: &Broken) {
         let refused = self.refused();
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
-                link.events(connection, refused, &mut self.send_error);
-                link.end(connection, broken, refused);
+                link.end(connection, broken, refused, &mut self.send_error);
             }
         }
         let (inbox, stopping) = (Arc::clone(&self.inbox), self.stop_at.is_some());
