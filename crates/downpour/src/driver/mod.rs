@@ -7,6 +7,7 @@
 
 mod bind;
 mod carrier;
+mod facts;
 mod inbox;
 mod link;
 mod pipe;
@@ -34,6 +35,7 @@ use transport::{
 use crate::error::Error;
 pub use bind::{Bind, Family};
 use carrier::Carrier;
+pub(crate) use facts::SocketFacts;
 use inbox::Inbox;
 use pipe::Pipe;
 use run::Running;
@@ -196,6 +198,7 @@ pub(crate) struct Driver {
 struct Handle {
     inbox: Arc<Inbox<Message>>,
     local_address: SocketAddr,
+    facts: Option<SocketFacts>,
     clock: Clock,
     next_link: Arc<AtomicU64>,
 }
@@ -221,7 +224,8 @@ impl Driver {
     pub(crate) fn start(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, Error> {
         let socket = Socket::new(bind.open()?).map_err(Error::System)?;
         let local_address = socket.local_address().map_err(Error::System)?;
-        Self::spawn(Carrier::Socket(Box::new(socket)), local_address, dead_after, until_end)
+        let facts = SocketFacts::of(&socket).ok();
+        Self::spawn(Carrier::Socket(Box::new(socket)), (local_address, facts), dead_after, until_end)
     }
 
     /// The same over two descriptors that nobody else uses: pipes, or one stream socket given twice. No flag of them is changed, so they
@@ -237,12 +241,12 @@ impl Driver {
         dead_after: Duration,
         until_end: impl Any + Send,
     ) -> Result<Self, Error> {
-        Self::spawn(Carrier::Pipe(Pipe::new(read, write)), PIPE_PEER, dead_after, until_end)
+        Self::spawn(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), dead_after, until_end)
     }
 
     fn spawn(
         carrier: Carrier,
-        local_address: SocketAddr,
+        (local_address, facts): (SocketAddr, Option<SocketFacts>),
         dead_after: Duration,
         until_end: impl Any + Send,
     ) -> Result<Self, Error> {
@@ -266,12 +270,18 @@ impl Driver {
                 drop(until_end);
             })
             .map_err(Error::System)?;
-        Ok(Self { handle: Arc::new(Handle { inbox, local_address, clock, next_link }) })
+        Ok(Self { handle: Arc::new(Handle { inbox, local_address, facts, clock, next_link }) })
     }
 
     /// The address of the socket; [`PIPE_PEER`] over pipes.
     pub(crate) fn local_address(&self) -> SocketAddr {
         self.handle.local_address
+    }
+
+    /// What the kernel gave the socket; nothing over pipes, or where the kernel does not tell.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the program's doctor"))]
+    pub(crate) fn facts(&self) -> Option<SocketFacts> {
+        self.handle.facts
     }
 
     /// Opens a connection; the peer is tried at all of `options.remotes`.

@@ -20,7 +20,7 @@ const BUFFERS: usize = 16;
 const BUFFER_SIZE: usize = 1 << 16;
 
 /// Bytes asked for in the kernel's queues, both ways: 8 ms of 8 Gbit/s, what a busy core may be late.
-const KERNEL_BUFFER: usize = 8 << 20;
+pub(super) const KERNEL_BUFFER: usize = 8 << 20;
 
 /// Addresses remembered for which the kernel refused segmentation offload; beyond it nothing more is offloaded.
 const MAX_WITHOUT_OFFLOAD: usize = 1024;
@@ -69,6 +69,11 @@ impl Socket {
     /// The socket, to wait on.
     pub(super) fn descriptor(&self) -> &UdpSocket {
         &self.socket
+    }
+
+    /// Datagrams that one call to the kernel sends, and joins, at most.
+    pub(super) fn segments(&self) -> (usize, usize) {
+        (self.state.max_gso_segments(), self.state.gro_segments())
     }
 
     /// Datagrams without a byte.

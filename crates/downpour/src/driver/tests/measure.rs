@@ -1,10 +1,16 @@
 //! What the carriers carry on this machine: printed, not asserted, and only when asked for.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Instant;
 
 use super::pipes::through_cats;
 use super::*;
+
+const LONG: u64 = 1 << 30;
 
 /// Reads and writes nothing at all.
 struct Nothing;
@@ -19,19 +25,18 @@ impl Storage for Nothing {
     }
 }
 
-fn measure(name: &str, connecting: &Driver, listening: &Driver, remote: SocketAddr) {
-    const LENGTH: u64 = 1 << 30;
+fn measure(name: &str, length: u64, connecting: &Driver, listening: &Driver, remote: SocketAddr) {
     let arrivals = listen(listening, Arc::new(Nothing));
     let sending = connect_to(connecting, remote, Arc::new(Nothing));
     let receiving = arrivals.recv_timeout(PATIENCE).unwrap();
     let started = Instant::now();
-    transfer(&sending, &receiving, LENGTH);
+    transfer(&sending, &receiving, length);
     let seconds = started.elapsed().as_secs_f64();
     sending.link.ask_stats();
     let stats = sending.wait(|event| if let LinkEvent::Stats(stats) = event { Some(stats.connection) } else { None });
     println!(
         "{name:>12}: {:.2} Gbit/s; rtt {:?} (least {:?}), window {} kB, lost {}, sent again {}",
-        LENGTH as f64 * 8e-9 / seconds,
+        length as f64 * 8e-9 / seconds,
         stats.rtt.unwrap_or_default(),
         stats.min_rtt.unwrap_or_default(),
         stats.window / 1000,
@@ -40,14 +45,43 @@ fn measure(name: &str, connecting: &Driver, listening: &Driver, remote: SocketAd
     );
 }
 
+/// Moves bytes at `rate` bits per second, holding 2 MB on the way: a pipe through ssh, whose channel holds as much.
+fn slow(from: OwnedFd, to: OwnedFd, rate: f64) {
+    let (mut from, mut to) = (File::from(from), File::from(to));
+    let (pieces, held) = sync_channel::<Vec<u8>>(128);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if pieces.send(buffer[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        let (started, mut moved) = (Instant::now(), 0);
+        for piece in held {
+            moved += piece.len();
+            let due = started + Duration::from_secs_f64(moved as f64 * 8.0 / rate);
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to.write_all(&piece).is_err() {
+                return;
+            }
+        }
+    });
+}
+
 #[test]
 #[ignore = "a measurement: run with --ignored --nocapture, in a release build"]
 fn throughput_of_each_carrier() {
     let udp = || Driver::start(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), DEAD_AFTER, ()).unwrap();
     let (connecting, listening) = (udp(), udp());
-    measure("udp", &connecting, &listening, listening.local_address());
+    measure("udp", LONG, &connecting, &listening, listening.local_address());
     let (here, there, _cats) = through_cats();
     for (name, (here, there)) in [("pipes", pipes()), ("socket pair", sockets()), ("two cats", (here, there))] {
-        measure(name, &start(here), &start(there), PIPE_PEER);
+        measure(name, LONG, &start(here), &start(there), PIPE_PEER);
     }
+    let ((here, (out, back)), ((end_out, end_back), there)) = (pipes(), pipes());
+    slow(out, end_back, 1e8);
+    slow(end_out, back, 1e8);
+    measure("100 Mbit/s", 1 << 26, &start(here), &start(there), PIPE_PEER);
 }

@@ -164,6 +164,7 @@ fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too(
     for ended in [true, false] {
         let (here, (read, write)) = pipes();
         let driver = start(here);
+        assert_eq!((driver.local_address(), driver.facts()), (PIPE_PEER, None));
         let arrivals = listen(&driver, Arc::new(Memory::default()));
         drop(read);
         let write = (!ended).then_some(write);

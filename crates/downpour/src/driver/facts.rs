@@ -1,0 +1,83 @@
+//! What the kernel gives a UDP socket: where a slow transfer may have its cause on this side.
+
+use std::fs;
+use std::io;
+
+use rustix::net::sockopt;
+
+use super::socket::{KERNEL_BUFFER, Socket};
+
+/// What the kernel gave the UDP socket of a driver when it was bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SocketFacts {
+    /// Datagrams that one call to the kernel may send (`UDP_SEGMENT`); 1 where it does not segment.
+    pub(crate) send_segments: usize,
+    /// Datagrams that the kernel may join into one (`UDP_GRO`); 1 where it does not.
+    pub(crate) receive_segments: usize,
+    /// The queue of datagrams that have come.
+    pub(crate) receive_buffer: BufferFacts,
+    /// The queue of datagrams that have not left.
+    pub(crate) send_buffer: BufferFacts,
+    /// Whether the kernel tells the ECN marks of datagrams; the path may erase them all the same.
+    pub(crate) ecn: bool,
+}
+
+/// A queue of the kernel, in bytes as they are asked for: the kernel itself counts double, for its bookkeeping (socket(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BufferFacts {
+    /// Asked for.
+    pub(crate) asked: usize,
+    /// Granted.
+    pub(crate) granted: usize,
+    /// What a program without privileges gets at most (`net.core.rmem_max`, `net.core.wmem_max`), where that can be read.
+    pub(crate) limit: Option<usize>,
+}
+
+impl SocketFacts {
+    /// # Errors
+    /// When the kernel does not tell about its own socket.
+    pub(super) fn of(socket: &Socket) -> io::Result<Self> {
+        let descriptor = socket.descriptor();
+        let buffer = |counted: usize, limit| BufferFacts { asked: KERNEL_BUFFER, granted: counted / 2, limit };
+        let (send_segments, receive_segments) = socket.segments();
+        Ok(Self {
+            send_segments,
+            receive_segments,
+            receive_buffer: buffer(sockopt::socket_recv_buffer_size(descriptor)?, kernel_limit("rmem_max")),
+            send_buffer: buffer(sockopt::socket_send_buffer_size(descriptor)?, kernel_limit("wmem_max")),
+            ecn: if socket.local_address()?.is_ipv6() {
+                sockopt::ipv6_recvtclass(descriptor)?
+            } else {
+                sockopt::ip_recvtos(descriptor)?
+            },
+        })
+    }
+}
+
+/// A number below `/proc/sys/net/core`, which a network namespace may not have.
+fn kernel_limit(name: &str) -> Option<usize> {
+    fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Bind;
+
+    #[test]
+    fn facts_are_those_of_the_kernel() {
+        for address in ["127.0.0.1:0", "[::]:0"] {
+            let bind = Bind::Address(address.parse().unwrap());
+            let facts = SocketFacts::of(&Socket::new(bind.open().unwrap()).unwrap()).unwrap();
+            assert!((1..=64).contains(&facts.send_segments), "{facts:?}");
+            assert!((1..=64).contains(&facts.receive_segments), "{facts:?}");
+            assert!(facts.ecn, "every Linux tells marks: {facts:?}");
+            for buffer in [facts.receive_buffer, facts.send_buffer] {
+                assert_eq!(buffer.asked, KERNEL_BUFFER);
+                // All of it for the privileged, as much as is allowed for others.
+                let limited = buffer.limit.is_none_or(|limit| buffer.granted == limit);
+                assert!(buffer.granted == buffer.asked || limited && buffer.granted > 0, "{facts:?}");
+            }
+        }
+    }
+}
