@@ -22,6 +22,8 @@ enum Arrival {
     Peer(Beginning),
     Ended(Ended),
     Stop(Stop),
+    /// Nobody can come any more.
+    Closed,
 }
 
 /// What peers are to come over.
@@ -41,12 +43,12 @@ pub(super) fn listen(
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<Ticket, Error> {
-    let (driver, addresses) = match ground {
+    let (driver, addresses, is_pipe) = match ground {
         Ground::Udp(driver) => {
             let addresses = reachable(driver.local_address()).map_err(Error::System)?;
-            (driver, addresses)
+            (driver, addresses, false)
         }
-        Ground::Pipe(driver) => (driver, Vec::new()),
+        Ground::Pipe(driver) => (driver, Vec::new(), true),
     };
     let expires = SystemTime::now() + options.valid_for;
     let key = key.map_or_else(fresh_key, Ok)?;
@@ -71,6 +73,7 @@ pub(super) fn listen(
         sender,
         valid_for: options.valid_for,
         keep: options.keep,
+        is_pipe,
         running: 0,
         stopped: None,
         served: false,
@@ -96,6 +99,16 @@ fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
         }
     });
     Accepted { events, storage }
+}
+
+/// Held by what answers peers: tells when that is gone.
+struct UntilClosed(Sender<Arrival>);
+
+impl Drop for UntilClosed {
+    fn drop(&mut self) {
+        // A listener that has ended has no use for it.
+        let _ = self.0.send(Arrival::Closed);
+    }
 }
 
 /// Whether another peer would be served no better: this side's user has decided, or this side's system fails.
@@ -135,6 +148,8 @@ struct Listener {
     sender: Sender<Arrival>,
     valid_for: Duration,
     keep: bool,
+    /// One peer only can come.
+    is_pipe: bool,
     running: usize,
     stopped: Option<Stop>,
     /// A transfer was told as done.
@@ -149,7 +164,9 @@ impl Listener {
         let store = Arc::clone(&self.store);
         let sender = self.sender.clone();
         let application = lock(&store).application();
+        let until_closed = self.is_pipe.then(|| UntilClosed(self.sender.clone()));
         let acceptor = Box::new(move |link| {
+            let _ = &until_closed;
             let store = lock(&store).clone();
             // Several receivers may fetch at once, each from files opened for it.
             let store = if let Store::Sources(_) = store { Store::Sources(Arc::default()) } else { store };
@@ -202,6 +219,13 @@ impl Listener {
                 }
                 over
             }
+            Arrival::Closed => {
+                let over = self.running == 0 && !self.served;
+                if over {
+                    self.events.tell(TransferEvent::Done(Err(Error::Vanished)));
+                }
+                over
+            }
             Arrival::Stop(why) => {
                 self.stopped = Some(why);
                 self.driver.stop_listening();
@@ -228,7 +252,7 @@ impl Listener {
     /// is nothing more to do.
     fn ended(&mut self, Ended { result, was_peer, .. }: Ended) -> bool {
         match result {
-            Err(error) if self.stopped.is_none() && !is_final(&error) => {
+            Err(error) if self.stopped.is_none() && !self.is_pipe && !is_final(&error) => {
                 if was_peer && self.keep {
                     self.served = true;
                     self.events.tell(TransferEvent::Done(Err(error)));
