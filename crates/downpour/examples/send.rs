@@ -4,7 +4,7 @@ use downpour::{ListenOptions, Peer, SendOptions, send};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let paths = std::env::args_os().skip(1).map(Into::into).collect();
+    let paths: Vec<std::path::PathBuf> = std::env::args_os().skip(1).map(Into::into).collect();
     let transfer = send(paths, Peer::Listen(ListenOptions::default()), SendOptions::default())?;
     if let Some(ticket) = transfer.ticket() {
         println!("{}", ticket.to_text()?);

@@ -160,7 +160,7 @@ impl Error {
         match self {
             Self::Files(error) => match error {
                 FilesError::SourceAbsent { .. } | FilesError::SourceUnusable { .. } => 3,
-                FilesError::SameName { .. } => 2,
+                FilesError::SameName { .. } | FilesError::NotRecursive { .. } => 2,
                 FilesError::DiskFull { .. } | FilesError::Quota { .. } | FilesError::Permission { .. } => 7,
                 FilesError::Integrity { .. } | FilesError::Root => 6,
                 _ => 1,

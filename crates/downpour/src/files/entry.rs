@@ -10,10 +10,11 @@ pub const MAX_BATCH_ENTRIES: usize = 65_536;
 /// receiver keeps for an open batch is bounded whatever the names are.
 pub const MAX_BATCH_NAMES: usize = 8 << 20;
 
-/// One name of a transfer: a regular file, a folder or a symlink.
+/// One name of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Components joined by `/`, beginning with the name of the item that was sent. Any bytes but NUL.
+    /// Components joined by `/`, beginning with the name of the item that was sent, or with a name in it if it is sent without its own.
+    /// Any bytes but NUL.
     pub path: Vec<u8>,
     /// What stands there.
     pub kind: Kind,
@@ -122,13 +123,29 @@ pub enum SkipReason {
     SpecialFile = 3,
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`].
     NameTooLong = 4,
+    /// The user's list names it, and it is not there.
+    Absent = 5,
+    /// A link that leads to a folder that it is in, or round in a circle.
+    Loop = 6,
+    /// A link that leads nowhere, where links are followed.
+    Dangling = 7,
 }
 
 impl SkipReason {
     /// The reason with this number on the wire.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Unreadable, Self::Vanished, Self::SpecialFile, Self::NameTooLong].into_iter().find(|r| *r as u8 == code)
+        [
+            Self::Unreadable,
+            Self::Vanished,
+            Self::SpecialFile,
+            Self::NameTooLong,
+            Self::Absent,
+            Self::Loop,
+            Self::Dangling,
+        ]
+        .into_iter()
+        .find(|reason| *reason as u8 == code)
     }
 
     /// Whether the transfer is partial for it.
@@ -145,6 +162,9 @@ impl std::fmt::Display for SkipReason {
             Self::Vanished => "vanished",
             Self::SpecialFile => "is a socket, pipe or device",
             Self::NameTooLong => "has too long a name",
+            Self::Absent => "is not there",
+            Self::Loop => "is a link that leads back to where it is",
+            Self::Dangling => "is a link that leads nowhere",
         })
     }
 }

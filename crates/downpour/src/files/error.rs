@@ -25,6 +25,12 @@ pub enum FilesError {
         /// Why, in words.
         reason: String,
     },
+    /// A source named by the user is a folder, and folders were not asked for.
+    #[error("{} is a folder; use -r", path.display())]
+    NotRecursive {
+        /// As the user named it.
+        path: PathBuf,
+    },
     /// Two sources would arrive under one name.
     #[error("{} and {} would both arrive as {name}", first.display(), second.display())]
     SameName {

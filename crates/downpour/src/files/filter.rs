@@ -1,13 +1,140 @@
-//! Which names of a tree take part.
+//! Which names of a tree take part: rsync's include and exclude rules.
+//!
+//! The rules are asked in order and the first that matches decides; a name that none matches takes part. A path begins at the
+//! transfer's root: with the name of the item that is sent, or, where only its content is sent, with a name in there. In a folder that
+//! does not take part nothing is looked at, so that an include below an excluded folder has no effect.
+
+mod class;
+mod pattern;
+
+use std::fmt;
+
+pub use pattern::Pattern;
 
 /// Ordered rules; the first that matches a name decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Filter {}
+#[serde(transparent)]
+pub struct Filter {
+    rules: Vec<Rule>,
+}
+
+/// One rule of a filter.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// A name that matches takes part.
+    Include(Pattern),
+    /// A name that matches does not.
+    Exclude(Pattern),
+}
+
+/// A pattern that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Nothing but slashes.
+    #[error("the pattern is empty")]
+    Empty,
+    /// A NUL byte, which no name holds.
+    #[error("the pattern holds a NUL byte")]
+    Nul,
+    /// A `[` without its `]`. A bracket that stands for itself is written `\[`.
+    #[error("a [ in the pattern has no ]; write \\[ for the character")]
+    OpenClass,
+    /// No class of characters has this name.
+    #[error("a [: :] in the pattern holds no name of a class")]
+    ClassName,
+}
+
+/// A line that is no rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// It begins with neither `+ ` nor `- `.
+    #[error("line {line}: a rule begins with \"+ \" or \"- \"")]
+    Kind {
+        /// Counts from 1.
+        line: usize,
+    },
+    /// Its pattern is none.
+    #[error("line {line}: {error}")]
+    Pattern {
+        /// Counts from 1.
+        line: usize,
+        /// Why.
+        error: PatternError,
+    },
+}
+
+impl Rule {
+    /// Whether a name that matches takes part.
+    #[must_use]
+    pub fn includes(&self) -> bool {
+        matches!(self, Self::Include(_))
+    }
+
+    /// What names must match.
+    #[must_use]
+    pub fn pattern(&self) -> &Pattern {
+        let (Self::Include(pattern) | Self::Exclude(pattern)) = self;
+        pattern
+    }
+}
 
 impl Filter {
-    /// Whether the entry at `path`, relative to the transfer's root, takes part.
+    /// A filter of these rules, in this order.
     #[must_use]
-    pub fn allows(&self, _path: &[u8], _is_folder: bool) -> bool {
-        true
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// Reads rules from lines `+ PATTERN` (include) and `- PATTERN` (exclude), as rsync's `--filter` takes them. Empty lines and those
+    /// that begin with `#` or `;` are left out; a line `!` forgets the rules before it.
+    ///
+    /// # Errors
+    /// The first line that is no rule.
+    pub fn parse(lines: &[u8]) -> Result<Self, RuleError> {
+        let mut rules = Vec::new();
+        for (line, text) in (1..).zip(lines.split(|b| *b == b'\n')) {
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            let pattern = |text: &[u8]| Pattern::new(text).map_err(|error| RuleError::Pattern { line, error });
+            match text {
+                [] | [b'#' | b';', ..] => {}
+                b"!" => rules.clear(),
+                [b'+', b' ', text @ ..] => rules.push(Rule::Include(pattern(text)?)),
+                [b'-', b' ', text @ ..] => rules.push(Rule::Exclude(pattern(text)?)),
+                _ => return Err(RuleError::Kind { line }),
+            }
+        }
+        Ok(Self { rules })
+    }
+
+    /// The rules in order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether there are no rules, so that every name takes part.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether the entry at `path`, components joined by `/` from the transfer's root, takes part, given that its folder does.
+    #[must_use]
+    pub fn allows(&self, path: &[u8], is_folder: bool) -> bool {
+        self.rules.iter().find(|rule| rule.pattern().matches(path, is_folder)).is_none_or(Rule::includes)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", if self.includes() { '+' } else { '-' }, self.pattern())
+    }
+}
+
+impl fmt::Display for Filter {
+    /// For humans, a line for each rule: bytes that cannot be shown are escaped. To hand a filter on, serialise it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
     }
 }

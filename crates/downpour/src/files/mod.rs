@@ -15,10 +15,12 @@ mod open;
 mod ranges;
 mod root;
 mod scan;
+mod seen;
 mod settings;
 mod sink;
 mod source;
 mod staging;
+mod trail;
 mod wanted;
 
 pub use entry::{
@@ -26,11 +28,11 @@ pub use entry::{
     SourceId, VoidReason, Voided,
 };
 pub use error::FilesError;
-pub use filter::Filter;
+pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use names::{NameError, check_path, check_target, display_name};
 pub use notice::{Notice, NoticeKind};
-pub use root::{Links, Root, ScanOptions};
-pub use scan::{Roots, Scanner};
+pub use root::{Root, Roots};
+pub use scan::{Links, ScanOptions, Scanner};
 pub use settings::{Compare, Existing, Modes, ReceiveSettings};
 pub use sink::{FailReason, Failed, ManifestState, Outcome, Receiving};
 pub use source::BatchSource;

@@ -1,28 +1,49 @@
-//! stub
-use super::filter::Filter;
-use serde::{Deserialize, Serialize};
+//! What the user names to be sent, and under which names it goes.
+
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-/// Root
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+
+use super::entry::MAX_COMPONENT;
+use super::error::FilesError;
+use super::filter::Filter;
+use super::names::display_name;
+use super::scan::Links;
+use super::scan::listing::Listing;
+use super::seen::Seen;
+
+/// One item to send: a file, a link, a folder, or what is in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// p
+    /// Where it stands on this machine.
     pub path: PathBuf,
-    /// n
+    /// The name it is sent under, one component; `None` for its own last one. An empty name is none at all: what is in the folder is
+    /// sent, each under its own name, and the folder itself is not.
     pub name: Option<Vec<u8>>,
 }
+
 impl Root {
-    /// n
+    /// The item itself, under the last component of its path; of a path that ends in `.` or `..` the component that this resolves to.
+    /// A link is sent as a link unless the path ends in `/`.
+    #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: None }
     }
-    /// n
+
+    /// What is in a folder, without the folder.
+    #[must_use]
     pub fn contents(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: Some(Vec::new()) }
     }
-    /// n
+
+    /// What a user means by this argument, as rsync reads it: a path that ends in `/`, `.` or `..` is what is in the folder, any other
+    /// the item itself.
+    #[must_use]
     pub fn typed(argument: &OsStr) -> Self {
         let last = argument.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default();
         match last {
@@ -30,53 +51,203 @@ impl Root {
             _ => Self::new(argument),
         }
     }
-    /// n
+
+    /// Whether it stands for what is in a folder.
+    #[must_use]
     pub fn is_contents(&self) -> bool {
         self.name.as_ref().is_some_and(Vec::is_empty)
     }
-}
-/// L
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Links {
-    /// c
-    #[default]
-    Copy,
-    /// f
-    Follow,
-    /// s
-    Skip,
-}
-/// O
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScanOptions {
-    /// r
-    pub recursive: bool,
-    /// l
-    pub links: Links,
-    /// h
-    pub hard_links: bool,
-    /// h
-    pub hash: bool,
-    /// f
-    pub filter: Arc<Filter>,
-    /// f
-    pub files_from: Option<Vec<Vec<u8>>>,
-}
-impl Default for ScanOptions {
-    fn default() -> Self {
-        Self {
-            recursive: true,
-            links: Links::Copy,
-            hard_links: false,
-            hash: false,
-            filter: Arc::default(),
-            files_from: None,
+
+    /// Looks at the item; gives the name it is sent under (empty for contents) and what stands there.
+    fn check(&self, links: Links) -> Result<(Vec<u8>, Seen), FilesError> {
+        let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                FilesError::SourceAbsent { path: self.path.clone() }
+            }
+            _ => FilesError::system(&self.path, error),
+        };
+        let follow = self.is_contents() || links == Links::Follow;
+        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let seen = Seen::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
+        match seen.file_type {
+            FileType::Directory => {}
+            _ if self.is_contents() => return Err(unusable("it is not a folder")),
+            FileType::RegularFile => {}
+            FileType::Symlink if links == Links::Skip => return Err(unusable("it is a link, and links are left out")),
+            FileType::Symlink => {}
+            _ => return Err(unusable("it is neither a file, a folder nor a link")),
         }
+        if self.is_contents() {
+            // Told now: nothing at all would be sent.
+            openat(CWD, &self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|e| failed(e.into()))?;
+        }
+        let name = match &self.name {
+            Some(name) if is_component(name) || name.is_empty() => name.clone(),
+            Some(name) => return Err(unusable(&format!("{} is no name", display_name(name)))),
+            None => own_name(&self.path)?,
+        };
+        Ok((name, seen))
     }
 }
 
 impl From<PathBuf> for Root {
-    fn from(p: PathBuf) -> Self {
-        Self::new(p)
+    fn from(path: PathBuf) -> Self {
+        Self::new(path)
     }
+}
+
+/// Whether this is one component of a path, which names something in a folder.
+fn is_component(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && name.len() <= MAX_COMPONENT && !name.iter().any(|b| matches!(b, 0 | b'/'))
+}
+
+fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
+    // The component after the last `/` decides: `Path` would take `link/.` for `link`.
+    let last = trim_slashes(path.as_os_str().as_bytes()).rsplit(|b| *b == b'/').next().unwrap_or_default();
+    if !matches!(last, b"" | b"." | b"..") {
+        return Ok(last.to_vec());
+    }
+    let canonical = path.canonicalize().map_err(|error| FilesError::system(path, error))?;
+    match canonical.file_name() {
+        Some(name) => Ok(name.as_bytes().to_vec()),
+        None => Err(FilesError::SourceUnusable {
+            path: path.to_owned(),
+            reason: "it has no name; name what is in it".to_owned(),
+        }),
+    }
+}
+
+/// The path without the slashes it ends in.
+fn trim_slashes(path: &[u8]) -> &[u8] {
+    let kept = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+    &path[..kept]
+}
+
+/// Where each item of a transfer stands on this machine, by the name it is sent under.
+#[derive(Debug)]
+pub struct Roots {
+    items: Vec<Item>,
+    /// Items by name; those without a name are not in it.
+    named: HashMap<Vec<u8>, usize>,
+    /// Items without a name whose content is known in advance.
+    listed: Vec<usize>,
+    pub(super) links: Links,
+}
+
+/// A root that was looked at.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) path: PathBuf,
+    /// The name it is sent under; empty: what is in it is sent.
+    pub(super) name: Vec<u8>,
+    is_folder: bool,
+    /// What is in it, read in advance where names of several items might be the same.
+    pub(super) listing: Option<Arc<Listing>>,
+}
+
+impl Roots {
+    /// Looks at every item.
+    ///
+    /// # Errors
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless `folders` may be sent,
+    /// [`FilesError::SameName`].
+    pub(super) fn new(roots: Vec<Root>, links: Links, folders: bool, filter: &Filter) -> Result<Self, FilesError> {
+        let mut made =
+            Self { items: Vec::with_capacity(roots.len()), named: HashMap::new(), listed: Vec::new(), links };
+        for root in roots {
+            let (name, seen) = root.check(links)?;
+            if seen.file_type == FileType::Directory && !folders {
+                return Err(FilesError::NotRecursive { path: root.path });
+            }
+            if !name.is_empty()
+                && let Some(first) = made.named.insert(name.clone(), made.items.len())
+            {
+                return Err(same_name(&name, &made.items[first].path, &root.path));
+            }
+            let is_folder = seen.file_type == FileType::Directory;
+            made.items.push(Item { path: root.path, name, is_folder, listing: None });
+        }
+        made.list_contents(filter)?;
+        Ok(made)
+    }
+
+    /// Reads in advance what is in each folder that is sent without its own name, if there are other items: two names may be the same.
+    /// What appears in such a folder later is not sent.
+    fn list_contents(&mut self, filter: &Filter) -> Result<(), FilesError> {
+        if self.items.len() < 2 {
+            return Ok(());
+        }
+        for at in 0..self.items.len() {
+            if !self.items[at].name.is_empty() {
+                continue;
+            }
+            let path = &self.items[at].path;
+            let listing = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(io::Error::from)
+                .and_then(Listing::read)
+                .map_err(|error| FilesError::system(path, error))?;
+            // Each folder is compared with the named items and with the folders before it.
+            let taken = listing.iter().find_map(|name| {
+                let left_out = !filter.allows(name, true) && !filter.allows(name, false);
+                self.find(name).filter(|_| !left_out).map(|first| (name.to_vec(), first))
+            });
+            if let Some((name, first)) = taken {
+                return Err(same_name(&name, &self.items[first].path, path));
+            }
+            self.items[at].listing = Some(Arc::new(listing));
+            self.listed.push(at);
+        }
+        Ok(())
+    }
+
+    /// The item that the entries beginning with `top` belong to, among those whose names are known.
+    fn find(&self, top: &[u8]) -> Option<usize> {
+        let holds = |item: &usize| self.items[*item].listing.as_ref().is_some_and(|listing| listing.contains(top));
+        self.named.get(top).copied().or_else(|| self.listed.iter().copied().find(holds))
+    }
+
+    /// The item that an entry's path belongs to, and the path beneath the item; empty if the entry is the item itself.
+    pub(super) fn resolve<'a>(&self, path: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        if let [item] = self.items.as_slice()
+            && item.name.is_empty()
+        {
+            return Some((0, path));
+        }
+        let top_length = path.iter().position(|b| *b == b'/').unwrap_or(path.len());
+        let (top, rest) = path.split_at(top_length);
+        let item = self.find(top)?;
+        if self.items[item].name.is_empty() {
+            Some((item, path))
+        } else {
+            Some((item, rest.strip_prefix(b"/").unwrap_or(rest)))
+        }
+    }
+
+    /// The only item, which names of a list are relative to.
+    ///
+    /// # Errors
+    /// [`FilesError::SourceUnusable`] if it is no folder or there is another.
+    pub(super) fn only_folder(&self) -> Result<&Item, FilesError> {
+        let unusable = |item: &Item, reason: &str| FilesError::SourceUnusable {
+            path: item.path.clone(),
+            reason: reason.to_owned(),
+        };
+        match self.items.as_slice() {
+            [item] if item.is_folder => Ok(item),
+            [item] => Err(unusable(item, "a list of names needs a folder that they are in")),
+            [_, second, ..] => Err(unusable(second, "a list of names needs one folder that they are in")),
+            [] => Err(FilesError::SourceAbsent { path: PathBuf::new() }),
+        }
+    }
+
+    /// The items in the order they were named.
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+}
+
+fn same_name(name: &[u8], first: &Path, second: &Path) -> FilesError {
+    FilesError::SameName { name: display_name(name), first: first.to_owned(), second: second.to_owned() }
 }

@@ -1,45 +1,71 @@
 //! Reads byte ranges of a batch's object from its files.
 
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 
 use super::entry::{Batch, Entry, Kind, VoidReason, Voided};
 use super::open::OpenFiles;
-use super::scan::{Roots, mtime};
+use super::root::Roots;
+use super::scan::Links;
+use super::seen::Seen;
+use super::trail::Trail;
+use super::wanted::Wanted;
 
-/// The object of one batch: its regular files, one after another.
+/// The object of one batch: what is wanted of its regular files, one after another.
 ///
-/// Each file's size and time are compared with the scan's when it is opened and after every read of it, so also before
-/// the first and after the last. A file that differs, has vanished or cannot be read is voided: it is reported once, and
-/// what is read of it from then on is zeros. A change that keeps the size and falls within the file system's clock tick
-/// after the scan cannot be seen this way.
+/// After every read of a file its size, time and version are compared with what they were before its first read. A file that differs,
+/// has vanished or cannot be read is voided: it is reported once, and what is read of it from then on is zeros.
+///
+/// Before the first read the size and time must be the scan's. The version, which a change of mode, owner or number of names changes
+/// too, may be another, if the whole file is wanted and its hash is not told: what is sent then is one state of the file, with the size
+/// and time it was announced with. It must be the scan's where the receiver holds a part of the file already. While a file is
+/// being read, a change of its mode or name voids it as a change of its content does: nothing short of reading it again tells them apart.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,
     roots: Arc<Roots>,
-    /// Entry and start of each regular file that is not empty, in the order of the object.
+    wanted: Wanted,
+    /// Entry of each regular file that is not empty, and where it begins in the batch; in order.
     files: Vec<(u32, u64)>,
+    /// Files of which only a part is wanted.
+    partial: HashSet<u32>,
     open: OpenFiles<u32>,
-    voided: Mutex<VoidedFiles>,
+    /// Those not in use.
+    trails: Mutex<Vec<Trail>>,
+    states: Mutex<States>,
 }
 
+/// What is known of the files beyond what the scan saw.
 #[derive(Debug, Default)]
-struct VoidedFiles {
-    /// Every one so far.
-    entries: HashSet<u32>,
+struct States {
+    /// Version of each file of which a part was read.
+    begun: HashMap<u32, u64>,
+    /// Every voided file so far.
+    voided: HashSet<u32>,
     /// Those not yet taken.
     news: Vec<Voided>,
+}
+
+/// A part of one file that is wanted.
+#[derive(Debug, Clone, Copy)]
+struct Piece<'a> {
+    index: u32,
+    entry: &'a Entry,
+    /// Where it begins in the file.
+    start: u64,
 }
 
 impl BatchSource {
     /// The source of a batch that the scanner with these roots made. Opens nothing yet.
     #[must_use]
-    pub fn new(batch: Arc<Batch>, roots: Arc<Roots>, _wanted: super::Wanted) -> Self {
+    pub fn new(batch: Arc<Batch>, roots: Arc<Roots>, wanted: Wanted) -> Self {
         let mut start = 0;
         let mut files = Vec::new();
         for (index, entry) in (0..).zip(&batch.entries) {
@@ -48,31 +74,67 @@ impl BatchSource {
                 start += entry.size();
             }
         }
-        Self { batch, roots, files, open: OpenFiles::new(), voided: Mutex::default() }
+        let borders = wanted.ranges(start).flat_map(|range| [range.start, range.end]);
+        // A border that is no file's start lies in the file before it, unless that is where the batch ends.
+        let partial = borders.filter(|border| *border < start).filter_map(|border| {
+            let next = files.partition_point(|(_, start)| *start <= border);
+            files[..next].last().filter(|(_, start)| *start < border).map(|(index, _)| *index)
+        });
+        let partial = partial.collect();
+        Self {
+            batch,
+            roots,
+            wanted,
+            files,
+            partial,
+            open: OpenFiles::new(),
+            trails: Mutex::default(),
+            states: Mutex::default(),
+        }
     }
 
     /// Length of the object in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.batch.length
+        self.wanted.length(self.batch.length)
     }
 
     /// Fills `out` with the object's bytes from `offset`; zeros stand for voided files and behind the object's end.
     ///
     /// Several threads may read at once. A range read twice may differ if a file was voided in between.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
-        let mut at = self.files.partition_point(|(_, start)| *start <= offset).saturating_sub(1);
-        let mut position = offset;
+        let trail = self.trails.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut trail = trail.unwrap_or_else(|| Trail::new(Arc::clone(&self.roots)));
+        let mut rest = out;
+        for range in self.wanted.locate(offset, rest.len() as u64, self.batch.length) {
+            // No longer than `rest`, which was asked for.
+            let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(rest.len());
+            let (part, after) = rest.split_at_mut(length);
+            self.read_range(range, part, &mut trail);
+            rest = after;
+        }
+        rest.fill(0);
+        self.trails.lock().unwrap_or_else(PoisonError::into_inner).push(trail);
+    }
+
+    /// The files voided since the last call. Announce them before the digest of the block whose reading came before
+    /// this call.
+    pub fn take_voided(&self) -> Vec<Voided> {
+        std::mem::take(&mut self.states().news)
+    }
+
+    /// Fills `out` with a range of the batch.
+    fn read_range(&self, range: Range<u64>, out: &mut [u8], trail: &mut Trail) {
+        let mut at = self.files.partition_point(|(_, start)| *start <= range.start).saturating_sub(1);
+        let mut position = range.start;
         let mut rest = out;
         while let Some(&(index, start)) = self.files.get(at).filter(|_| !rest.is_empty()) {
             let entry = &self.batch.entries[index as usize];
-            let inside = position - start;
-            let left = entry.size().saturating_sub(inside);
+            let piece = Piece { index, entry, start: position - start };
+            let left = entry.size().saturating_sub(piece.start);
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
-            let (piece, after) = rest.split_at_mut(wanted);
-            if wanted > 0
-                && let Err(reason) = self.read_file(index, entry, inside, piece)
-            {
+            let (part, after) = rest.split_at_mut(wanted);
+            if let Err(reason) = self.read_piece(piece, part, trail) {
                 self.void(index, reason);
             }
             position += wanted as u64;
@@ -82,90 +144,104 @@ impl BatchSource {
         rest.fill(0);
     }
 
-    /// The files voided since the last call. Announce them before the digest of the block whose reading came before
-    /// this call.
-    pub fn take_voided(&self) -> Vec<Voided> {
-        std::mem::take(&mut self.voided.lock().unwrap_or_else(PoisonError::into_inner).news)
-    }
-
-    /// Fills `piece` from one file; on an error the rest of it is zeros.
-    fn read_file(&self, index: u32, entry: &Entry, inside: u64, piece: &mut [u8]) -> Result<(), VoidReason> {
-        if self.is_voided(index) {
-            piece.fill(0);
+    /// Fills `out` from one file; what cannot be trusted is zeros.
+    fn read_piece(&self, piece: Piece<'_>, out: &mut [u8], trail: &mut Trail) -> Result<(), VoidReason> {
+        if self.states().voided.contains(&piece.index) {
+            out.fill(0);
             return Ok(());
         }
-        let file = match self.open.get(index, || self.open_file(entry)) {
-            Ok(file) => file,
-            Err(error) => {
-                piece.fill(0);
-                return Err(void_reason(&error));
-            }
+        let is_whole = out.len() as u64 == piece.entry.size();
+        let mut open = || self.open_file(piece.entry, trail);
+        // A file read at once needs no place among the open ones.
+        let file = if is_whole { open().map(Arc::new) } else { self.open.get(piece.index, open) };
+        let result = match file {
+            Ok(file) => self.read_file(&file, piece, out),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VoidReason::Vanished),
+            Err(_) => Err(VoidReason::Unreadable),
         };
-        let mut filled = 0;
-        let result = loop {
-            if filled == piece.len() {
-                break check(&file, entry);
-            }
-            match file.read_at(&mut piece[filled..], inside + filled as u64) {
-                Ok(0) => break Err(VoidReason::Shrank),
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break Err(VoidReason::Unreadable),
-            }
-        };
-        piece[filled..].fill(0);
-        if inside + piece.len() as u64 == entry.size() {
-            self.open.forget(index);
+        if result.is_err() {
+            out.fill(0);
+        }
+        if !is_whole && piece.start + out.len() as u64 == piece.entry.size() {
+            self.open.forget(piece.index);
         }
         result
     }
 
-    /// Opens an entry's file; one that is not as the scan saw it fails with its [`VoidReason`] inside.
-    fn open_file(&self, entry: &Entry) -> io::Result<File> {
-        let path = self.roots.locate(&entry.path).ok_or(io::ErrorKind::NotFound)?;
-        // Not blocking: what was a file may be a pipe by now.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let flags = i32::try_from(flags.bits()).expect("open flags are an int in C");
-        let file = File::options().read(true).custom_flags(flags).open(path)?;
-        check(&file, entry).map_err(|reason| io::Error::other(Unlike(reason)))?;
-        Ok(file)
+    /// Fills `out` from an open file, if it is in the state that all of it is sent in.
+    ///
+    /// One look at the file, after reading: if its version is the expected one nothing has changed before either.
+    fn read_file(&self, file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
+        let filled = fill(file, piece.start, out);
+        // First of all: what a file has become explains why reading it fails.
+        let seen = look(file, piece.entry)?;
+        filled?;
+        if self.is_expected(piece, out.len(), &seen)? {
+            return Ok(());
+        }
+        // Nothing of it was read yet, and only mode, owner or names are other than at the scan: this is the state to send, unless it
+        // changes once more.
+        fill(file, piece.start, out)?;
+        let again = look(file, piece.entry)?;
+        let sent = *self.states().begun.entry(piece.index).or_insert(seen.version);
+        if again.version == seen.version && sent == seen.version { Ok(()) } else { Err(VoidReason::Changed) }
     }
 
-    fn is_voided(&self, index: u32) -> bool {
-        self.voided.lock().unwrap_or_else(PoisonError::into_inner).entries.contains(&index)
+    /// Whether a file whose piece of `length` bytes was just read is in the expected version; false if another may be expected
+    /// from now on.
+    fn is_expected(&self, piece: Piece<'_>, length: usize, seen: &Seen) -> Result<bool, VoidReason> {
+        let Kind::File { version: scanned, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+        let mut states = self.states();
+        match states.begun.get(&piece.index) {
+            Some(begun) if *begun == seen.version => Ok(true),
+            None if scanned == seen.version => {
+                if length as u64 != piece.entry.size() {
+                    states.begun.insert(piece.index, seen.version);
+                }
+                Ok(true)
+            }
+            _ if seen.links == 0 => Err(VoidReason::Vanished),
+            None if hash.is_none() && !self.partial.contains(&piece.index) => Ok(false),
+            _ => Err(VoidReason::Changed),
+        }
+    }
+
+    /// Opens an entry's file, or what is there now.
+    fn open_file(&self, entry: &Entry, trail: &mut Trail) -> io::Result<File> {
+        let (folder, name) = trail.place(&entry.path)?;
+        // Not blocking: what was a file may be a pipe by now.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = if self.roots.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+        Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+    }
+
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn void(&self, index: u32, reason: VoidReason) {
         self.open.forget(index);
-        let mut voided = self.voided.lock().unwrap_or_else(PoisonError::into_inner);
-        if voided.entries.insert(index) {
-            voided.news.push(Voided { entry: index, reason });
+        let mut states = self.states();
+        if states.voided.insert(index) {
+            states.news.push(Voided { entry: index, reason });
         }
     }
 }
 
-/// An opened file is not as the scan saw it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Unlike(VoidReason);
-
-fn void_reason(error: &io::Error) -> VoidReason {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<Unlike>()) {
-        Some(Unlike(reason)) => *reason,
-        None if error.kind() == io::ErrorKind::NotFound => VoidReason::Vanished,
-        None => VoidReason::Unreadable,
-    }
+/// Fills `out` with a file's bytes from `start`.
+fn fill(file: &File, start: u64, out: &mut [u8]) -> Result<(), VoidReason> {
+    file.read_exact_at(out, start).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => VoidReason::Shrank,
+        _ => VoidReason::Unreadable,
+    })
 }
 
-/// Compares a file with what the scan saw.
-fn check(file: &File, entry: &Entry) -> Result<(), VoidReason> {
-    let metadata = file.metadata().map_err(|_| VoidReason::Unreadable)?;
-    let Kind::File { size, .. } = entry.kind else { return Err(VoidReason::Changed) };
-    if metadata.is_file() && metadata.len() < size {
-        return Err(VoidReason::Shrank);
+/// Looks at a file, whose kind, size and time must be the scan's.
+fn look(file: &File, entry: &Entry) -> Result<Seen, VoidReason> {
+    let seen = Seen::from(fstat(file).map_err(|_| VoidReason::Unreadable)?);
+    match (seen.file_type, seen.size.cmp(&entry.size())) {
+        (FileType::RegularFile, Ordering::Less) => Err(VoidReason::Shrank),
+        (FileType::RegularFile, Ordering::Equal) if seen.mtime == entry.mtime => Ok(seen),
+        _ => Err(VoidReason::Changed),
     }
-    if !metadata.is_file() || metadata.len() != size || mtime(&metadata) != entry.mtime {
-        return Err(VoidReason::Changed);
-    }
-    Ok(())
 }

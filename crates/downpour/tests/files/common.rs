@@ -7,7 +7,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{Batch, BatchSource, FilesError, ManifestState, Outcome, ReceiveSettings, Receiving, Scanner};
+use downpour::files::{
+    Batch, BatchSource, FilesError, ManifestState, Outcome, ReceiveSettings, Receiving, Root, ScanOptions, Scanner,
+    Wanted,
+};
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
 
@@ -123,7 +126,7 @@ pub(crate) fn transfer_with(
     seed: u64,
     mut before_read: impl FnMut(&Batch),
 ) -> Result<Outcome, FilesError> {
-    let scanner = Scanner::new(paths.to_vec())?;
+    let scanner = Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default())?;
     let roots = scanner.roots();
     let receiving = Receiving::new(ReceiveSettings::new(into))?;
     let mut control = Control::new(&receiving);
@@ -131,7 +134,7 @@ pub(crate) fn transfer_with(
         let batch = Arc::new(batch);
         control.send_manifest(&batch)?;
         before_read(&batch);
-        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots));
+        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), Wanted::all());
         let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
         for block in shuffled(blocks, seed) {
             send_block(&mut control, &source, batch.number, block, block % 2 == 0)?;

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use downpour::files::{Entry, FilesError, Kind, Mtime, ReceiveSettings, Receiving, Scanner, SkipReason};
+use downpour::files::{
+    Entry, FilesError, Kind, Mtime, ReceiveSettings, Receiving, Root, ScanOptions, Scanner, SkipReason,
+};
 use downpour::messages::ManifestPart;
 use tempfile::tempdir;
 
@@ -141,7 +143,7 @@ fn child_lacks_permission() {
     chmod(&source.join("closed"), 0o000);
     chmod(&target, 0o555);
     refused_for_permission(&target);
-    let batches: Vec<_> = Scanner::new(vec![source.clone()]).unwrap().collect();
+    let batches: Vec<_> = Scanner::new(vec![Root::new(source.clone())], ScanOptions::default()).unwrap().collect();
     let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (s.path.as_slice(), s.reason)).collect();
     assert_eq!(skipped, [(&b"source/closed"[..], SkipReason::Unreadable), (b"source/secret", SkipReason::Unreadable)]);
     let outcome = transfer_with(&[source], &dir.join("copy"), 1, |_| {}).unwrap();
@@ -217,9 +219,9 @@ fn a_target_that_is_no_folder_is_told_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {
-        let error = Receiving::new(ReceiveSettings::new(dir.path().join(into))).unwrap_err();
+        let error = Receiving::new(ReceiveSettings::new(&dir.path().join(into))).unwrap_err();
         assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{into}: {error}");
     }
-    let error = Receiving::new(ReceiveSettings::new(dir.path().join("absent/below"))).unwrap_err();
+    let error = Receiving::new(ReceiveSettings::new(&dir.path().join("absent/below"))).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
 }

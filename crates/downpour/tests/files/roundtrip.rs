@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::files::{BatchSource, Entry, Kind, Mtime, ReceiveSettings, Receiving, Scanner, VoidReason};
+use downpour::files::{
+    BatchSource, Entry, Kind, Mtime, ReceiveSettings, Receiving, Root, ScanOptions, Scanner, VoidReason, Wanted,
+};
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
 
@@ -176,7 +178,7 @@ fn workers_may_read_and_write_at_the_same_time() {
         let length = if file % 50 == 0 { 900_000 } else { 5000 };
         fs::write(dir.join(format!("{file}")), noise(length, file)).unwrap();
     }
-    let scanner = Scanner::new(vec![dir.clone()]).unwrap();
+    let scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
     let roots = scanner.roots();
     let batches: Vec<_> = scanner.collect();
     assert_eq!(batches.len(), 1);
@@ -184,7 +186,7 @@ fn workers_may_read_and_write_at_the_same_time() {
     let receiving = Receiving::new(ReceiveSettings::new(to.path())).unwrap();
     let mut control = Control::new(&receiving);
     control.send_manifest(&batch).unwrap();
-    let source = BatchSource::new(batch, roots);
+    let source = BatchSource::new(batch, roots, Wanted::all());
     let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
     let (next, control) = (AtomicU32::new(0), Mutex::new(control));
     std::thread::scope(|scope| {

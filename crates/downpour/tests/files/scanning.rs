@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use downpour::files::{Batch, FilesError, Kind, MAX_BATCH_NAMES, Scanner, SkipReason};
+use downpour::files::{Batch, FilesError, Kind, MAX_BATCH_NAMES, Root, ScanOptions, Scanner, SkipReason};
 use tempfile::tempdir;
 
 use crate::common::quick_dir;
 
 fn scan(paths: &[PathBuf]) -> Vec<Batch> {
-    Scanner::new(paths.to_vec()).unwrap().collect()
+    Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default()).unwrap().collect()
 }
 
 fn paths(batches: &[Batch]) -> Vec<String> {
@@ -75,7 +75,8 @@ fn long_names_close_a_batch_too() {
 fn absent_sources_are_named() {
     let from = tempdir().unwrap();
     let path = from.path().join("nothing");
-    let error = Scanner::new(vec![from.path().to_owned(), path.clone()]).unwrap_err();
+    let error = Scanner::new(vec![Root::new(from.path().to_owned()), Root::new(path.clone())], ScanOptions::default())
+        .unwrap_err();
     assert!(matches!(&error, FilesError::SourceAbsent { path: named } if *named == path), "{error}");
 }
 
@@ -84,7 +85,11 @@ fn two_sources_with_one_final_name_are_refused() {
     let from = tempdir().unwrap();
     fs::create_dir_all(from.path().join("x/same")).unwrap();
     fs::create_dir_all(from.path().join("y/same")).unwrap();
-    let error = Scanner::new(vec![from.path().join("x/same"), from.path().join("y/same/")]).unwrap_err();
+    let error = Scanner::new(
+        vec![Root::new(from.path().join("x/same")), Root::new(from.path().join("y/same/"))],
+        ScanOptions::default(),
+    )
+    .unwrap_err();
     assert!(matches!(&error, FilesError::SameName { name, .. } if name == "same"), "{error}");
 }
 
@@ -97,10 +102,10 @@ fn final_names_are_the_last_component_or_the_resolved_one() {
     for form in ["dir", "dir/", "dir//", "dir/.", "dir/inner/.."] {
         assert_eq!(paths(&scan(&[from.path().join(form)])), ["dir", "dir/f", "dir/inner"], "{form}");
     }
-    let error = Scanner::new(vec!["/".into()]).unwrap_err();
+    let error = Scanner::new(vec![Root::new("/")], ScanOptions::default()).unwrap_err();
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
     let here = std::env::current_dir().unwrap();
-    let first = Scanner::new(vec![".".into()]).unwrap().next().unwrap();
+    let first = Scanner::new(vec![Root::new(".")], ScanOptions::default()).unwrap().next().unwrap();
     assert_eq!(first.entries[0].path, here.file_name().unwrap().as_encoded_bytes());
 }
 
@@ -131,7 +136,7 @@ fn sockets_and_pipes_are_noted_and_left_out() {
     let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (s.path.as_slice(), s.reason)).collect();
     assert_eq!(skipped, [(&b"d/pipe"[..], SkipReason::SpecialFile), (b"d/socket", SkipReason::SpecialFile)]);
     assert!(!SkipReason::SpecialFile.is_failure());
-    let error = Scanner::new(vec![dir.join("pipe")]).unwrap_err();
+    let error = Scanner::new(vec![Root::new(dir.join("pipe"))], ScanOptions::default()).unwrap_err();
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
 }
 
@@ -143,7 +148,7 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
     for file in 0..300 {
         fs::write(dir.join(format!("{file:03}")), b"").unwrap();
     }
-    let mut scanner = Scanner::new(vec![dir.clone()]).unwrap();
+    let mut scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
     assert_eq!(scanner.next().unwrap().entries.len(), 256);
     fs::remove_dir_all(&dir).unwrap();
     let rest = scanner.next().unwrap();

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
-use downpour::files::{BatchSource, FailReason, Scanner, VoidReason};
+use downpour::files::{Batch, BatchSource, FailReason, Links, Root, Roots, ScanOptions, Scanner, VoidReason, Wanted};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use tempfile::tempdir;
 
-use crate::common::{BLOCK, names, noise, snapshot, transfer_with};
+use crate::common::{BLOCK, names, noise, quick_dir, snapshot, transfer_with};
 
 fn three_files(dir: &Path) {
     fs::create_dir(dir).unwrap();
@@ -77,9 +79,9 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
-        let mut scanner = Scanner::new(vec![dir.clone()]).unwrap();
+        let mut scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
         let roots = scanner.roots();
-        let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots);
+        let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
         let a = BLOCK as u64 / 2;
         let mut bytes = vec![1; BLOCK / 2];
         source.read(a, &mut bytes);
@@ -99,22 +101,203 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
     }
 }
 
+/// The batch of `dir` with its roots.
+fn scanned(dir: &Path, options: ScanOptions) -> (Arc<Batch>, Arc<Roots>) {
+    let mut scanner = Scanner::new(vec![Root::new(dir)], options).unwrap();
+    let roots = scanner.roots();
+    (Arc::new(scanner.next().unwrap()), roots)
+}
+
+fn of_version(path: &Path) -> (i64, i64) {
+    let metadata = path.metadata().unwrap();
+    (metadata.ctime(), metadata.ctime_nsec())
+}
+
+/// Does it until the file's change time is another: file systems count it in ticks of some milliseconds.
+fn until_it_shows(path: &Path, change: impl Fn(&Path)) {
+    let before = of_version(path);
+    while of_version(path) == before {
+        change(path);
+    }
+}
+
+/// Another content, with the size and time of the old one.
+fn forge(path: &Path) {
+    until_it_shows(path, |path| {
+        let before = path.metadata().unwrap();
+        rewrite(path);
+        fs::File::options().write(true).open(path).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    });
+}
+
+fn change_mode(path: &Path) {
+    until_it_shows(path, |path| {
+        let mode = path.metadata().unwrap().permissions().mode();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode ^ 0o100)).unwrap();
+    });
+}
+
+fn voided(source: &BatchSource) -> Vec<(u32, VoidReason)> {
+    source.take_voided().iter().map(|v| (v.entry, v.reason)).collect()
+}
+
 #[test]
-fn a_file_removed_while_open_is_read_to_its_end() {
+fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
+    for change in [forge as fn(&Path), change_mode] {
+        let from = tempdir().unwrap();
+        let dir = from.path().join("dir");
+        three_files(&dir);
+        let (batch, roots) = scanned(&dir, ScanOptions::default());
+        let source = BatchSource::new(batch, roots, Wanted::all());
+        let mut bytes = vec![0; BLOCK];
+        source.read(0, &mut bytes);
+        change(&dir.join("b"));
+        source.read(BLOCK as u64, &mut bytes);
+        assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
+        assert!(bytes.iter().all(|b| *b == 0));
+    }
+}
+
+#[test]
+fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_state() {
+    for change in [forge as fn(&Path), change_mode] {
+        let from = tempdir().unwrap();
+        let dir = from.path().join("dir");
+        three_files(&dir);
+        let (plain, roots) = scanned(&dir, ScanOptions::default());
+        let (hashed, _) = scanned(&dir, ScanOptions { hash: true, ..ScanOptions::default() });
+        change(&dir.join("b"));
+        change(&dir.join("c"));
+        let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
+        let mut bytes = vec![0; now.len()];
+
+        let whole = BatchSource::new(Arc::clone(&plain), Arc::clone(&roots), Wanted::all());
+        for (at, piece) in bytes.chunks_mut(BLOCK).enumerate() {
+            whole.read((at * BLOCK) as u64, piece);
+        }
+        assert!(bytes == now, "one state of each file");
+        assert_eq!(voided(&whole), []);
+        change(&dir.join("b"));
+        whole.read(BLOCK as u64, &mut bytes[..BLOCK]);
+        assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it stays with that state");
+
+        let hashed = BatchSource::new(hashed, Arc::clone(&roots), Wanted::all());
+        hashed.read(0, &mut bytes);
+        assert_eq!(voided(&hashed), [(2, VoidReason::Changed), (3, VoidReason::Changed)]);
+
+        // All but one byte of b; all of c.
+        let (mut wanted, full) = (Wanted::none(), now.len() as u64);
+        wanted.push(0..BLOCK as u64 / 2);
+        wanted.push(BLOCK as u64 / 2 + 1..full);
+        let part = BatchSource::new(plain, roots, wanted);
+        assert_eq!(part.length(), full - 1);
+        part.read(0, &mut bytes);
+        assert_eq!(voided(&part), [(2, VoidReason::Changed)]);
+        assert!(bytes[..BLOCK / 2] == now[..BLOCK / 2]);
+        assert!(bytes[5 * BLOCK / 2 - 1..full as usize - 1] == now[5 * BLOCK / 2..]);
+    }
+}
+
+#[test]
+fn the_object_is_what_is_wanted() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     three_files(&dir);
-    let mut scanner = Scanner::new(vec![dir.clone()]).unwrap();
-    let roots = scanner.roots();
-    let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots);
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let full: Vec<u8> = [noise(BLOCK / 2, 1), noise(2 * BLOCK, 2), noise(BLOCK / 2, 3)].concat();
+    for seed in 0..50 {
+        let cuts = noise(64, seed);
+        let mut wanted = Wanted::none();
+        let (mut object, mut at) = (Vec::new(), 0);
+        for cut in cuts.chunks(4) {
+            let start = at + usize::from(cut[0]) * 64 + usize::from(cut[1]) / 128;
+            at = (start + usize::from(cut[2]) * 128 + usize::from(cut[3]) / 128).min(full.len());
+            if start < at {
+                wanted.push(start as u64..at as u64);
+                object.extend_from_slice(&full[start..at]);
+            }
+        }
+        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), wanted);
+        assert_eq!(source.length(), object.len() as u64, "seed {seed}");
+        let mut read = vec![1; object.len() + 10];
+        for (at, piece) in read.chunks_mut(9_973).enumerate() {
+            source.read(at as u64 * 9_973, piece);
+        }
+        assert!(read[..object.len()] == object, "seed {seed}");
+        assert_eq!(read[object.len()..], [0; 10], "seed {seed}");
+        assert_eq!(voided(&source), [], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_file_removed_while_it_is_read_has_vanished() {
+    let from = tempdir().unwrap();
+    let dir = from.path().join("dir");
+    three_files(&dir);
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let source = BatchSource::new(batch, roots, Wanted::all());
     let mut bytes = vec![0; BLOCK];
     source.read(0, &mut bytes);
+    let kept = fs::File::open(dir.join("b")).unwrap();
+    let before = kept.metadata().unwrap().ctime_nsec();
     fs::remove_file(dir.join("b")).unwrap();
+    while kept.metadata().unwrap().ctime_nsec() == before {
+        kept.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let mut rest = vec![0; 2 * BLOCK];
     source.read(BLOCK as u64, &mut rest);
-    let object: Vec<u8> = [noise(BLOCK / 2, 1), noise(2 * BLOCK, 2), noise(BLOCK / 2, 3)].concat();
-    assert!([bytes, rest].concat()[..object.len()] == object);
-    assert_eq!(source.take_voided(), []);
+    assert_eq!(voided(&source), [(2, VoidReason::Vanished)]);
+    assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour stands");
+}
+
+/// Who may write in a folder that another sends does not get at what only the other may read.
+#[test]
+fn a_folder_that_became_a_link_leads_nowhere() {
+    let from = tempdir().unwrap();
+    let dir = from.path().join("dir");
+    fs::create_dir_all(dir.join("in")).unwrap();
+    fs::create_dir(from.path().join("secret")).unwrap();
+    let time = std::time::SystemTime::UNIX_EPOCH;
+    for file in [dir.join("in/f"), from.path().join("secret/f")] {
+        fs::write(&file, file.parent().unwrap().file_name().unwrap().as_encoded_bytes().first_chunk::<2>().unwrap())
+            .unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    }
+    for (options, read) in [(Links::Copy, [0; 2]), (Links::Follow, *b"se")] {
+        let (batch, roots) = scanned(&dir, ScanOptions { links: options, ..ScanOptions::default() });
+        fs::rename(dir.join("in"), from.path().join("away")).unwrap();
+        symlink("../secret", dir.join("in")).unwrap();
+        let source = BatchSource::new(batch, roots, Wanted::all());
+        let mut bytes = [1; 2];
+        source.read(0, &mut bytes);
+        assert_eq!(bytes, read, "{options:?}");
+        fs::remove_file(dir.join("in")).unwrap();
+        fs::rename(from.path().join("away"), dir.join("in")).unwrap();
+    }
+}
+
+#[test]
+fn names_deeper_than_the_system_takes_paths_are_read() {
+    let from = quick_dir();
+    let dir = from.path().join("dir");
+    // 40 folders of 100 bytes and a root beside them: the whole path is longer than PATH_MAX.
+    fs::create_dir(&dir).unwrap();
+    let mut at = openat(CWD, &dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..40 {
+        mkdirat(&at, "x".repeat(100), Mode::RWXU).unwrap();
+        at = openat(&at, "x".repeat(100), OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+    for name in ["f", "g"] {
+        let file = openat(&at, name, OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+        fs::File::from(file).write_all(name.as_bytes()).unwrap();
+    }
+    fs::write(dir.join("y"), b"y").unwrap();
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    assert_eq!((batch.entries.len(), batch.skipped.len(), batch.length), (44, 0, 3));
+    let source = BatchSource::new(batch, roots, Wanted::all());
+    let mut bytes = [0; 3];
+    source.read(0, &mut bytes);
+    assert_eq!(&bytes, b"fgy");
 }
 
 #[test]
@@ -122,9 +305,9 @@ fn ranges_outside_the_object_are_zeros() {
     let from = tempdir().unwrap();
     let path = from.path().join("one");
     fs::write(&path, b"x").unwrap();
-    let mut scanner = Scanner::new(vec![path]).unwrap();
+    let mut scanner = Scanner::new(vec![Root::new(path)], ScanOptions::default()).unwrap();
     let roots = scanner.roots();
-    let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots);
+    let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
     let mut bytes = [7; 4];
     source.read(0, &mut bytes);
     assert_eq!(&bytes, b"x\0\0\0");

@@ -1,0 +1,214 @@
+//! One pattern of rsync's language.
+
+use std::fmt;
+
+use super::PatternError;
+use super::class::Class;
+use crate::files::names::display_name;
+
+/// A pattern for paths, as rsync understands it.
+///
+/// - A pattern that begins with `/` matches from the transfer's root, any other at the end of the path, from any of its components on.
+/// - One that ends in `/` matches folders only; one that ends in `/***` matches a folder and everything in it.
+/// - `?` is any byte but `/`, `*` any number of them; `**` is any bytes; `[a-z]`, `[!a-z]` and `[[:alpha:]]` are one byte of a class.
+/// - A backslash takes the meaning from the byte behind it, in a pattern that has `*`, `?` or `[` at all.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
+pub struct Pattern {
+    text: Vec<u8>,
+    anchored: bool,
+    folders_only: bool,
+    tokens: Vec<Token>,
+    reach: Reach,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Byte(u8),
+    /// `?`
+    NotSlash,
+    Class(Box<Class>),
+    /// `*`
+    Star,
+    /// `**`
+    DeepStar,
+}
+
+/// How much of a path a pattern can match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// So many components.
+    Components(usize),
+    /// Any number: it has a `**`.
+    Any,
+}
+
+impl Token {
+    fn takes(&self, byte: u8) -> bool {
+        match self {
+            Self::Byte(own) => *own == byte,
+            Self::NotSlash => byte != b'/',
+            Self::Class(class) => byte != b'/' && class.has(byte),
+            Self::Star | Self::DeepStar => false,
+        }
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// One that is empty but for slashes, holds a NUL byte, or a class without an end or with an unknown name.
+    pub fn new(text: &[u8]) -> Result<Self, PatternError> {
+        if text.contains(&0) {
+            return Err(PatternError::Nul);
+        }
+        let (anchored, body) = text.strip_prefix(b"/").map_or((false, text), |body| (true, body));
+        let kept = body.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+        let folders_only = kept < body.len();
+        let tokens = tokens(&body[..kept])?;
+        if tokens.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        let slashes = tokens.iter().filter(|token| **token == Token::Byte(b'/')).count();
+        let reach = if tokens.contains(&Token::DeepStar) { Reach::Any } else { Reach::Components(slashes + 1) };
+        Ok(Self { text: text.to_vec(), anchored, folders_only, tokens, reach })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether the pattern matches the name at `path`, components joined by `/`, beginning at the transfer's root.
+    #[must_use]
+    pub fn matches(&self, path: &[u8], is_folder: bool) -> bool {
+        if self.folders_only && !is_folder {
+            return false;
+        }
+        // Of `folder/***`, what matches the folder itself.
+        let folder = if self.text.ends_with(b"/***") && is_folder { self.tokens.len().checked_sub(2) } else { None };
+        let begins = |start: &[u8]| {
+            matches(&self.tokens, start) || folder.is_some_and(|length| matches(&self.tokens[..length], start))
+        };
+        if self.anchored {
+            return begins(path);
+        }
+        match self.reach {
+            Reach::Components(count) => last_components(path, count).is_some_and(begins),
+            Reach::Any => {
+                // What a `**/` in front stands for may be nothing.
+                let front = self.tokens.strip_prefix(&[Token::DeepStar, Token::Byte(b'/')]);
+                let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
+                front.is_some_and(|rest| matches(rest, path))
+                    || begins(path)
+                    || slashes.map(|(at, _)| &path[at + 1..]).any(begins)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&display_name(&self.text))
+    }
+}
+
+impl TryFrom<Vec<u8>> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(text: Vec<u8>) -> Result<Self, PatternError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Pattern> for Vec<u8> {
+    fn from(pattern: Pattern) -> Self {
+        pattern.text
+    }
+}
+
+/// The last `count` components of a path that has so many.
+fn last_components(path: &[u8], count: usize) -> Option<&[u8]> {
+    let mut slashes = path.iter().enumerate().rev().filter(|(_, b)| **b == b'/');
+    match slashes.nth(count - 1) {
+        Some((slash, _)) => Some(&path[slash + 1..]),
+        None => (path.split(|b| *b == b'/').count() == count).then_some(path),
+    }
+}
+
+fn tokens(text: &[u8]) -> Result<Vec<Token>, PatternError> {
+    if !text.iter().any(|b| matches!(b, b'*' | b'?' | b'[')) {
+        return Ok(text.iter().copied().map(Token::Byte).collect());
+    }
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        tokens.push(match byte {
+            b'?' => Token::NotSlash,
+            b'*' => {
+                let stars = rest.iter().take_while(|b| **b == b'*').count();
+                rest = &rest[stars..];
+                if stars == 0 { Token::Star } else { Token::DeepStar }
+            }
+            b'[' => {
+                let (class, after) = Class::parse(rest)?;
+                rest = after;
+                Token::Class(Box::new(class))
+            }
+            b'\\' => {
+                let escaped = rest.split_first();
+                rest = escaped.map_or(rest, |(_, after)| after);
+                Token::Byte(escaped.map_or(b'\\', |(byte, _)| *byte))
+            }
+            byte => Token::Byte(byte),
+        });
+    }
+    Ok(tokens)
+}
+
+/// Whether the tokens match the whole text.
+///
+/// Only the last `*` and the last `**` are tried anew: what stands before them has its shortest match, and a longer one would leave
+/// them less; what lies between two `*` of different components has only one.
+fn matches(tokens: &[Token], text: &[u8]) -> bool {
+    /// Where to go on after a star that takes one byte more: token and byte.
+    type Retry = Option<(usize, usize)>;
+    let (mut star, mut deep): (Retry, Retry) = (None, None);
+    let (mut token, mut at) = (0, 0);
+    loop {
+        match (tokens.get(token), text.get(at)) {
+            (None, None) => return true,
+            (Some(Token::Star), _) => {
+                token += 1;
+                star = Some((token, at));
+                continue;
+            }
+            (Some(Token::DeepStar), _) => {
+                token += 1;
+                (star, deep) = (None, Some((token, at)));
+                continue;
+            }
+            (Some(single), Some(byte)) if single.takes(*byte) => {
+                (token, at) = (token + 1, at + 1);
+                continue;
+            }
+            _ => {}
+        }
+        let longer = |retry: Retry, crosses: bool| {
+            retry
+                .filter(|(_, from)| text.get(*from).is_some_and(|b| crosses || *b != b'/'))
+                .map(|(t, from)| (t, from + 1))
+        };
+        star = longer(star, false);
+        if star.is_none() {
+            deep = longer(deep, true);
+        }
+        match star.or(deep) {
+            Some(retry) => (token, at) = retry,
+            None => return false,
+        }
+    }
+}

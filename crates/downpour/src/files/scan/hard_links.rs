@@ -1,0 +1,75 @@
+//! Files that were met under another name before.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::super::seen::{Identity, Seen};
+
+/// Memory for files whose other names are still to come, in bytes.
+const MAX_BYTES: usize = 96 << 20;
+/// Memory for one of them besides its path: its place in the map and the allocation of the path.
+const EACH: usize = 64;
+
+/// Paths of the files that have further names, until all of those were met.
+///
+/// When [`MAX_BYTES`] are used up, a further file is not kept: its other names are sent as files of their own.
+#[derive(Debug, Default)]
+pub(super) struct HardLinks {
+    files: HashMap<Identity, Kept>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    path: Box<[u8]>,
+    /// Names not yet met.
+    left: u64,
+}
+
+impl HardLinks {
+    /// The path that this file was sent under.
+    pub(super) fn find(&mut self, seen: &Seen) -> Option<Vec<u8>> {
+        let Entry::Occupied(mut kept) = self.files.entry(seen.identity) else { return None };
+        kept.get_mut().left -= 1;
+        if kept.get().left > 0 {
+            return Some(kept.get().path.to_vec());
+        }
+        let path = kept.remove().path.into_vec();
+        self.bytes -= path.len() + EACH;
+        Some(path)
+    }
+
+    /// Keeps the path of a file that is sent, if there are further names of it.
+    pub(super) fn keep(&mut self, seen: &Seen, path: &[u8]) {
+        let bytes = path.len() + EACH;
+        if seen.links > 1 && self.bytes + bytes <= MAX_BYTES {
+            self.bytes += bytes;
+            self.files.insert(seen.identity, Kept { path: path.into(), left: seen.links - 1 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::stat;
+
+    #[test]
+    fn a_file_is_kept_until_its_last_name_and_memory_has_an_end() {
+        let mut links = HardLinks::default();
+        let mut seen = Seen::from(stat("/dev/null").unwrap());
+        seen.links = 3;
+        assert_eq!(links.find(&seen), None);
+        links.keep(&seen, b"a");
+        assert_eq!(links.find(&seen), Some(b"a".to_vec()));
+        assert_eq!(links.find(&seen), Some(b"a".to_vec()));
+        assert_eq!((links.find(&seen), links.bytes, links.files.len()), (None, 0, 0));
+        links.bytes = MAX_BYTES - EACH;
+        links.keep(&seen, b"a");
+        assert_eq!(links.find(&seen), None);
+        seen.links = 1;
+        links.bytes = 0;
+        links.keep(&seen, b"a");
+        assert_eq!(links.find(&seen), None, "it has no other name");
+    }
+}

@@ -1,0 +1,108 @@
+//! The user's list of names to send (`--files-from`).
+
+use super::super::error::FilesError;
+use super::super::names::display_name;
+use super::super::root::Item;
+use super::super::trail::shared_length;
+use super::walk::{Role, Step, join};
+
+/// The names of a list, each after the folders on its way, every one of them once.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// Name of the item they are in; empty if it has none.
+    top: Vec<u8>,
+    /// In the order of a walk, the next one last.
+    names: Vec<Vec<u8>>,
+    /// The name that the way leads to now: its path as sent, and how much of that is sent.
+    current: Option<(Vec<u8>, usize)>,
+    /// The entry made last.
+    made: Vec<u8>,
+    /// The folder of the list that was walked last: names beneath it are sent already.
+    walked: Option<Vec<u8>>,
+}
+
+impl Listed {
+    /// A list of names beneath `item`, in any order.
+    ///
+    /// # Errors
+    /// [`FilesError::SourceUnusable`] for a name with `..` or a NUL byte.
+    pub(super) fn new(mut names: Vec<Vec<u8>>, item: &Item) -> Result<Self, FilesError> {
+        for name in &mut names {
+            let reason = if name.contains(&0) {
+                "holds a NUL byte"
+            } else if name.split(|b| *b == b'/').any(|component| component == b"..") {
+                "leads out of it"
+            } else {
+                tidy(name);
+                continue;
+            };
+            let reason = format!("the list names {}, which {reason}", display_name(name));
+            return Err(FilesError::SourceUnusable { path: item.path.clone(), reason });
+        }
+        // A slash sorts before all else, so that what is beneath a folder follows it at once.
+        let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+        names.sort_unstable_by(|a, b| b.iter().map(key).cmp(a.iter().map(key)));
+        names.dedup();
+        Ok(Self { top: item.name.clone(), names, current: None, made: Vec::new(), walked: None })
+    }
+
+    /// The names without the item's, for the identity of the source.
+    pub(super) fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    /// Whether the list names the item itself.
+    pub(super) fn is_everything(&self) -> bool {
+        self.names.last().is_some_and(Vec::is_empty)
+    }
+
+    pub(super) fn next(&mut self) -> Option<Step> {
+        while self.current.is_none() {
+            let path = join(&self.top, &self.names.pop()?);
+            let path = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
+            let is_beneath =
+                |folder: &Vec<u8>| path.strip_prefix(folder.as_slice()).is_some_and(|r| r.starts_with(b"/"));
+            if path.is_empty() || self.walked.as_ref().is_some_and(is_beneath) {
+                continue;
+            }
+            let sent = shared_length(&self.made, &path);
+            self.current = Some((path, sent));
+        }
+        let (path, sent) = self.current.as_mut()?;
+        let start = if *sent == 0 { 0 } else { *sent + 1 };
+        match path[start..].iter().position(|b| *b == b'/') {
+            Some(slash) => {
+                *sent = start + slash;
+                Some(Step { sent: path[..*sent].to_vec(), role: Role::Way })
+            }
+            None => self.current.take().map(|(sent, _)| Step { sent, role: Role::Listed }),
+        }
+    }
+
+    /// No name is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.names.is_empty() && self.current.is_none()
+    }
+
+    /// The step before led to an entry; `walked` if all that is in it follows.
+    pub(super) fn made(&mut self, sent: &[u8], walked: bool) {
+        self.made = sent.to_vec();
+        if walked {
+            self.walked = Some(sent.to_vec());
+        }
+    }
+
+    /// The step before did not lead on; gives the name of the list that cannot be reached.
+    pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
+        self.current.take().map(|(path, _)| path)
+    }
+}
+
+/// Takes out what names nothing: slashes at the ends and in a row, components `.`.
+fn tidy(name: &mut Vec<u8>) {
+    let is_plain = |component: &[u8]| !matches!(component, b"" | b".");
+    if !name.split(|b| *b == b'/').all(is_plain) {
+        let components: Vec<_> = name.split(|b| *b == b'/').filter(|component| is_plain(component)).collect();
+        *name = components.join(&b'/');
+    }
+}

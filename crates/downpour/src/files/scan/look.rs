@@ -1,0 +1,161 @@
+//! From a name to its entry in the manifest.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, openat, readlinkat, statat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::super::entry::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
+use super::super::filter::Filter;
+use super::super::seen::Seen;
+use super::hard_links::HardLinks;
+use super::walk::{Role, Step, reason_of};
+use super::{Links, ScanOptions, skip_reason};
+
+/// Bytes read at once where a file is read only to be hashed.
+const HASH_BUFFER: usize = 1 << 20;
+
+/// Looks at names.
+#[derive(Debug)]
+pub(super) struct Looker {
+    filter: Arc<Filter>,
+    links: Links,
+    /// `None` unless hard links are sent as such.
+    hard_links: Option<HardLinks>,
+    /// Where files are read to be hashed; empty until then.
+    buffer: Vec<u8>,
+    hash: bool,
+    /// Effective user id.
+    user: u32,
+}
+
+/// What a name is.
+#[derive(Debug)]
+pub(super) enum Looked {
+    /// Something to send.
+    Something(Kind, Seen),
+    /// Nothing that the user wants.
+    LeftOut,
+}
+
+impl Looker {
+    pub(super) fn new(options: &ScanOptions) -> Self {
+        Self {
+            filter: Arc::clone(&options.filter),
+            links: options.links,
+            hard_links: options.hard_links.then(HardLinks::default),
+            buffer: Vec::new(),
+            hash: options.hash,
+            user: geteuid().as_raw(),
+        }
+    }
+
+    /// Looks at a name in an open folder.
+    pub(super) fn look(
+        &mut self,
+        step: &Step,
+        place: io::Result<(BorrowedFd<'_>, &[u8])>,
+    ) -> Result<Looked, SkipReason> {
+        let Step { sent, role } = step;
+        let allows = |is_folder| *role == Role::Way || self.filter.allows(sent, is_folder);
+        if !self.filter.is_empty() && !allows(true) && !allows(false) {
+            return Ok(Looked::LeftOut);
+        }
+        let last = sent.rsplit(|b| *b == b'/').next().unwrap_or(sent);
+        if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
+            return Err(SkipReason::NameTooLong);
+        }
+        let (folder, name) = place.map_err(|error| reason_of(*role, &error))?;
+        let seen = self.see(folder, name, *role)?;
+        if !allows(seen.file_type == FileType::Directory) {
+            return Ok(Looked::LeftOut);
+        }
+        let kind = match seen.file_type {
+            FileType::Directory => Kind::Directory,
+            _ if *role == Role::Way => return Err(SkipReason::Absent),
+            FileType::RegularFile => return self.file(sent, folder, name, seen),
+            FileType::Symlink if self.links == Links::Skip => return Ok(Looked::LeftOut),
+            FileType::Symlink => {
+                let target = readlinkat(folder, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
+                Kind::Symlink { target: target.into_bytes() }
+            }
+            _ => return Err(SkipReason::SpecialFile),
+        };
+        Ok(Looked::Something(kind, seen))
+    }
+
+    /// What stands under a name, or what a link there points to if links are followed.
+    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], role: Role) -> Result<Seen, SkipReason> {
+        let flags = if self.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let error = match statat(folder, name, flags) {
+            Ok(stat) => return Ok(stat.into()),
+            Err(error) => error,
+        };
+        let is_link = || {
+            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+        };
+        Err(match error {
+            Errno::LOOP => SkipReason::Loop,
+            Errno::NOENT | Errno::NOTDIR if self.links == Links::Follow && is_link() => SkipReason::Dangling,
+            _ => reason_of(role, &error.into()),
+        })
+    }
+
+    fn file(&mut self, sent: &[u8], folder: BorrowedFd<'_>, name: &[u8], seen: Seen) -> Result<Looked, SkipReason> {
+        if seen.links > 1
+            && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
+        {
+            return Ok(Looked::Something(Kind::HardLink { target }, seen));
+        }
+        let (seen, hash) = if self.hash {
+            let (seen, hash) = self.hash(folder, name).map_err(|error| skip_reason(&error))?;
+            (seen, Some(hash))
+        } else {
+            self.check_readable(folder, name, &seen).map_err(|error| skip_reason(&error))?;
+            (seen, None)
+        };
+        if let Some(links) = &mut self.hard_links {
+            links.keep(&seen, sent);
+        }
+        Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version, hash }, seen))
+    }
+
+    /// Asks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. Where the mode says already that the
+    /// file may be read nobody is asked; what else may forbid it shows when the file is opened.
+    fn check_readable(&self, folder: BorrowedFd<'_>, name: &[u8], seen: &Seen) -> io::Result<()> {
+        /// Owner, group and others may read.
+        const ALL_READ: u32 = 0o444;
+        /// The owner may read.
+        const OWNER_READS: u32 = 0o400;
+        let may_read = seen.mode & ALL_READ == ALL_READ || (seen.owner == self.user && seen.mode & OWNER_READS != 0);
+        if may_read { Ok(()) } else { Ok(accessat(folder, name, Access::READ_OK, AtFlags::EACCESS)?) }
+    }
+
+    /// BLAKE3 of a file's content, and the state in which the file was opened. If it changes meanwhile the hash is of nothing that ever
+    /// was; the sender's later check of the state finds out.
+    fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Seen, [u8; 32])> {
+        // Not blocking: what was a file may be a pipe by now.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = if self.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+        let mut file = File::from(openat(folder, name, flags, Mode::empty())?);
+        let seen = Seen::from(fstat(&file)?);
+        if seen.file_type != FileType::RegularFile {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.buffer.resize(HASH_BUFFER, 0);
+        let mut hasher = blake3::Hasher::new();
+        loop {
+            match file.read(&mut self.buffer) {
+                Ok(0) => return Ok((seen, *hasher.finalize().as_bytes())),
+                Ok(count) => hasher.update(&self.buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What names a source, see [`SourceId`].
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::super::entry::SourceId;
+use super::super::filter::Filter;
+use super::super::root::Roots;
+
+/// Keeps these hashes apart from all others.
+const CONTEXT: &str = "downpour 1 source id";
+
+/// Files that hold an id of this machine, which no other has and which stays; the first that can be read counts. What is told is only
+/// a hash of it, as `machine-id(5)` asks.
+const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+
+/// The same for the same items, filter and list on the same machine; nothing is learnt from it about them.
+pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>]>) -> SourceId {
+    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
+    // Every field begins with its length, every list with its count: no two sources give the same bytes.
+    let count = |hasher: &mut blake3::Hasher, count: usize| {
+        hasher.update(&(count as u64).to_le_bytes());
+    };
+    let field = |hasher: &mut blake3::Hasher, bytes: &[u8]| {
+        count(hasher, bytes.len());
+        hasher.update(bytes);
+    };
+    field(&mut hasher, &machine_id());
+    count(&mut hasher, roots.items().len());
+    for item in roots.items() {
+        field(&mut hasher, absolute(&item.path, item.name.is_empty()).as_os_str().as_bytes());
+        field(&mut hasher, &item.name);
+    }
+    count(&mut hasher, filter.rules().len());
+    for rule in filter.rules() {
+        hasher.update(&[u8::from(rule.includes())]);
+        field(&mut hasher, rule.pattern().text());
+    }
+    match listed {
+        None => count(&mut hasher, usize::MAX),
+        Some(names) => {
+            count(&mut hasher, names.len());
+            names.iter().for_each(|name| field(&mut hasher, name));
+        }
+    }
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    SourceId(id)
+}
+
+/// The path from the root of the file system, with links resolved; a link that is itself the item is not.
+fn absolute(path: &Path, contents: bool) -> PathBuf {
+    let resolved = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !contents => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            parent.canonicalize().map(|parent| parent.join(name))
+        }
+        _ => path.canonicalize(),
+    };
+    // What cannot be resolved now may be so the next time: then the transfer begins anew.
+    resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+fn machine_id() -> Vec<u8> {
+    let read = MACHINE_IDS.iter().filter_map(|path| std::fs::read(path).ok());
+    let mut ids = read.map(|id| id.trim_ascii().to_vec()).filter(|id| !id.is_empty());
+    ids.next().unwrap_or_else(|| rustix::system::uname().nodename().to_bytes().to_vec())
+}

@@ -1,0 +1,151 @@
+//! The order in which names are looked at.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use rustix::fs::fstat;
+use rustix::io::fcntl_dupfd_cloexec;
+
+use super::super::entry::{SkipReason, Skipped};
+use super::super::root::Roots;
+use super::super::seen::{Identity, Seen};
+use super::super::trail::Trail;
+use super::listed::Listed;
+use super::listing::Listing;
+use super::skip_reason;
+
+/// A name to look at.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Path of the entry.
+    pub(super) sent: Vec<u8>,
+    pub(super) role: Role,
+}
+
+/// Why a name is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The walk has met it.
+    Met,
+    /// The user's list names it.
+    Listed,
+    /// It is a folder on the way to a name of the list.
+    Way,
+}
+
+/// A walk through all items: depth first, sorted by name in each folder.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) trail: Trail,
+    roots: Arc<Roots>,
+    next_item: usize,
+    /// What the user's list names, if there is one: instead of the item.
+    pub(super) listed: Option<Listed>,
+    /// The folders the walk is in.
+    stack: Vec<Folder>,
+}
+
+#[derive(Debug)]
+struct Folder {
+    /// Path of the entry; empty for an item without a name.
+    sent: Vec<u8>,
+    identity: Identity,
+    listing: Arc<Listing>,
+    /// In the listing.
+    next: usize,
+}
+
+impl Walk {
+    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>) -> Self {
+        let next_item = if listed.is_some() { roots.items().len() } else { 0 };
+        Self { trail: Trail::new(Arc::clone(&roots)), roots, next_item, listed, stack: Vec::new() }
+    }
+
+    /// The next name, or an item whose content cannot be listed.
+    pub(super) fn next(&mut self) -> Option<Result<Step, Skipped>> {
+        loop {
+            while let Some(folder) = self.stack.last_mut() {
+                if let Some(name) = folder.listing.get(folder.next) {
+                    folder.next += 1;
+                    return Some(Ok(Step { sent: join(&folder.sent, name), role: Role::Met }));
+                }
+                self.stack.pop();
+            }
+            if let Some(step) = self.listed.as_mut().and_then(Listed::next) {
+                return Some(Ok(step));
+            }
+            let item = self.next_item;
+            let name = &self.roots.items().get(item)?.name;
+            self.next_item += 1;
+            if !name.is_empty() {
+                return Some(Ok(Step { sent: name.clone(), role: Role::Met }));
+            }
+            if let Err(error) = self.enter_item(item) {
+                let path = self.roots.items()[item].path.as_os_str().as_bytes().to_vec();
+                return Some(Err(Skipped { path, reason: skip_reason(&error) }));
+            }
+        }
+    }
+
+    /// Whether no name is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.next_item >= self.roots.items().len()
+            && self.listed.as_ref().is_none_or(Listed::is_over)
+            && self.stack.iter().all(|folder| folder.listing.get(folder.next).is_none())
+    }
+
+    /// Whether the walk is inside this folder.
+    pub(super) fn is_in(&self, folder: Identity) -> bool {
+        self.stack.iter().any(|outer| outer.identity == folder)
+    }
+
+    /// Goes on in the folder that the entry at `sent` is; if that fails `sent` comes back.
+    pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), (Vec<u8>, io::Error)> {
+        let opened = self.trail.folder(&sent).and_then(|folder| open(folder, None));
+        match opened {
+            Ok((identity, listing)) => self.stack.push(Folder { sent, identity, listing, next: 0 }),
+            Err(error) => return Err((sent, error)),
+        }
+        Ok(())
+    }
+
+    /// Goes on in an item without a name.
+    fn enter_item(&mut self, item: usize) -> io::Result<()> {
+        let known = self.roots.items()[item].listing.clone();
+        let (identity, listing) = open(self.trail.folder_of(item, b"")?, known)?;
+        self.stack.push(Folder { sent: Vec::new(), identity, listing, next: 0 });
+        Ok(())
+    }
+}
+
+/// What tells a folder from all others, and the names in it, unless they are known already.
+fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Identity, Arc<Listing>)> {
+    let identity = Seen::from(fstat(folder)?).identity;
+    let listing = match known {
+        Some(listing) => listing,
+        None => Arc::new(Listing::read(fcntl_dupfd_cloexec(folder, 0)?)?),
+    };
+    Ok((identity, listing))
+}
+
+/// The path of a name in a folder.
+pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    if !folder.is_empty() {
+        path.extend_from_slice(folder);
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// The reason for which a name with this error is left out.
+pub(super) fn reason_of(role: Role, error: &io::Error) -> SkipReason {
+    match skip_reason(error) {
+        SkipReason::Vanished if role != Role::Met => SkipReason::Absent,
+        _ if role != Role::Met && error.kind() == io::ErrorKind::NotADirectory => SkipReason::Absent,
+        reason => reason,
+    }
+}

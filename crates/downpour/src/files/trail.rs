@@ -1,0 +1,112 @@
+//! Folders of the sources, reached without leaving them.
+//!
+//! Every folder beneath an item is opened from the one it is in, and links are not followed unless the user wants that: who may write
+//! in a folder that another sends cannot, by a link put there in between, have that one send what only he may read. (`openat2` would
+//! do the same in one call, on Linux only.)
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::root::Roots;
+use super::scan::Links;
+
+/// Folders of one trail that are open: what is deeper than this is reached anew when the way leads back up.
+const MAX_OPEN: usize = 16;
+
+/// The way from an item down to the folder used last, which is open.
+///
+/// Names come folder by folder, so that the next one is nearly always in this folder or close to it.
+#[derive(Debug)]
+pub(super) struct Trail {
+    roots: Arc<Roots>,
+    /// The item, and the way beneath it.
+    item: usize,
+    path: Vec<u8>,
+    /// The last folders of the way, the deepest last, each with its length in `path`.
+    open: VecDeque<(usize, OwnedFd)>,
+}
+
+impl Trail {
+    pub(super) fn new(roots: Arc<Roots>) -> Self {
+        Self { roots, item: 0, path: Vec::new(), open: VecDeque::new() }
+    }
+
+    /// Where the entry at `path` stands: an open folder, and its name in there.
+    pub(super) fn place<'a>(&'a mut self, path: &'a [u8]) -> io::Result<(BorrowedFd<'a>, &'a [u8])> {
+        let (item, rest) = self.resolve(path)?;
+        if rest.is_empty() {
+            return Ok((CWD, self.roots.items()[item].path.as_os_str().as_bytes()));
+        }
+        let (parent, name) = match rest.iter().rposition(|b| *b == b'/') {
+            Some(slash) => (&rest[..slash], &rest[slash + 1..]),
+            None => (&rest[..0], rest),
+        };
+        Ok((self.folder_of(item, parent)?, name))
+    }
+
+    /// The folder that the entry at `path` is.
+    pub(super) fn folder(&mut self, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
+        let (item, rest) = self.resolve(path)?;
+        self.folder_of(item, rest)
+    }
+
+    fn resolve<'a>(&self, path: &'a [u8]) -> io::Result<(usize, &'a [u8])> {
+        self.roots.resolve(path).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The folder at `path` beneath an item.
+    pub(super) fn folder_of(&mut self, item: usize, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
+        if item != self.item {
+            self.open.clear();
+        }
+        let shared = shared_length(&self.path, path);
+        while self.open.back().is_some_and(|(length, _)| *length > shared) {
+            self.open.pop_back();
+        }
+        self.item = item;
+        self.path.clear();
+        self.path.extend_from_slice(path);
+        if self.open.is_empty() {
+            let root = &self.roots.items()[item];
+            // The user named it, with or without a link to follow.
+            let links = if root.name.is_empty() { Links::Follow } else { self.roots.links };
+            let opened = openat(CWD, &root.path, flags(links), Mode::empty())?;
+            self.open.push_back((0, opened));
+        }
+        while let Some((length, folder)) = self.open.back()
+            && *length < path.len()
+        {
+            let start = if *length == 0 { 0 } else { length + 1 };
+            let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
+            let opened = openat(folder, &path[start..end], flags(self.roots.links), Mode::empty())?;
+            if self.open.len() >= MAX_OPEN {
+                self.open.pop_front();
+            }
+            self.open.push_back((end, opened));
+        }
+        match self.open.back() {
+            Some((_, folder)) => Ok(folder.as_fd()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// Length of the longest way that both paths begin with, in whole components.
+pub(super) fn shared_length(one: &[u8], other: &[u8]) -> usize {
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let ends = |path: &[u8]| path.get(same).is_none_or(|b| *b == b'/');
+    if ends(one) && ends(other) {
+        return same;
+    }
+    one[..same].iter().rposition(|b| *b == b'/').unwrap_or(0)
+}
+
+fn flags(links: Links) -> OFlags {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW }
+}
