@@ -2,6 +2,7 @@
 
 use crate::host::{Host, HostConfig};
 use crate::storage::Received;
+use crate::streams::ReadScript;
 use netsim::{Duplex, NodeId, topology};
 use std::time::Duration;
 use transport::{Closed, ConnectionStats, Connector, EndpointConfig, Profile, Rate};
@@ -99,6 +100,9 @@ impl Case {
             endpoint: self.endpoint.clone(),
             connect_to: if connects { vec![peer] } else { Vec::new() },
             objects: if sends { vec![self.size] } else { Vec::new() },
+            streams: Vec::new(),
+            reads: ReadScript::default(),
+            expects_streams: 0,
             expects: usize::from(!sends),
             closes: sends,
             control: 0,

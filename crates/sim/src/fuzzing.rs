@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use transport::secure::{Cipher, Initiator, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
-    ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, Message1, PacketHeader, PacketKind, Parameters, TAG,
+    ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, Message1, PacketHeader, PacketKind, Parameters,
+    StreamsAllowed, TAG,
 };
 use transport::{
-    AcceptOptions, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Limits, ObjectOptions,
-    Profile, Rate, ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId, Limits, ObjectOptions,
+    Profile, Rate, ReceivedEcn, Reply, Request, StreamLimits, StreamOptions, Time,
 };
 
 const KEY: [u8; 32] = [4; 32];
@@ -25,7 +26,7 @@ const CREDIT: u64 = 10;
 ///
 /// An operation is a byte and its arguments: its low 3 bits choose a control packet (a length byte, then frames), a symbol
 /// packet (flow, block, esi and plan of one byte each), time passing, the victim's own objects and control bytes, acceptance
-/// of flows, a skipped packet number, a raw datagram, or a repeated packet.
+/// of flows and use of streams, a skipped packet number, a raw datagram, or a repeated packet.
 pub fn fuzz_connection(data: &[u8]) {
     let Some((profile, operations)) = data.split_first() else { return };
     let mut case = Case::new(*profile);
@@ -49,6 +50,8 @@ struct Case {
     /// Source symbols of blocks handed over to be written, which this case never answers before the end.
     storing: u64,
     writes: Vec<Reply>,
+    /// The stream that the victim opened last.
+    own: FlowId,
 }
 
 impl Case {
@@ -58,7 +61,8 @@ impl Case {
             1 => Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000)),
             _ => Profile::arq(),
         };
-        let limits = Limits { credit: Credit { symbols: CREDIT, control: 2_000 }, ..Limits::default() };
+        let streams = StreamLimits { allowed: StreamsAllowed { count: 3, window: 12 }, growth: 20 };
+        let limits = Limits { credit: Credit { symbols: CREDIT, control: 2_000 }, streams, ..Limits::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
         let offer = Parameters {
@@ -68,6 +72,7 @@ impl Case {
             max_k: 1_024,
             max_symbol_size: 1_408,
             feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::EveryPacket },
+            streams: StreamsAllowed { count: 4, window: 100 },
             application: Vec::new(),
         };
         let psk = Psk::new(KEY);
@@ -94,6 +99,7 @@ impl Case {
             last: Vec::new(),
             storing: 0,
             writes: Vec::new(),
+            own: FlowId(0),
         }
     }
 
@@ -117,7 +123,12 @@ impl Case {
                 let header = [0, at(0), 0, 0, 0, at(1), 0, 0, at(2), at(3)];
                 // The symbol sizes that the corpus announces.
                 let size = [100, 1_408, 64, 2][argument % 4];
-                self.send(PacketKind::Symbol, &[&header[..], &vec![at(2); size]].concat());
+                let mut symbol = vec![at(2); size];
+                if argument & 4 > 0 && size > 5 {
+                    // The header of a stream's block.
+                    symbol[..5].copy_from_slice(&[0, 0, 0, at(2), u8::from(argument & 8 > 0)]);
+                }
+                self.send(PacketKind::Symbol, &[&header[..], &symbol].concat());
                 rest
             }
             2 => {
@@ -134,9 +145,13 @@ impl Case {
                 self.connection().write_control(&vec![7; argument * 10]);
                 arguments
             }
+            4 if argument >= 16 => {
+                self.use_streams(argument as u16 - 16);
+                arguments
+            }
             4 => {
                 let now = self.now;
-                let flow = transport::FlowId(argument as u16 % 8);
+                let flow = FlowId(argument as u16 % 8);
                 self.connection().accept_flow(now, flow, argument / 8 % 2 == 1);
                 arguments
             }
@@ -153,6 +168,25 @@ impl Case {
                 self.deliver(self.last.clone());
                 arguments
             }
+        }
+    }
+
+    /// What the victim's program does with streams.
+    fn use_streams(&mut self, operation: u16) {
+        let (now, own) = (self.now, self.own);
+        let connection = self.connection();
+        match operation {
+            0..8 => {
+                let mut out = Vec::new();
+                let read = connection.read_stream(now, FlowId(operation + 1), &mut out, 30);
+                assert!(read == out.len() && read <= 30, "{read} bytes and {}", out.len());
+            }
+            8 => self.own = connection.open_stream(now, StreamOptions { tag: 0 }).unwrap_or(own),
+            // Refused where there is no such stream.
+            9..12 => _ = connection.write_stream(now, own, &vec![5; 3_000 * usize::from(operation - 8)]),
+            12 => _ = connection.finish_stream(now, own),
+            13 => connection.reset_stream(now, own, 1),
+            _ => connection.stop_stream(now, FlowId(operation - 9), 1),
         }
     }
 

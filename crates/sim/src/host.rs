@@ -1,6 +1,7 @@
 //! One machine of the simulation: an endpoint, and a program that sends and receives objects.
 
 use crate::storage::{Pattern, Received};
+use crate::streams::{ReadScript, StreamScript, Streams};
 use netsim::{Ecn, Node, NodeId, Packet};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,6 +29,12 @@ pub struct HostConfig {
     pub connect_to: Vec<NodeId>,
     /// Objects it sends to each peer, as soon as they are connected: lengths in bytes.
     pub objects: Vec<u64>,
+    /// Streams it opens to each peer, as soon as they are connected.
+    pub streams: Vec<StreamScript>,
+    /// How it reads the streams of its peers.
+    pub reads: ReadScript,
+    /// Streams it waits for from each peer before it is content, read or stopped; without those that are reset.
+    pub expects_streams: usize,
     /// Objects it waits for from each peer before it is content.
     pub expects: usize,
     /// Whether it closes once content: all objects sent and received.
@@ -53,6 +60,8 @@ pub struct Tally {
     pub received: BTreeMap<FlowId, Received>,
     /// Objects that the peer has wholly.
     pub sent: usize,
+    /// Its streams.
+    pub streams: Streams,
     /// Bytes of the peer's control stream that came.
     pub control: u64,
     /// Reads of the control stream that brought other bytes than were written.
@@ -158,8 +167,12 @@ impl Host {
         };
         // The only failures are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(Time::ZERO, KEY, options) {
-            self.tallies.insert(handle, Tally::default());
+            self.tallies.insert(handle, self.new_tally());
         }
+    }
+
+    fn new_tally(&self) -> Tally {
+        Tally { streams: Streams::new(self.config.seed, self.config.reads), ..Tally::default() }
     }
 
     /// What was seen of each connection.
@@ -191,7 +204,7 @@ impl Host {
     /// Does what the engine asks for and acts on what it says.
     fn serve(&mut self, now: netsim::Time) {
         while let Some(transport::EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
-            self.tallies.insert(handle, Tally::default());
+            self.tallies.insert(handle, self.new_tally());
         }
         let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
         for handle in handles {
@@ -265,6 +278,7 @@ impl Host {
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;
         };
+        tally.streams.act(time, connection, &event);
         match event {
             Event::Connected => {
                 tally.connected = true;
@@ -277,6 +291,7 @@ impl Host {
                         connection.close(time, 0x100, "cannot send");
                     }
                 }
+                tally.streams.open(time, connection, &self.config.streams);
             }
             Event::Announced { flow, length, .. } => {
                 tally.received.entry(flow).or_default().length = length;
@@ -297,7 +312,14 @@ impl Host {
                 tally.control_wrong += u64::from(!object(self.config.seed, CONTROL).matches(tally.control, &bytes));
                 tally.control += bytes.len() as u64;
             }
-            Event::Digest { .. } => {}
+            Event::Digest { .. }
+            | Event::StreamAnnounced { .. }
+            | Event::StreamReadable { .. }
+            | Event::StreamFinished { .. }
+            | Event::StreamReset { .. }
+            | Event::StreamWritable { .. }
+            | Event::StreamSent { .. }
+            | Event::StreamStopped { .. } => {}
         }
     }
 
@@ -309,6 +331,8 @@ impl Host {
         let received = tally.received.values().filter(|received| received.complete).count();
         let content = tally.sent == self.config.objects.len()
             && received == self.config.expects
+            && tally.streams.all_sent()
+            && tally.streams.received() == self.config.expects_streams
             && tally.control == self.config.expects_control
             && connection.control_backlog() == 0;
         if tally.connected && content && !connection.is_closed() {
@@ -328,6 +352,11 @@ impl Host {
         while let Some(first) = self.working.first_entry().filter(|entry| entry.key().0 <= now) {
             let (handle, request) = first.remove();
             self.answer(now, handle, request);
+        }
+        for (handle, tally) in &mut self.tallies {
+            if let Some(connection) = self.endpoint.connection(*handle) {
+                tally.streams.work(now, connection);
+            }
         }
     }
 
@@ -409,7 +438,8 @@ impl Node for Host {
     fn poll_timeout(&self) -> Option<netsim::Time> {
         let work = self.working.first_key_value().map(|((due, _), _)| *due);
         let deadlines = self.endpoint.poll_timeout();
-        [work, deadlines].into_iter().flatten().min().map(network_time)
+        let streams = self.tallies.values().filter_map(|tally| tally.streams.due()).min();
+        [work, deadlines, streams].into_iter().flatten().min().map(network_time)
     }
 
     fn recycle(&mut self, buffer: Vec<u8>) {

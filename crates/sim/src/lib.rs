@@ -18,7 +18,9 @@ mod host;
 pub mod property;
 pub mod reference;
 mod storage;
+mod streams;
 
 pub use case::{Case, Ending, Outcome};
 pub use host::{Host, HostConfig, Tally};
 pub use storage::{Pattern, Received};
+pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};

@@ -9,6 +9,7 @@ mod scenario;
 pub use scenario::{Outage, Scenario};
 
 use crate::host::Host;
+use crate::streams::Streams;
 use netsim::{Loss, Network, topology};
 use std::time::Duration;
 use transport::Closed;
@@ -39,6 +40,19 @@ pub fn check(seed: u64) -> Result<Report, String> {
     run(&scenario).map_err(|wrong| {
         format!(
             "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property -- --nocapture"
+        )
+    })
+}
+
+/// The same with streams.
+///
+/// # Errors
+/// What is wrong, the scenario, and the command that runs it again.
+pub fn check_streams(seed: u64) -> Result<Report, String> {
+    let scenario = Scenario::draw_with_streams(seed);
+    run(&scenario).map_err(|wrong| {
+        format!(
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test streams -- --nocapture"
         )
     })
 }
@@ -179,8 +193,26 @@ fn judge_side(
     if over && !whole {
         return Err(format!("ended as {:?} at {now} with {:?} of {expected:?}", ends[side], tally.received));
     }
+    judge_streams(scenario, &tally.streams, side, over)?;
     if over && tally.control != scenario.control[1 - side] {
         return Err(format!("{} bytes of control of {}", tally.control, scenario.control[1 - side]));
+    }
+    Ok(())
+}
+
+/// Streams that were neither reset nor stopped arrived wholly, the others as far as they came.
+fn judge_streams(scenario: &Scenario, streams: &Streams, side: usize, over: bool) -> Result<(), String> {
+    let scripts = &scenario.streams[1 - side];
+    if streams.reading.values().any(|stream| stream.wrong > 0) {
+        return Err("wrong bytes on a stream".into());
+    }
+    // Streams come in any order; their flows' numbers follow the order in which they were opened.
+    let first = 1 + scenario.objects[1 - side].len() as u16;
+    for (script, number) in scripts.iter().zip(first..) {
+        let read = streams.reading.get(&transport::FlowId(number)).map_or(0, |stream| stream.read);
+        if read > script.length || (over && script.is_whole() && read < script.length) {
+            return Err(format!("{read} bytes of stream {number}, {script:?}"));
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use sim::fuzzing::fuzz_connection;
 use std::path::Path;
 use transport::wire::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
+    StreamAnnouncement,
 };
 
 #[test]
@@ -88,6 +89,23 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
         14 => {
             Frame::FeedbackSeen { number: number(random, careful) as u32, rtt_micros: number(random, careful) as u32 }
         }
+        15 => {
+            let mut alike = if careful { Rng::with_seed(u64::from(flow.0) + 4) } else { random.fork() };
+            let code = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
+            Frame::AnnounceStream(StreamAnnouncement {
+                flow: if careful { FlowId(flow.0 + 4) } else { flow },
+                symbol_size: [100, 100, 100, 1_408, 64, 6][alike.usize(..6)],
+                tag: 0,
+                k: [1, 2, 10, 200][alike.usize(..4)],
+                code,
+                short_code: code,
+            })
+        }
+        16 => match random.u8(..if careful { 20 } else { 3 }) {
+            0 => Frame::Reset { flow: FlowId(flow.0 + 4), code: 1 },
+            1 => Frame::Stop { flow, code: 1 },
+            _ => Frame::StreamCredit { flow, symbols: number(random, careful) },
+        },
         17 if random.u8(..4) == 0 => Frame::Close { code: 3, reason: &data },
         _ => Frame::Ping,
     };
@@ -116,7 +134,7 @@ fn input(random: &mut Rng) -> Vec<u8> {
                 // The size that most flows announce, and mostly symbols that complete a small block.
                 let argument = if random.bool() { argument & !0x18 } else { argument };
                 let esi = if random.bool() { random.u8(..2) } else { random.u8(..24) };
-                input.extend([argument | 1, random.u8(1..5), random.u8(..40), esi, random.u8(..12) / 10]);
+                input.extend([argument | 1, random.u8(1..9), random.u8(..40), esi, random.u8(..12) / 10]);
             }
             8 => input.push(argument | 2),
             9 => input.push(argument | 3),

@@ -21,6 +21,10 @@ pub(crate) enum TraceEvent {
     FlowAnnounced { flow: FlowId, length: u64 },
     FlowSent { flow: FlowId },
     FlowReceived { flow: FlowId },
+    StreamOpened { flow: FlowId },
+    StreamAnnounced { flow: FlowId },
+    StreamReset { flow: FlowId, code: u32 },
+    StreamStopped { flow: FlowId, code: u32 },
     Closed,
 }
 
@@ -132,6 +136,12 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         }
         TraceEvent::FlowSent { flow } => ("downpour:flow_sent", json!({ "flow": flow.0 })),
         TraceEvent::FlowReceived { flow } => ("downpour:flow_received", json!({ "flow": flow.0 })),
+        TraceEvent::StreamOpened { flow } => ("downpour:stream_opened", json!({ "flow": flow.0 })),
+        TraceEvent::StreamAnnounced { flow } => ("downpour:stream_announced", json!({ "flow": flow.0 })),
+        TraceEvent::StreamReset { flow, code } => ("downpour:stream_reset", json!({ "flow": flow.0, "code": code })),
+        TraceEvent::StreamStopped { flow, code } => {
+            ("downpour:stream_stopped", json!({ "flow": flow.0, "code": code }))
+        }
         TraceEvent::Closed => ("downpour:connection_closed", json!({})),
     }
 }

@@ -19,7 +19,8 @@ use transport::secure::{
 };
 use transport::wire::{
     ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, KeyId, Message1, Message2,
-    PacketHeader, PacketKind, Parameters, SymbolHeader, SymbolId, TAG, VersionAnswer, fuzzing::fuzz_wire,
+    PacketHeader, PacketKind, Parameters, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
+    fuzzing::fuzz_wire,
 };
 
 const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
@@ -77,6 +78,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
             blocks: true,
             timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
         },
+        streams: StreamsAllowed { count: 4, window: 100 },
         application: application.to_vec(),
     }
 }

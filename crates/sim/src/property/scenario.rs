@@ -1,6 +1,7 @@
 //! Scenarios drawn from a seed: who sends what over which path.
 
 use crate::host::{Host, HostConfig};
+use crate::streams::{ReadScript, StreamScript};
 use fastrand::Rng;
 use netsim::{Duplex, LinkConfig, Loss, Mark, NodeId, Reorder};
 use std::fmt;
@@ -41,6 +42,10 @@ pub struct Scenario {
     pub closes: usize,
     /// Lengths of the objects that each host sends.
     pub objects: [Vec<u64>; 2],
+    /// Streams that each host sends.
+    pub streams: [Vec<StreamScript>; 2],
+    /// How both read them.
+    pub reads: ReadScript,
     /// Bytes of control stream that each host sends.
     pub control: [u64; 2],
     /// How long coding a block takes.
@@ -78,6 +83,8 @@ impl Scenario {
             link,
             profile,
             objects,
+            streams: [Vec::new(), Vec::new()],
+            reads: ReadScript::default(),
         };
         let at = part(&mut random, scenario.expected() * 2, 1);
         scenario.outage = match random.u8(..10) {
@@ -88,17 +95,39 @@ impl Scenario {
         scenario
     }
 
+    /// The scenario of this seed, with streams beside the objects, both ways, or instead of them.
+    pub fn draw_with_streams(seed: u64) -> Self {
+        let mut scenario = Self::draw(seed);
+        let mut random = Rng::with_seed(seed ^ 0x5eed_0f57_4ea5);
+        if random.u8(..3) > 0 {
+            scenario.objects = [Vec::new(), Vec::new()];
+        }
+        scenario.streams = match random.u8(..3) {
+            0 => [streams(&mut random), Vec::new()],
+            _ => [streams(&mut random), streams(&mut random)],
+        };
+        if random.u8(..3) == 0 {
+            let every = part(&mut random, Duration::from_millis(40), 2);
+            scenario.reads = ReadScript { most: 1_000 + up_to(&mut random, 200_000) as usize, every };
+        }
+        scenario
+    }
+
     /// About how long the transfer takes on a path that keeps its promises.
     pub fn expected(&self) -> Duration {
         let rtt = self.link.forward.delay + self.link.backward.delay;
-        let way = |link: &LinkConfig, objects: &[u64], control: u64| {
+        let way = |link: &LinkConfig, objects: &[u64], streams: &[StreamScript], control: u64| {
             let rate = link.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
             let rate = self.profile.told_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
-            let bits = 8.0 * 1.05 * (objects.iter().sum::<u64>() + control) as f64;
-            Duration::from_secs_f64(bits / rate / (1.0 - link.loss.mean()))
+            // A write may cost a packet of its own.
+            let stream = |stream: &StreamScript| stream.length + stream.length / stream.write * 1_408;
+            let bytes = objects.iter().sum::<u64>() + streams.iter().map(stream).sum::<u64>() + control;
+            let writing = |stream: &StreamScript| stream.every * (stream.length / stream.write + 1) as u32;
+            let writing = streams.iter().map(writing).max().unwrap_or_default();
+            writing + Duration::from_secs_f64(8.0 * 1.05 * bytes as f64 / rate / (1.0 - link.loss.mean()))
         };
-        let forward = way(&self.link.forward, &self.objects[0], self.control[0]);
-        let backward = way(&self.link.backward, &self.objects[1], self.control[1]);
+        let forward = way(&self.link.forward, &self.objects[0], &self.streams[0], self.control[0]);
+        let backward = way(&self.link.backward, &self.objects[1], &self.streams[1], self.control[1]);
         rtt * 2 + forward.max(backward)
     }
 
@@ -130,6 +159,9 @@ impl Scenario {
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
             connect_to: if self.connects == side { vec![id(other)] } else { Vec::new() },
             objects: self.objects[side].clone(),
+            streams: self.streams[side].clone(),
+            reads: self.reads,
+            expects_streams: self.streams[other].iter().filter(|stream| stream.reset_at.is_none()).count(),
             expects: self.objects[other].len(),
             control: self.control[side],
             expects_control: self.control[other],
@@ -154,8 +186,8 @@ impl fmt::Display for Scenario {
         )?;
         write!(
             f,
-            "host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
-            self.compute_delay, self.storage_delay
+            "streams {:?}, {:?}, host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
+            self.streams, self.reads, self.compute_delay, self.storage_delay
         )?;
         write!(f, "credit {} and {}, outage {outage:?}", credit.symbols, credit.control)
     }
@@ -236,4 +268,18 @@ fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
         _ => up_to(random, most),
     };
     (0..count).map(|_| length(random).min(1_000_000 / count)).collect()
+}
+
+/// A few streams: many small writes, bulk, or anything between; one in four is reset or stopped on the way.
+fn streams(random: &mut Rng) -> Vec<StreamScript> {
+    let count = 1 + up_to(random, 12);
+    let script = |random: &mut Rng| {
+        let most = if random.u8(..8) == 0 { 400_000 } else { 60_000 };
+        let length = up_to(random, most) / count;
+        let write = [1 + length / 4, 10, 100, 1_403, 5_000, 1 << 20][random.usize(..6)].max(length / 500 + 1);
+        let every = if random.bool() { part(random, Duration::from_millis(20), 2) } else { Duration::ZERO };
+        let cut = |random: &mut Rng| (random.u8(..8) == 0).then(|| random.u64(..=length));
+        StreamScript { length, write, every, reset_at: cut(random), stop_at: cut(random) }
+    };
+    (0..count).map(|_| script(random)).collect()
 }

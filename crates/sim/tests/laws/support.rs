@@ -1,7 +1,7 @@
 //! Two hosts whose packets a test may take away.
 
 use netsim::{Duplex, Network, Node, NodeId, Packet, topology};
-use sim::{Host, HostConfig};
+use sim::{Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
 use transport::{EndpointConfig, Profile};
 
@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) profile: Profile,
     pub(crate) endpoint: EndpointConfig,
     pub(crate) objects: Vec<u64>,
+    pub(crate) streams: Vec<StreamScript>,
+    pub(crate) reads: ReadScript,
     pub(crate) control: u64,
     pub(crate) compute_delay: Duration,
     pub(crate) storage_delay: Duration,
@@ -69,6 +71,8 @@ impl Plan {
             profile,
             endpoint: EndpointConfig::default(),
             objects,
+            streams: Vec::new(),
+            reads: ReadScript::default(),
             control: 0,
             compute_delay: Duration::ZERO,
             storage_delay: Duration::ZERO,
@@ -87,6 +91,9 @@ impl Plan {
                 endpoint: self.endpoint.clone(),
                 connect_to: if sends == self.sender_connects { vec![peer] } else { Vec::new() },
                 objects: if sends { self.objects.clone() } else { Vec::new() },
+                streams: if sends { self.streams.clone() } else { Vec::new() },
+                reads: self.reads,
+                expects_streams: if sends { 0 } else { self.streams.len() },
                 expects: if sends { 0 } else { self.objects.len() },
                 control: if sends { self.control } else { 0 },
                 expects_control: if sends { 0 } else { self.control },

@@ -38,6 +38,47 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
+    /// The peer opens a stream; it is the program's to read or to stop.
+    StreamAnnounced {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's tag.
+        tag: u64,
+    },
+    /// There are bytes of a stream to read; said again only after a read has left none.
+    StreamReadable {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// Every byte of a stream of the peer has been read: its last event.
+    StreamFinished {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// The peer gave a stream up: what was not read is gone. Its last event.
+    StreamReset {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's code.
+        code: u32,
+    },
+    /// There is room again in a stream of ours, after a write that was cut short.
+    StreamWritable {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// Every byte of a stream of ours that was finished has arrived; the peer's program may not have read it yet. Its last event.
+    StreamSent {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// The peer wants no more of a stream of ours, which is given up with that: its last event.
+    StreamStopped {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's code.
+        code: u32,
+    },
     /// The connection is over; the last event.
     Closed(Closed),
 }

@@ -1,13 +1,20 @@
 //! The receiver half of a connection: flows of the peer, its control stream, and what feedback says of them.
 
+mod streams;
+
+use super::Event;
 use super::arrivals::{Arrivals, FeedbackClock};
+use super::options::Limits;
+use super::outbox::Piece;
 use crate::flow::{
-    ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request, Taken,
+    ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request,
+    StreamReceiver, Taken,
 };
 use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{
-    Announcement, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, SymbolId,
+    Announcement, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, StreamsAllowed,
+    SymbolId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +43,15 @@ pub(super) struct Incoming {
     /// it may be lost, and not every feedback has room for all of them.
     told_complete: VecDeque<(u32, Vec<FlowId>)>,
     early: Vec<(SymbolId, u8, Vec<u8>)>,
+    streams: BTreeMap<FlowId, StreamReceiver>,
+    streams_allowed: StreamsAllowed,
+    /// Symbols by which streams may still grow, all together.
+    stream_store: u64,
+    /// What streams led to, for the program and for the peer.
+    stream_events: Vec<Event>,
+    stream_pieces: Vec<Piece>,
+    /// The peer broke the protocol in data, found in the midst of it.
+    broken: Option<Violation>,
     limits: FlowLimits,
     credit: ReceiveCredit,
     pub(super) control: ControlReceiver,
@@ -58,16 +74,22 @@ pub(super) enum Change {
 pub(super) struct Violation(pub(super) &'static str);
 
 impl Incoming {
-    pub(super) fn new(limits: FlowLimits, credit: Credit, timing: FeedbackTiming) -> Self {
+    pub(super) fn new(limits: &Limits, timing: FeedbackTiming) -> Self {
         Self {
             flows: BTreeMap::new(),
             closed: BTreeMap::new(),
             unheard: BTreeSet::new(),
             told_complete: VecDeque::new(),
             early: Vec::new(),
-            limits,
-            credit: ReceiveCredit::new(credit.symbols),
-            control: ControlReceiver::new(credit.control),
+            streams: BTreeMap::new(),
+            streams_allowed: limits.streams.allowed,
+            stream_store: limits.streams.growth,
+            stream_events: Vec::new(),
+            stream_pieces: Vec::new(),
+            broken: None,
+            limits: limits.flows,
+            credit: ReceiveCredit::new(limits.credit.symbols),
+            control: ControlReceiver::new(limits.credit.control),
             arrivals: Arrivals::default(),
             clock: FeedbackClock::new(timing),
             pool: Pool::default(),
@@ -83,6 +105,9 @@ impl Incoming {
     /// Takes one symbol. Refused ones are not acknowledged, so that the sender sends them again.
     pub(super) fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
         let Some(flow) = self.flows.get_mut(&id.flow) else {
+            if self.streams.contains_key(&id.flow) {
+                return self.on_stream_symbol(id, plan, symbol);
+            }
             if let Some(complete) = self.closed.get(&id.flow) {
                 self.surplus += 1;
                 if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
@@ -136,6 +161,9 @@ impl Incoming {
         if self.closed.contains_key(&id) {
             return Ok(None);
         }
+        if self.streams.contains_key(&id) {
+            return Err(Violation("flow announced twice"));
+        }
         if let Some(flow) = self.flows.get(&id) {
             return flow.is_announced_by(announcement).then_some(None).ok_or(Violation("flow announced twice"));
         }
@@ -170,6 +198,10 @@ impl Incoming {
     pub(super) fn on_reply(&mut self, reply: Reply) {
         let (id, block) = match reply {
             Reply::Decoded(job, progress) => {
+                if self.streams.contains_key(&job.flow) {
+                    self.on_stream_decoded(job, progress);
+                    return self.clock.hurry();
+                }
                 let Some(flow) = self.flows.get_mut(&job.flow) else {
                     return;
                 };
@@ -197,6 +229,7 @@ impl Incoming {
                 changes.push(Change::Received(*id));
             }
         }
+        self.collect_streams(requests);
         changes
     }
 
@@ -221,24 +254,34 @@ impl Incoming {
     fn statuses(&mut self, number: u32) -> Vec<FlowStatus> {
         let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
         let mut statuses: Vec<FlowStatus> = std::mem::take(&mut self.unheard).into_iter().map(over).collect();
-        let (mut complete, mut open): (Vec<_>, Vec<_>) = self.flows.iter().partition(|(_, flow)| flow.is_complete());
+        let objects = self.flows.iter().filter(|(_, flow)| flow.is_complete()).map(|(id, _)| *id);
+        let streams = self.streams.iter().filter(|(_, stream)| stream.is_over()).map(|(id, _)| *id);
+        let mut complete: Vec<FlowId> = objects.chain(streams).collect();
         // Those not told lately go first.
         if complete.len() > MAX_COMPLETE_TOLD {
             let told: BTreeSet<FlowId> = self.told_complete.iter().flat_map(|(_, told)| told).copied().collect();
-            complete.sort_by_key(|(id, _)| told.contains(id));
+            complete.sort_by_key(|id| told.contains(id));
         }
         complete.truncate(MAX_COMPLETE_TOLD - statuses.len());
+        statuses.extend(complete.iter().filter_map(|id| self.status(*id)));
         if !complete.is_empty() {
-            self.told_complete.push_back((number, complete.iter().map(|(id, _)| **id).collect()));
+            self.told_complete.push_back((number, complete));
             if self.told_complete.len() > MAX_TOLD {
                 self.told_complete.pop_front();
             }
         }
-        statuses.extend(complete.into_iter().map(|(_, flow)| flow.status()));
+        let objects = self.flows.values().filter(|flow| !flow.is_complete()).map(ObjectReceiver::status);
+        let streams = self.streams.values().filter(|stream| !stream.is_over()).filter_map(StreamReceiver::status);
+        let mut open: Vec<FlowStatus> = objects.chain(streams).collect();
         let first = number as usize % open.len().max(1);
         open.rotate_left(first);
-        statuses.extend(open.into_iter().map(|(_, flow)| flow.status()));
+        statuses.extend(open);
         statuses
+    }
+
+    fn status(&self, id: FlowId) -> Option<FlowStatus> {
+        let object = self.flows.get(&id).map(ObjectReceiver::status);
+        object.or_else(|| self.streams.get(&id).and_then(StreamReceiver::status))
     }
 
     /// The sender has seen feedback `number`: flows it told complete need not be told again.
@@ -249,6 +292,8 @@ impl Incoming {
                 if self.flows.get(&id).is_some_and(ObjectReceiver::is_received_and_told) {
                     self.flows.remove(&id);
                     self.closed.insert(id, true);
+                } else if self.streams.get(&id).is_some_and(StreamReceiver::is_over) {
+                    self.forget_stream(id, true);
                 }
             }
         }

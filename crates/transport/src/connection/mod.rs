@@ -13,14 +13,17 @@ mod outgoing;
 mod receive;
 mod sealing;
 mod stats;
+mod streams;
 mod timing;
 mod transmit;
+mod turns;
 
 pub use arrivals::ReceivedEcn;
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
-pub use options::{FlowError, Limits, ObjectOptions};
+pub use options::{FlowError, Limits, ObjectOptions, StreamLimits};
 pub use stats::{ConnectionStats, LimitedBy};
+pub use streams::StreamOptions;
 
 use crate::flow::{Direction, ObjectSender, PathEstimate, Reply, Request};
 use crate::profile::Profile;
@@ -30,7 +33,7 @@ use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
-use incoming::{Change, Incoming};
+use incoming::{Change, Incoming, Violation};
 use opening::Opening;
 use outbox::Piece;
 use outgoing::Outgoing;
@@ -114,7 +117,7 @@ impl Connection {
         let timing = profile.feedback.choice().timing;
         Self {
             phase,
-            incoming: Incoming::new(limits.flows, limits.credit, timing),
+            incoming: Incoming::new(&limits, timing),
             outgoing: Outgoing::new(),
             recovery,
             profile,
@@ -156,6 +159,7 @@ impl Connection {
         self.sealing.establish(secrets, &peer);
         self.outgoing.credit.grant(peer.credit.symbols);
         self.outgoing.control.grant(peer.credit.control);
+        self.outgoing.allow_streams(peer.streams);
         self.incoming.set_timing(peer.feedback.timing);
         self.peer = Some(peer);
     }
@@ -210,6 +214,10 @@ impl Connection {
         }
         for change in self.incoming.collect(&mut self.requests) {
             self.on_change(now, change);
+        }
+        self.settle_streams(now);
+        if let Some(Violation(what)) = self.incoming.take_broken() {
+            self.violation(now, what);
         }
     }
 

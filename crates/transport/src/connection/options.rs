@@ -1,7 +1,7 @@
 //! What a program asks of a connection, and why it may not get it.
 
 use crate::flow::{BadPlan, FlowLimits};
-use crate::wire::Credit;
+use crate::wire::{Credit, StreamsAllowed};
 use std::time::Duration;
 
 /// What this side accepts and for how long it waits.
@@ -11,10 +11,29 @@ pub struct Limits {
     pub credit: Credit,
     /// What flows may look like.
     pub flows: FlowLimits,
+    /// The peer's streams.
+    pub streams: StreamLimits,
     /// A connection ends when nothing authentic is heard for so long.
     pub dead_after: Duration,
     /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
     pub keep_alive: Duration,
+}
+
+/// What may wait here of the peer's streams, beside the credit for its objects: at most
+/// `allowed.count x allowed.window + growth` source symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// How many at once, and how much of each at first.
+    pub allowed: StreamsAllowed,
+    /// Source symbols by which windows may grow, all together, where a path wants more and its stream is read along.
+    pub growth: u64,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        // 46 MB and 17 MB: a stream alone may have what a round trip of 100 ms takes at 1.4 Gbit/s.
+        Self { allowed: StreamsAllowed { count: 64, window: 512 }, growth: 12_000 }
+    }
 }
 
 impl Default for Limits {
@@ -23,6 +42,7 @@ impl Default for Limits {
             // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
             credit: Credit { symbols: 24_000, control: 1 << 20 },
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
+            streams: StreamLimits::default(),
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }
@@ -40,7 +60,7 @@ pub struct ObjectOptions {
     pub digest: bool,
 }
 
-/// An object cannot be sent.
+/// An object or a stream cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The connection is not open, or no longer.
@@ -52,6 +72,12 @@ pub enum FlowError {
     /// The profile's blocks do not fit the object or the peer's limits.
     #[error("the object cannot be cut into blocks that the peer accepts")]
     Unsendable,
+    /// The peer takes no streams.
+    #[error("the peer takes no streams")]
+    NoStreams,
+    /// The stream is finished, given up, or was never opened here.
+    #[error("there is no such stream to write to")]
+    UnknownStream,
 }
 
 impl From<BadPlan> for FlowError {

@@ -13,6 +13,12 @@ pub(super) enum Piece {
     Announce(FlowId),
     /// A further plan.
     Plan(FlowId, u8),
+    /// A stream is given up.
+    Reset(FlowId),
+    /// A stream of the peer is wanted no more, for this reason.
+    Stop(FlowId, u32),
+    /// What the peer may start of its stream.
+    StreamCredit(FlowId, u64),
     /// A range of the control stream.
     Control(Range<u64>),
 }

@@ -1,9 +1,14 @@
 //! The sender half of a connection: flows by turn, the control stream, and the reliable frames around them.
 
+mod streams;
+
+pub(super) use streams::StreamNews;
+
 use super::outbox::{Outbox, Piece};
+use super::turns::Turns;
 use crate::flow::{
-    ControlSender, Direction, FlowKey, ObjectSender, PathEstimate, Picked, Pool, Reply, Request, SendCredit, Step,
-    SymbolKind,
+    ControlSender, Direction, FlowKey, FlowSender, ObjectSender, PathEstimate, Picked, Pool, Reply, Request,
+    SendCredit, Step, StreamSender, SymbolKind,
 };
 use crate::recovery::{Content, Report};
 use crate::time::Time;
@@ -27,6 +32,12 @@ pub(super) struct Outgoing {
     waiting: VecDeque<ObjectSender>,
     /// Source symbols of the waiting flows.
     waiting_source: u64,
+    /// Streams that are announced, until the peer has read them or knows that they are given up.
+    streams: Vec<StreamSender>,
+    /// Streams that are not announced yet: the peer takes `streams_allowed` at once.
+    waiting_streams: VecDeque<StreamSender>,
+    streams_allowed: usize,
+    turns: Turns,
     pub(super) control: ControlSender,
     pub(super) outbox: Outbox,
     pub(super) credit: SendCredit,
@@ -51,6 +62,10 @@ impl Outgoing {
             flows: Vec::new(),
             waiting: VecDeque::new(),
             waiting_source: 0,
+            streams: Vec::new(),
+            waiting_streams: VecDeque::new(),
+            streams_allowed: 0,
+            turns: Turns::default(),
             control: ControlSender::default(),
             outbox: Outbox::default(),
             credit: SendCredit::default(),
@@ -62,7 +77,7 @@ impl Outgoing {
     }
 
     pub(super) fn open(&mut self, flow: ObjectSender) {
-        self.waiting_source += flow.source_left();
+        self.waiting_source += flow.flow().source_left();
         self.waiting.push_back(flow);
         self.announce_waiting();
     }
@@ -71,7 +86,7 @@ impl Outgoing {
         while self.flows.len() < MAX_OPEN_FLOWS
             && let Some(flow) = self.waiting.pop_front()
         {
-            self.waiting_source -= flow.source_left();
+            self.waiting_source -= flow.flow().source_left();
             self.outbox.push_thrice(Piece::Announce(flow.id()));
             for plan in flow.further_plans() {
                 self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
@@ -80,14 +95,21 @@ impl Outgoing {
         }
     }
 
-    /// Flows that the peer does not have wholly.
+    /// Flows of which the peer lacks something: objects that it does not have wholly, streams with bytes it does not have.
     pub(super) fn flow_count(&self) -> usize {
-        self.flows.len() + self.waiting.len()
+        let streams = self.streams.iter().filter(|stream| stream.is_unfinished()).count();
+        self.flows.len() + self.waiting.len() + streams + self.waiting_streams.len()
     }
 
     /// Symbols of the flows that have not gone out for the first time.
     pub(super) fn source_left(&self) -> u64 {
-        self.flows.iter().map(ObjectSender::source_left).sum::<u64>() + self.waiting_source
+        let streams: u64 = self.streams.iter().map(|stream| stream.flow().source_left()).sum();
+        self.objects_left() + streams
+    }
+
+    /// The same of the objects alone.
+    fn objects_left(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.flow().source_left()).sum::<u64>() + self.waiting_source
     }
 
     /// A flow that the receiver has wholly: it is dropped.
@@ -98,8 +120,20 @@ impl Outgoing {
         Some(finished)
     }
 
-    fn flow(&mut self, id: FlowId) -> Option<&mut ObjectSender> {
+    /// Whether this is an object that the peer does not have wholly.
+    pub(super) fn is_object(&self, id: FlowId) -> bool {
+        self.flows.iter().chain(&self.waiting).any(|flow| flow.id() == id)
+    }
+
+    fn object(&mut self, id: FlowId) -> Option<&mut ObjectSender> {
         self.flows.iter_mut().find(|flow| flow.id() == id)
+    }
+
+    /// The blocks of an object or a stream.
+    fn flow(&mut self, id: FlowId) -> Option<&mut FlowSender> {
+        let Self { flows, streams, .. } = self;
+        let object = flows.iter_mut().find(|flow| flow.id() == id).map(ObjectSender::flow_mut);
+        object.or_else(|| streams.iter_mut().find(|stream| stream.id() == id).map(StreamSender::flow_mut))
     }
 
     /// Opens blocks as far as credit, the read-ahead and `most` open source symbols go.
@@ -122,20 +156,58 @@ impl Outgoing {
 
     /// Whether a block waits for the receiver's credit.
     pub(super) fn is_credit_limited(&self) -> bool {
-        self.flows.iter().find_map(ObjectSender::next_k).is_some_and(|k| !self.credit.covers(k))
+        let object = self.flows.iter().find_map(ObjectSender::next_k).is_some_and(|k| !self.credit.covers(k));
+        object || self.streams.iter().any(StreamSender::is_held_back)
     }
 
-    /// The next symbol by the flows' schedules. Work that has to be done first goes to `requests`.
+    /// The next symbol by the flows' schedules: the streams and, as one, the objects take turns. Work that has to be done first
+    /// goes to `requests`.
     pub(super) fn next_symbol(
         &mut self,
         now: Time,
         path: &PathEstimate,
         requests: &mut impl Extend<Request>,
     ) -> Option<Picked> {
+        for turn in self.turns.order(self.streams.len()) {
+            let picked = match turn.checked_sub(1) {
+                None => self.next_of_objects(now, path, requests),
+                Some(at) => self.next_of_stream(at, now, path, requests),
+            };
+            if picked.is_some() {
+                self.turns.taken(turn);
+                return picked;
+            }
+        }
+        None
+    }
+
+    fn next_of_stream(
+        &mut self,
+        at: usize,
+        now: Time,
+        path: &PathEstimate,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<Picked> {
         for _ in 0..REQUESTS_PER_ASK {
-            let mut behind = self.source_left();
+            match self.streams[at].next(now, path) {
+                Step::Symbol(picked) => return Some(picked),
+                Step::Request(request) => requests.extend([request]),
+                Step::Idle => break,
+            }
+        }
+        None
+    }
+
+    fn next_of_objects(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<Picked> {
+        for _ in 0..REQUESTS_PER_ASK {
+            let mut behind = self.objects_left();
             let mut asked = false;
-            for flow in &mut self.flows {
+            for flow in self.flows.iter_mut().map(ObjectSender::flow_mut) {
                 behind -= flow.source_left();
                 match flow.next(now, path, behind > 0) {
                     Step::Symbol(picked) => return Some(picked),
@@ -156,7 +228,9 @@ impl Outgoing {
 
     /// A symbol that is worth sending when nothing is heard.
     pub(super) fn probe(&mut self) -> Option<Picked> {
-        self.flows.iter_mut().find_map(ObjectSender::probe)
+        let Self { flows, streams, .. } = self;
+        let objects = flows.iter_mut().map(ObjectSender::flow_mut);
+        objects.chain(streams.iter_mut().map(StreamSender::flow_mut)).find_map(FlowSender::probe)
     }
 
     /// The bytes of a symbol picked just now, which goes out.
@@ -167,19 +241,19 @@ impl Outgoing {
             SymbolKind::Repair => self.counts.repair += 1,
         }
         let id = picked.id;
-        self.flows.iter().find(|flow| flow.id() == id.flow).map_or(&[], |flow| flow.symbol(id))
+        self.flow(id.flow).map_or(&[], |flow| flow.symbol(id))
     }
 
     /// A reply to a request of a flow that is sent; the request that follows from it.
     pub(super) fn on_reply(&mut self, reply: Reply) -> Option<Request> {
         match reply {
-            Reply::Read { flow, block, buffer } => self.flow(flow)?.on_read(block, buffer),
+            Reply::Read { flow, block, buffer } => self.object(flow)?.on_read(block, buffer),
             Reply::Encoded(job) => {
                 self.flow(job.flow)?.on_encoded(job);
                 None
             }
             Reply::Digest { key: FlowKey { direction: Direction::Sending, flow }, block, .. } => {
-                self.flow(flow)?.on_digest(block);
+                self.object(flow)?.on_digest(block);
                 None
             }
             _ => None,
@@ -190,14 +264,14 @@ impl Outgoing {
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             match sent.content {
-                Content::Symbol(id) => self.each_flow(id, ObjectSender::on_delivered),
+                Content::Symbol(id) => self.each_flow(id, FlowSender::on_delivered),
                 Content::Control(key) => self.on_pieces_delivered(key),
                 Content::Nothing => {}
             }
         }
         for sent in report.lost {
             match sent.content {
-                Content::Symbol(id) => self.each_flow(id, ObjectSender::on_lost),
+                Content::Symbol(id) => self.each_flow(id, FlowSender::on_lost),
                 Content::Control(key) => self.on_pieces_lost(key),
                 Content::Nothing => {}
             }
@@ -205,13 +279,14 @@ impl Outgoing {
         for sent in report.spurious {
             // Control frames are on their way again already, under another key.
             if let Content::Symbol(id) = sent.content {
-                self.each_flow(id, ObjectSender::on_spurious);
+                self.each_flow(id, FlowSender::on_spurious);
             }
         }
-        self.flows.iter_mut().for_each(|flow| flow.on_report(report));
+        self.flows.iter_mut().for_each(|flow| flow.flow_mut().on_report(report));
+        self.streams.iter_mut().for_each(|stream| stream.flow_mut().on_report(report));
     }
 
-    fn each_flow(&mut self, id: SymbolId, act: impl Fn(&mut ObjectSender, SymbolId)) {
+    fn each_flow(&mut self, id: SymbolId, act: impl Fn(&mut FlowSender, SymbolId)) {
         if let Some(flow) = self.flow(id.flow) {
             act(flow, id);
         }
@@ -221,12 +296,19 @@ impl Outgoing {
         for piece in self.outbox.settle(key) {
             match piece {
                 Piece::Announce(id) => {
-                    if let Some(flow) = self.flow(id) {
+                    if let Some(flow) = self.object(id) {
                         flow.on_announced();
+                    } else if let Some(stream) = self.stream(id) {
+                        stream.on_announced();
                     }
                 }
                 Piece::Control(range) => self.control.on_delivered(range),
-                Piece::Ping | Piece::Plan(..) => {}
+                Piece::Reset(id) => {
+                    if let Some(stream) = self.stream(id) {
+                        stream.on_reset_delivered();
+                    }
+                }
+                Piece::Ping | Piece::Plan(..) | Piece::Stop(..) | Piece::StreamCredit(..) => {}
             }
         }
     }
@@ -250,6 +332,8 @@ impl Outgoing {
         for status in statuses {
             if let Some(at) = self.flows.iter().position(|flow| flow.id() == status.flow) {
                 self.bytes_acknowledged += self.flows[at].on_status(status, &mut self.pool);
+            } else if let Some(at) = self.streams.iter().position(|stream| stream.id() == status.flow) {
+                self.bytes_acknowledged += self.streams[at].on_status(status, &mut self.pool);
             }
         }
     }
@@ -285,10 +369,20 @@ impl Outgoing {
 
     fn frame_of(&self, piece: &Piece) -> Option<Frame<'static>> {
         let flow = |id: &FlowId| self.flows.iter().find(|flow| flow.id() == *id);
+        let stream = |id: &FlowId| self.streams.iter().find(|stream| stream.id() == *id);
         match piece {
             Piece::Ping => Some(Frame::Ping),
-            Piece::Announce(id) => flow(id).map(|flow| Frame::Announce(flow.announcement())),
+            Piece::Announce(id) => match flow(id) {
+                Some(flow) => Some(Frame::Announce(flow.announcement())),
+                None => stream(id).and_then(StreamSender::announcement).map(Frame::AnnounceStream),
+            },
             Piece::Plan(id, number) => flow(id).and_then(|flow| flow.plan(*number)).map(Frame::Plan),
+            Piece::Reset(id) => {
+                let code = stream(id).and_then(StreamSender::reset_code)?;
+                Some(Frame::Reset { flow: *id, code })
+            }
+            Piece::Stop(flow, code) => Some(Frame::Stop { flow: *flow, code: *code }),
+            Piece::StreamCredit(flow, symbols) => Some(Frame::StreamCredit { flow: *flow, symbols: *symbols }),
             Piece::Control(_) => None,
         }
     }

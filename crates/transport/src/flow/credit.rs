@@ -23,6 +23,11 @@ impl SendCredit {
         covered
     }
 
+    /// Symbols that may still be started.
+    pub const fn left(&self) -> u64 {
+        self.granted - self.started
+    }
+
     /// Whether a block of `k` symbols could be started.
     pub fn covers(&self, k: u32) -> bool {
         self.started + u64::from(k) <= self.granted
@@ -41,6 +46,21 @@ impl ReceiveCredit {
     /// Room for `room` source symbols that are started and not written.
     pub const fn new(room: u64) -> Self {
         Self { room, started: 0, returned: 0 }
+    }
+
+    /// Symbols that may be started and not given back.
+    pub const fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Symbols that are started and not given back.
+    pub const fn outstanding(&self) -> u64 {
+        self.started - self.returned
+    }
+
+    /// Room for so many symbols more.
+    pub const fn grow(&mut self, symbols: u64) {
+        self.room += symbols;
     }
 
     /// The absolute grant.

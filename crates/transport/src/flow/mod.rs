@@ -1,5 +1,6 @@
-//! Flows: objects cut into blocks, what goes next, what is still needed. No packet number is known here.
+//! Flows: objects and streams cut into blocks, what goes next, what is still needed. No packet number is known here.
 
+mod assembly;
 mod control;
 mod credit;
 mod layout;
@@ -7,8 +8,12 @@ mod receiving;
 mod request;
 mod schedule;
 mod send_block;
+mod sender;
 mod sending;
 mod sizing;
+mod stream_layout;
+mod stream_receiving;
+mod stream_sending;
 mod tail;
 
 pub use control::{BeyondCredit, ControlReceiver, ControlSender};
@@ -18,5 +23,9 @@ pub use receiving::{FlowLimits, ObjectReceiver, Taken};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig};
 pub use send_block::SendBlock;
-pub use sending::{FlowView, ObjectSender, Picked, Pool, Step, SymbolKind};
+pub use sender::{FlowSender, FlowView, Picked, Pool, Step, SymbolKind};
+pub use sending::ObjectSender;
 pub use sizing::BlockSizing;
+pub use stream_layout::StreamLayout;
+pub use stream_receiving::{BadBlock, StreamReceiver};
+pub use stream_sending::{Opened, StreamSender};

@@ -5,7 +5,7 @@ mod windowed;
 
 pub use windowed::WindowedConfig;
 
-use super::sending::FlowView;
+use super::sender::FlowView;
 use super::tail::Odds;
 use crate::recovery::Report;
 use crate::time::Time;

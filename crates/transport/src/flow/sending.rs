@@ -1,137 +1,26 @@
-//! The sender half of an object flow: blocks on their way, in the order their schedule wants.
+//! The sender half of an object flow: blocks read in order and kept until the receiver has them.
 
 use super::credit::SendCredit;
 use super::layout::{BlockShape, Layout};
-use super::request::{Direction, EncodeJob, FlowKey, Request};
-use super::schedule::{Next, PathEstimate, Schedule};
+use super::request::{Direction, FlowKey, Request};
+use super::schedule::Schedule;
 use super::send_block::SendBlock;
-use crate::recovery::Report;
-use crate::time::Time;
-use crate::wire::{Announcement, FlowId, FlowStatus, Plan, SymbolId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-
-/// What a schedule sees of its flow.
-#[derive(Debug)]
-pub struct FlowView {
-    id: FlowId,
-    layout: Layout,
-    /// Open blocks, by number from `base` on. Blocks done before their elders stay, empty, until those are done.
-    blocks: VecDeque<SendBlock>,
-    base: u32,
-    /// The block whose source goes out now.
-    cursor: u32,
-    /// Open blocks with source symbols that are known lost.
-    with_lost: BTreeSet<u32>,
-    /// Open blocks that the receiver does not have yet.
-    unfinished: usize,
-    /// Source symbols of the object that have not gone out yet.
-    source_left: u64,
-    /// A later flow has source to send.
-    others_waiting: bool,
-}
-
-impl FlowView {
-    /// The flow.
-    pub const fn id(&self) -> FlowId {
-        self.id
-    }
-
-    /// A source symbol can go out for the first time now.
-    pub fn source_ready(&self) -> bool {
-        self.block(self.cursor).is_some_and(SendBlock::source_ready)
-    }
-
-    /// Source is left to go out for the first time, here or in a flow behind this one: it is not the tail yet.
-    pub const fn more_to_come(&self) -> bool {
-        self.source_left > 0 || self.others_waiting
-    }
-
-    /// The oldest lost source symbol.
-    pub fn first_lost(&self) -> Option<SymbolId> {
-        self.block(*self.with_lost.first()?).and_then(|block| self.first_lost_of(block))
-    }
-
-    /// The oldest lost source symbol of a block.
-    pub fn first_lost_of(&self, block: &SendBlock) -> Option<SymbolId> {
-        block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
-    }
-
-    /// An open block.
-    pub fn block(&self, number: u32) -> Option<&SendBlock> {
-        self.blocks.get(number.checked_sub(self.base)? as usize)
-    }
-
-    /// Blocks that were opened and that the receiver does not have yet, oldest first.
-    pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
-        self.blocks.iter().filter(|block| !block.is_done())
-    }
-
-    /// How many [`FlowView::open_blocks`] there are.
-    pub const fn unfinished(&self) -> usize {
-        self.unfinished
-    }
-
-    fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
-        self.blocks.get_mut(number.checked_sub(self.base)? as usize)
-    }
-
-    fn note_lost(&mut self, number: u32) {
-        let Some(block) = self.block_mut(number) else {
-            return;
-        };
-        if block.prune_lost() {
-            self.with_lost.insert(number);
-        } else {
-            self.with_lost.remove(&number);
-        }
-    }
-}
+use super::sender::{FlowSender, Pool};
+use crate::wire::{Announcement, FlowId, FlowStatus, Plan};
+use std::collections::BTreeMap;
 
 /// An object on its way out.
 #[derive(Debug)]
 pub struct ObjectSender {
-    view: FlowView,
-    schedule: Box<dyn Schedule>,
+    flow: FlowSender,
+    layout: Layout,
     tag: u64,
     digest: bool,
     /// Blocks whose digest is asked for and not come yet, with their source symbols.
     digesting: BTreeMap<u32, u32>,
-    held_symbols: u64,
+    /// Source symbols of blocks that the receiver has and whose digest is still being made: their memory is held.
+    done_digesting: u64,
     announced: bool,
-}
-
-/// A symbol that a schedule has picked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Picked {
-    /// The symbol.
-    pub id: SymbolId,
-    /// Its block's plan.
-    pub plan: u8,
-    /// What it is.
-    pub kind: SymbolKind,
-}
-
-/// What a symbol on its way is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SymbolKind {
-    /// A source symbol for the first time.
-    Source,
-    /// A source symbol again.
-    Resent,
-    /// A repair symbol.
-    Repair,
-}
-
-/// What a flow wants done after its schedule was asked.
-#[derive(Debug)]
-pub enum Step {
-    /// A symbol to send.
-    Symbol(Picked),
-    /// Work first; ask again.
-    Request(Request),
-    /// Nothing now.
-    Idle,
 }
 
 impl ObjectSender {
@@ -147,64 +36,57 @@ impl ObjectSender {
     ) -> Result<Self, super::layout::BadPlan> {
         let mut layout = Layout::new(announcement)?;
         further.iter().try_for_each(|plan| layout.add(*plan))?;
-        let view = FlowView {
-            id: announcement.flow,
-            source_left: layout.symbols(),
-            layout,
-            blocks: VecDeque::new(),
-            base: 0,
-            cursor: 0,
-            with_lost: BTreeSet::new(),
-            unfinished: 0,
-            others_waiting: false,
-        };
         Ok(Self {
-            view,
-            schedule,
+            flow: FlowSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),
+            layout,
             tag: announcement.tag,
             digest,
             digesting: BTreeMap::new(),
-            held_symbols: 0,
+            done_digesting: 0,
             announced: false,
         })
     }
 
     /// The flow.
     pub const fn id(&self) -> FlowId {
-        self.view.id
+        self.flow.id()
+    }
+
+    /// Its blocks on their way.
+    pub const fn flow(&self) -> &FlowSender {
+        &self.flow
+    }
+
+    /// Its blocks on their way.
+    pub const fn flow_mut(&mut self) -> &mut FlowSender {
+        &mut self.flow
     }
 
     /// The announcement of the flow.
     pub fn announcement(&self) -> Announcement {
         Announcement {
-            flow: self.view.id,
-            length: self.view.layout.length(),
-            symbol_size: self.view.layout.symbol_size() as u16,
+            flow: self.id(),
+            length: self.layout.length(),
+            symbol_size: self.layout.symbol_size() as u16,
             symbols_per_packet: 1,
             tag: self.tag,
-            plan: self.view.layout.plans()[0],
+            plan: self.layout.plans()[0],
         }
     }
 
     /// A plan of the flow.
     pub fn plan(&self, number: u8) -> Option<Plan> {
-        self.view.layout.plans().get(usize::from(number)).copied()
+        self.layout.plans().get(usize::from(number)).copied()
     }
 
     /// Numbers of the plans after plan 0.
     pub fn further_plans(&self) -> std::ops::Range<u8> {
-        1..self.view.layout.plans().len() as u8
-    }
-
-    /// Source symbols not sent for the first time yet.
-    pub const fn source_left(&self) -> u64 {
-        self.view.source_left
+        1..self.layout.plans().len() as u8
     }
 
     /// Source symbols of the next block to be opened.
     pub fn next_k(&self) -> Option<u32> {
-        let next = self.view.base + self.view.blocks.len() as u32;
-        self.view.layout.block(next).map(|shape| shape.k)
+        self.layout.block(self.flow.next_number()).map(|shape| shape.k)
     }
 
     /// Blocks are left to be opened.
@@ -214,7 +96,7 @@ impl ObjectSender {
 
     /// Source symbols of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
     pub const fn held_symbols(&self) -> u64 {
-        self.held_symbols
+        self.flow.open_symbols() + self.done_digesting
     }
 
     /// The announcement has arrived.
@@ -224,30 +106,24 @@ impl ObjectSender {
 
     /// The receiver has every block and knows of the flow, and every digest is made.
     pub fn is_finished(&self) -> bool {
-        self.announced && self.view.blocks.is_empty() && self.view.source_left == 0 && self.digesting.is_empty()
+        self.announced && self.flow.span() == 0 && self.flow.source_left() == 0 && self.digesting.is_empty()
     }
 
     /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for.
     pub fn open_block(&mut self, credit: &mut SendCredit, read_ahead: u64, pool: &mut Pool) -> Option<Request> {
-        let next = self.view.base + self.view.blocks.len() as u32;
-        let shape = self.view.layout.block(next)?;
-        // Count from the back: at most the blocks that are not sent yet are looked at.
-        let unsent = |block: &&SendBlock| block.source_left() > 0;
-        let ahead: u64 = self.view.blocks.iter().rev().take_while(unsent).map(|b| u64::from(b.source_left())).sum();
-        if ahead >= read_ahead || !credit.take(shape.k) {
+        let shape = self.layout.block(self.flow.next_number())?;
+        if self.flow.unsent() >= read_ahead || !credit.take(shape.k) {
             return None;
         }
         let BlockShape { number, offset, length, .. } = shape;
-        self.view.blocks.push_back(SendBlock::new(shape, self.view.layout.symbol_size()));
-        self.view.unfinished += 1;
-        self.held_symbols += u64::from(shape.k);
-        Some(Request::Read { flow: self.view.id, block: number, offset, length, buffer: pool.take() })
+        self.flow.open(shape);
+        Some(Request::Read { flow: self.id(), block: number, offset, length, buffer: pool.take() })
     }
 
     /// The bytes of a block have come; answers with the request for its digest, when digests are wanted.
     pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
-        let (digest, flow) = (self.digest, self.view.id);
-        let block = self.view.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
+        let (digest, flow) = (self.digest, self.id());
+        let block = self.flow.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
         let BlockShape { offset, length, k, .. } = *block.shape();
         let data = block.fill(buffer);
         if !digest {
@@ -261,178 +137,21 @@ impl ObjectSender {
     /// A digest has been made.
     pub fn on_digest(&mut self, number: u32) {
         let Some(k) = self.digesting.remove(&number) else { return };
-        if self.view.block(number).is_none_or(SendBlock::is_done) {
-            self.held_symbols -= u64::from(k);
+        if self.flow.block(number).is_none_or(SendBlock::is_done) {
+            self.done_digesting -= u64::from(k);
         }
-    }
-
-    /// Repair symbols have been made.
-    pub fn on_encoded(&mut self, job: EncodeJob) {
-        if let Some(block) = self.view.block_mut(job.block).filter(|block| !block.is_done()) {
-            block.prepared(job);
-        }
-    }
-
-    /// Asks the schedule what is next and does it.
-    pub fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
-        self.view.others_waiting = others_waiting;
-        match self.schedule.next(now, &self.view, path) {
-            Next::Source => self.take_source().map_or(Step::Idle, Step::Symbol),
-            Next::Resend(id) => self.resend(id).map_or(Step::Idle, Step::Symbol),
-            Next::Repair(id) => self.take_repair(id.block).map_or(Step::Idle, Step::Symbol),
-            Next::Prepare { block, count } => {
-                let flow = self.view.id;
-                let request = self.view.block_mut(block.block).and_then(|block| block.prepare(flow, count));
-                request.map_or(Step::Idle, Step::Request)
-            }
-            Next::Idle => Step::Idle,
-        }
-    }
-
-    /// What a probe carries: the oldest source symbol that may be missing.
-    pub fn probe(&mut self) -> Option<Picked> {
-        let block = self.view.open_blocks().next()?;
-        let id = SymbolId { flow: self.view.id, block: block.number(), esi: block.oldest_unacknowledged()? };
-        self.resend(id)
-    }
-
-    /// The bytes of a symbol that [`ObjectSender::next`] or [`ObjectSender::probe`] named just now.
-    pub fn symbol(&self, id: SymbolId) -> &[u8] {
-        self.view.block(id.block).map_or(&[], |block| block.symbol(id.esi))
-    }
-
-    /// A packet with this symbol arrived.
-    pub fn on_delivered(&mut self, id: SymbolId) {
-        if let Some(block) = self.view.block_mut(id.block) {
-            block.on_delivered(id.esi);
-        }
-    }
-
-    /// A packet with this symbol is called lost.
-    pub fn on_lost(&mut self, id: SymbolId) {
-        if let Some(block) = self.view.block_mut(id.block) {
-            block.on_lost(id.esi);
-            self.view.note_lost(id.block);
-        }
-    }
-
-    /// A packet with this symbol arrived after it was called lost.
-    pub fn on_spurious(&mut self, id: SymbolId) {
-        if let Some(block) = self.view.block_mut(id.block) {
-            block.on_arrived(id.esi);
-            self.view.note_lost(id.block);
-        }
-    }
-
-    /// The fate of packets, told to the schedule once all flows know it.
-    pub fn on_report(&mut self, report: &Report<'_>) {
-        self.schedule.on_report(report, &self.view);
     }
 
     /// The receiver's view of the blocks; answers with the bytes newly known to have arrived. Blocks that are done give
     /// their memory back to `pool`.
     pub fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+        let Self { flow, digesting, done_digesting, .. } = self;
         let mut bytes = 0;
-        let end = self.view.base + self.view.blocks.len() as u32;
-        for number in self.view.base..status.done_below.min(end) {
-            bytes += self.finish_block(number, pool);
-        }
-        for entry in &status.blocks {
-            match self.view.block_mut(entry.block) {
-                Some(_) if entry.need == 0 => bytes += self.finish_block(entry.block, pool),
-                Some(block) if !block.is_done() => block.on_need(entry.need),
-                _ => {}
-            }
-        }
-        while self.view.blocks.front().is_some_and(SendBlock::is_done) {
-            self.view.blocks.pop_front();
-            self.view.base += 1;
-        }
-        self.view.cursor = self.view.cursor.max(self.view.base);
+        flow.on_status(status, pool, &mut |shape| {
+            bytes += shape.length as u64;
+            // While a worker digests it, its memory is held all the same.
+            *done_digesting += digesting.get(&shape.number).map_or(0, |k| u64::from(*k));
+        });
         bytes
-    }
-
-    fn finish_block(&mut self, number: u32, pool: &mut Pool) -> u64 {
-        let Some(block) = self.view.block_mut(number).filter(|block| !block.is_done()) else {
-            return 0;
-        };
-        let bytes = block.shape().length as u64;
-        // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
-        let left = u64::from(block.source_left());
-        let k = u64::from(block.k());
-        if let Some(data) = block.finish() {
-            pool.put_shared(data);
-        }
-        self.view.source_left -= left;
-        self.view.unfinished -= 1;
-        // While a worker digests it, its memory is held all the same.
-        if !self.digesting.contains_key(&number) {
-            self.held_symbols -= k;
-        }
-        self.view.with_lost.remove(&number);
-        self.advance_cursor();
-        bytes
-    }
-
-    fn take_source(&mut self) -> Option<Picked> {
-        let number = self.view.cursor;
-        let flow = self.view.id;
-        let block = self.view.block_mut(number).filter(|block| block.source_ready())?;
-        let (esi, plan) = (block.take_source(), block.shape().plan);
-        self.view.source_left -= 1;
-        self.advance_cursor();
-        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Source })
-    }
-
-    fn take_repair(&mut self, number: u32) -> Option<Picked> {
-        let flow = self.view.id;
-        let block = self.view.block_mut(number).filter(|block| block.repair_ready() > 0)?;
-        let (esi, plan) = (block.take_repair(), block.shape().plan);
-        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Repair })
-    }
-
-    /// To the first block with source to send; past the open ones it waits for the next to be opened.
-    fn advance_cursor(&mut self) {
-        while self.view.block(self.view.cursor).is_some_and(|block| block.is_done() || block.source_left() == 0) {
-            self.view.cursor += 1;
-        }
-    }
-
-    fn resend(&mut self, id: SymbolId) -> Option<Picked> {
-        let block = self.view.block_mut(id.block)?;
-        block.take_resend(id.esi);
-        let plan = block.shape().plan;
-        self.view.note_lost(id.block);
-        Some(Picked { id, plan, kind: SymbolKind::Resent })
-    }
-}
-
-/// Buffers that go round: a block's memory is used again for the next one.
-#[derive(Debug, Default)]
-pub struct Pool {
-    buffers: Vec<Vec<u8>>,
-}
-
-impl Pool {
-    /// Buffers kept at most; more go back to the allocator.
-    const KEPT: usize = 16;
-
-    /// A buffer of any length and content.
-    pub fn take(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
-    }
-
-    /// Takes a buffer back.
-    pub fn put(&mut self, buffer: Vec<u8>) {
-        if self.buffers.len() < Self::KEPT && buffer.capacity() > 0 {
-            self.buffers.push(buffer);
-        }
-    }
-
-    /// Takes a block's buffer back when nobody else holds it.
-    pub fn put_shared(&mut self, block: Arc<erasure::Block>) {
-        if let Ok(block) = Arc::try_unwrap(block) {
-            self.put(block.into_buffer());
-        }
     }
 }

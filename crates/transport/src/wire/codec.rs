@@ -4,11 +4,11 @@ use erasure::BlockCode;
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
-use super::frame::{Announcement, Feedback, Frame, Plan};
+use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement};
 use super::ids::FlowId;
-use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON};
+use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, SHORT_K, STREAM_HEADER};
 
-/// Frame types. 0x0a to 0x0d are reserved for path challenge and response, ranges wanted, and a stream's end.
+/// Frame types. 0x0a to 0x0c are reserved for path challenge and response, and ranges wanted.
 pub(super) mod kind {
     pub(in super::super) const PADDING: u8 = 0x00;
     pub(in super::super) const PING: u8 = 0x01;
@@ -17,7 +17,11 @@ pub(super) mod kind {
     pub(in super::super) const CONTROL: u8 = 0x04;
     pub(in super::super) const ANNOUNCE: u8 = 0x05;
     pub(in super::super) const PLAN: u8 = 0x06;
+    pub(in super::super) const RESET: u8 = 0x07;
+    pub(in super::super) const STOP: u8 = 0x08;
     pub(in super::super) const CLOSE: u8 = 0x09;
+    pub(in super::super) const STREAM_CREDIT: u8 = 0x0d;
+    pub(in super::super) const ANNOUNCE_STREAM: u8 = 0x0e;
 }
 
 /// Bytes of a control frame without its data: what a packet's room must exceed to carry any.
@@ -45,6 +49,14 @@ impl Frame<'_> {
             }
             Self::Announce(announcement) => put_announcement(announcement, out),
             Self::Plan(plan) => put_plan(plan, out),
+            Self::AnnounceStream(announcement) => put_stream_announcement(announcement, out),
+            Self::StreamCredit { flow, symbols } => {
+                out.put_u8(kind::STREAM_CREDIT);
+                out.put_u16(flow.0);
+                out.put_u64(*symbols);
+            }
+            Self::Reset { flow, code } => put_ending(kind::RESET, *flow, *code, out),
+            Self::Stop { flow, code } => put_ending(kind::STOP, *flow, *code, out),
             Self::Close { code, reason } => {
                 out.put_u8(kind::CLOSE);
                 out.put_u32(*code);
@@ -62,6 +74,9 @@ impl Frame<'_> {
             Self::Control { data, .. } => CONTROL_FRAME_HEADER + data.len().min(MAX_CONTROL_DATA),
             Self::Announce(_) => 28,
             Self::Plan(_) => 22,
+            Self::AnnounceStream(_) => 20,
+            Self::StreamCredit { .. } => 11,
+            Self::Reset { .. } | Self::Stop { .. } => 7,
             Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
         }
     }
@@ -80,6 +95,10 @@ impl Frame<'_> {
             }
             kind::ANNOUNCE => Frame::Announce(announcement(reader)?),
             kind::PLAN => Frame::Plan(plan(reader)?),
+            kind::ANNOUNCE_STREAM => Frame::AnnounceStream(stream_announcement(reader)?),
+            kind::STREAM_CREDIT => Frame::StreamCredit { flow: flow(reader)?, symbols: reader.u64()? },
+            kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
+            kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
             unknown => return Err(WireError::UnknownFrame(unknown)),
         })
@@ -200,6 +219,34 @@ fn announcement(reader: &mut Reader<'_>) -> Result<Announcement, WireError> {
     code.check(k, usize::from(symbol_size)).map_err(|_| WireError::Malformed("symbol size"))?;
     let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k, code };
     Ok(Announcement { flow, length, symbol_size, symbols_per_packet, tag, plan })
+}
+
+fn put_ending(kind: u8, flow: FlowId, code: u32, out: &mut Vec<u8>) {
+    out.put_u8(kind);
+    out.put_u16(flow.0);
+    out.put_u32(code);
+}
+
+fn put_stream_announcement(announcement: &StreamAnnouncement, out: &mut Vec<u8>) {
+    let StreamAnnouncement { flow, symbol_size, tag, k, code, short_code } = *announcement;
+    out.put_u8(kind::ANNOUNCE_STREAM);
+    out.put_u16(flow.0);
+    out.put_u16(symbol_size);
+    out.put_u64(tag);
+    put_code(k, code, out);
+    out.put_u8(short_code.wire());
+}
+
+fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, WireError> {
+    let (flow, symbol_size, tag) = (flow(reader)?, reader.u16()?, reader.u64()?);
+    let (k, code) = code(reader)?;
+    let short_code = BlockCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code of short blocks"))?;
+    let size = usize::from(symbol_size);
+    let coded = code.check(k, size).and(short_code.check(k.min(SHORT_K), size));
+    if size < STREAM_HEADER || coded.is_err() {
+        return Err(WireError::Malformed("symbol size"));
+    }
+    Ok(StreamAnnouncement { flow, symbol_size, tag, k, code, short_code })
 }
 
 fn put_plan(plan: &Plan, out: &mut Vec<u8>) {

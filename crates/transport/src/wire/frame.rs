@@ -28,6 +28,29 @@ pub enum Frame<'a> {
     Announce(Announcement),
     /// A further plan of a flow.
     Plan(Plan),
+    /// A stream begins.
+    AnnounceStream(StreamAnnouncement),
+    /// What the sender of a stream may have started.
+    StreamCredit {
+        /// The stream.
+        flow: FlowId,
+        /// Source symbols of blocks, the sum of their `k`, absolute from the stream's beginning.
+        symbols: u64,
+    },
+    /// The sender gives a stream up: no more of it comes.
+    Reset {
+        /// The stream.
+        flow: FlowId,
+        /// The program's reason.
+        code: u32,
+    },
+    /// The receiver wants no more of a stream: its sender is to reset it.
+    Stop {
+        /// The stream.
+        flow: FlowId,
+        /// The program's reason.
+        code: u32,
+    },
     /// The connection ends.
     Close {
         /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.
@@ -116,6 +139,23 @@ pub struct Announcement {
     pub tag: u64,
     /// Plan 0, from block 0 and symbol 0 on: only its `k` and code cross the wire.
     pub plan: Plan,
+}
+
+/// Announces a stream: what its receiver must know before it can place a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamAnnouncement {
+    /// The flow, not 0.
+    pub flow: FlowId,
+    /// T: bytes per symbol.
+    pub symbol_size: u16,
+    /// The program's tag for this flow: says what the stream is.
+    pub tag: u64,
+    /// Source symbols of a full block.
+    pub k: u32,
+    /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols.
+    pub code: BlockCode,
+    /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full.
+    pub short_code: BlockCode,
 }
 
 /// How the blocks from `first_block` on are coded, until the next plan's first block.

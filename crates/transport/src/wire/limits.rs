@@ -51,3 +51,9 @@ pub const MAX_BLOCK_STATUSES: usize = 65_535;
 
 /// Flows of one direction that are announced and not complete. A sender keeps further ones back.
 pub const MAX_OPEN_FLOWS: usize = 64;
+
+/// Largest short block of a stream whose plan number is its `k`, and the last that has the code of short blocks.
+pub const SHORT_K: u32 = 128;
+
+/// Bytes at the beginning of a stream's block that say how many of its bytes are the stream's: length 4, flags 1.
+pub const STREAM_HEADER: usize = 5;

@@ -21,8 +21,11 @@ pub use codec::{CONTROL_FRAME_HEADER, Frames};
 pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_version};
 pub use error::WireError;
 pub use feedback::MIN_FEEDBACK;
-pub use frame::{Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketRanges, Plan};
+pub use frame::{
+    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketRanges, Plan, StreamAnnouncement,
+};
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
+pub use limits::{SHORT_K, STREAM_HEADER};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
-pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters};
+pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters, StreamsAllowed};
 pub use refused::{Refused, RefusedCounts};

@@ -16,6 +16,7 @@ mod kind {
     pub(super) const MAX_SYMBOL_SIZE: u16 = 6;
     pub(super) const FEEDBACK: u16 = 7;
     pub(super) const APPLICATION: u16 = 8;
+    pub(super) const STREAMS: u16 = 9;
 }
 
 const FLAG_ECN: u8 = 1;
@@ -39,8 +40,19 @@ pub struct Parameters {
     pub max_symbol_size: u16,
     /// The feedback this side wants for the data it sends.
     pub feedback: FeedbackChoice,
+    /// The streams that this side takes.
+    pub streams: StreamsAllowed,
     /// The program's bytes, at most [`MAX_APPLICATION`].
     pub application: Vec<u8>,
+}
+
+/// What a side takes of streams; none at all is what a side that says nothing takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamsAllowed {
+    /// Streams at once: announced and neither read to their end nor reset.
+    pub count: u16,
+    /// Source symbols that the sender may start of each stream before it is granted more.
+    pub window: u32,
 }
 
 /// What a sender of data wants in its receiver's feedback. Packets and credit are always in it.
@@ -87,6 +99,9 @@ impl Parameters {
         put_entry(kind::MAX_K, &self.max_k.to_be_bytes(), &mut out);
         put_entry(kind::MAX_SYMBOL_SIZE, &self.max_symbol_size.to_be_bytes(), &mut out);
         put_entry(kind::FEEDBACK, &self.feedback.encode(), &mut out);
+        if self.streams != StreamsAllowed::default() {
+            put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
+        }
         if !self.application.is_empty() {
             put_entry(kind::APPLICATION, &self.application, &mut out);
         }
@@ -131,6 +146,7 @@ struct Found<'a> {
     max_k: Option<u32>,
     max_symbol_size: Option<u16>,
     feedback: Option<FeedbackChoice>,
+    streams: StreamsAllowed,
     application: &'a [u8],
 }
 
@@ -149,6 +165,7 @@ impl<'a> Found<'a> {
                 self.max_symbol_size = Some(u16::from_be_bytes(fixed(value, "largest symbol size")?))
             }
             kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode(fixed(value, "feedback choice")?)?),
+            kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
                 return Err(WireError::Limit("application bytes"));
             }
@@ -170,8 +187,20 @@ impl<'a> Found<'a> {
             max_k: self.max_k.ok_or(missing("largest k"))?,
             max_symbol_size: self.max_symbol_size.ok_or(missing("largest symbol size"))?,
             feedback: self.feedback.ok_or(missing("feedback choice"))?,
+            streams: self.streams,
             application: self.application.to_vec(),
         })
+    }
+}
+
+impl StreamsAllowed {
+    fn encode(self) -> [u8; 6] {
+        let ([a, b], [c, d, e, f]) = (self.count.to_be_bytes(), self.window.to_be_bytes());
+        [a, b, c, d, e, f]
+    }
+
+    const fn decode([a, b, window @ ..]: [u8; 6]) -> Self {
+        Self { count: u16::from_be_bytes([a, b]), window: u32::from_be_bytes(window) }
     }
 }
 

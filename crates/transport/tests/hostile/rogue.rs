@@ -6,7 +6,7 @@ use std::time::Duration;
 use transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
     Announcement, ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, HEADER,
-    Message1, PacketHeader, PacketKind, Parameters, Plan, SymbolHeader, SymbolId, TAG,
+    Message1, PacketHeader, PacketKind, Parameters, Plan, StreamsAllowed, SymbolHeader, SymbolId, TAG,
 };
 use transport::{
     AcceptOptions, Batch, Closed, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
@@ -42,6 +42,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         max_k: 8_192,
         max_symbol_size: 1_408,
         feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::EveryPacket },
+        streams: StreamsAllowed { count: 4, window: 100 },
         application: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 use erasure::BlockCode;
 use transport::wire::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
+    StreamAnnouncement,
 };
 
 /// All of them: the vectors and the seeds of the fuzz targets.
@@ -15,6 +16,7 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     frames.push(("control: offset 2^32, \"hello\"", control));
     frames.extend(announcement_and_plan());
     frames.push(("close: code 0, \"done\"", Frame::Close { code: 0, reason: b"done" }));
+    frames.extend(streams());
     frames
 }
 
@@ -69,5 +71,26 @@ fn announcement_and_plan() -> [(&'static str, Frame<'static>); 2] {
             Frame::Announce(announcement),
         ),
         ("plan: flow 1, plan 1 from block 6 and symbol 6144 on, k 959, Reed-Solomon", Frame::Plan(later)),
+    ]
+}
+
+fn streams() -> [(&'static str, Frame<'static>); 4] {
+    let flow = FlowId(2);
+    let announcement = StreamAnnouncement {
+        flow,
+        symbol_size: 1_408,
+        tag: 0x0102_0304_0506_0708,
+        k: 256,
+        code: BlockCode::RaptorQ,
+        short_code: BlockCode::ReedSolomon,
+    };
+    [
+        (
+            "announce stream: flow 2, T 1408, tag 0x0102030405060708, k 256, RaptorQ, short blocks Reed-Solomon",
+            Frame::AnnounceStream(announcement),
+        ),
+        ("stream credit: flow 2, 1024 symbols", Frame::StreamCredit { flow, symbols: 1_024 }),
+        ("reset: flow 2, code 7", Frame::Reset { flow, code: 7 }),
+        ("stop: flow 2, code 7", Frame::Stop { flow, code: 7 }),
     ]
 }

@@ -1,7 +1,7 @@
 //! Automatic repeat request: every lost source symbol is sent again, no repair is made (arq §3).
 
 use super::{Next, PathEstimate, Schedule};
-use crate::flow::sending::FlowView;
+use crate::flow::sender::FlowView;
 use crate::recovery::Report;
 use crate::time::Time;
 

@@ -5,7 +5,7 @@
 
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
-use crate::flow::sending::FlowView;
+use crate::flow::sender::FlowView;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
 use crate::time::Time;

@@ -81,6 +81,47 @@ fn announcement_and_plan_layouts() {
     assert_layout(&Frame::Plan(later), &bytes);
 }
 
+#[test]
+fn frames_of_streams() {
+    let flow = FlowId(0x0102);
+    assert_layout(&Frame::Reset { flow, code: 0x0304_0506 }, &[7, 1, 2, 3, 4, 5, 6]);
+    assert_layout(&Frame::Stop { flow, code: 0x0304_0506 }, &[8, 1, 2, 3, 4, 5, 6]);
+    assert_layout(&Frame::StreamCredit { flow, symbols: 0x0a0b }, &[13, 1, 2, 0, 0, 0, 0, 0, 0, 0x0a, 0x0b]);
+    let announcement = stream_announcement();
+    let bytes = [14, 1, 2, 0x05, 0x80, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 1, 0, 2, 0, 1];
+    assert_layout(&Frame::AnnounceStream(announcement), &bytes);
+    for kind in [7, 8, 13, 14] {
+        let mut bytes = vec![kind, 0, 0];
+        bytes.resize(20, 1);
+        assert_eq!(read_one(&bytes), Err(WireError::Malformed("flow 0")));
+    }
+}
+
+fn stream_announcement() -> StreamAnnouncement {
+    StreamAnnouncement {
+        flow: FlowId(0x0102),
+        symbol_size: 1_408,
+        tag: 0x1112_1314_1516_1718,
+        k: 256,
+        code: BlockCode::RaptorQ,
+        short_code: BlockCode::ReedSolomon,
+    }
+}
+
+#[test]
+fn streams_that_make_no_sense() {
+    let announce = Frame::AnnounceStream(stream_announcement());
+    let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
+    assert_eq!(refused(with(&announce, 4, 0x81)), WireError::Malformed("symbol size"), "odd, with Reed-Solomon");
+    assert_eq!(refused(with(&announce, 19, 3)), WireError::Malformed("code of short blocks"));
+    assert_eq!(refused(with(&announce, 17, 4)), WireError::Malformed("code"));
+    assert_eq!(refused(with(&announce, 13, 1)), WireError::Malformed("k"), "2^24 + 256");
+    for (size, fits) in [(4, false), (6, true)] {
+        let small = Frame::AnnounceStream(StreamAnnouncement { symbol_size: size, ..stream_announcement() });
+        assert_eq!(read_one(&bytes_of(&small)).is_ok(), fits, "a block's header in a symbol of {size} bytes");
+    }
+}
+
 /// A frame's bytes with one byte replaced.
 fn with(frame: &Frame<'_>, at: usize, byte: u8) -> Vec<u8> {
     let mut bytes = bytes_of(frame);
@@ -123,7 +164,7 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
     assert_eq!(frames.next(), None);
     assert_eq!(Frames::check_all(&[]), Ok(()));
     assert_eq!(Frames::check_all(&[0; 1500]), Ok(()));
-    for unknown in (0x07..=0x08).chain(0x0a..=0xff) {
+    for unknown in (0x0a..=0x0c).chain(0x0f..=0xff) {
         assert_eq!(read_one(&[unknown, 1, 1]), Err(WireError::UnknownFrame(unknown)));
         assert_eq!(Frames::check_all(&[1, 0, unknown]), Err(WireError::UnknownFrame(unknown)));
     }

@@ -69,6 +69,15 @@ fn announcement() -> impl Strategy<Value = Announcement> {
     )
 }
 
+fn stream_announcement() -> impl Strategy<Value = StreamAnnouncement> {
+    (flow(), 3..=32_767_u16, any::<u64>(), code(), prop::sample::select(BlockCode::ALL.to_vec())).prop_map(
+        |(flow, half, tag, (k, code), short_code)| {
+            let symbol_size = 2 * half;
+            StreamAnnouncement { flow, symbol_size, tag, k, code, short_code }
+        },
+    )
+}
+
 /// A frame, and the bytes that it borrows.
 #[derive(Clone, Debug)]
 enum Made {
@@ -96,6 +105,10 @@ fn made() -> impl Strategy<Value = Made> {
         (0..u64::MAX / 2, vec(any::<u8>(), 0..1500)).prop_map(|(offset, data)| Made::Control(offset, data)),
         announcement().prop_map(|announcement| Made::Frame(Frame::Announce(announcement))),
         plan().prop_map(|plan| Made::Frame(Frame::Plan(plan))),
+        stream_announcement().prop_map(|announcement| Made::Frame(Frame::AnnounceStream(announcement))),
+        (flow(), any::<u64>()).prop_map(|(flow, symbols)| Made::Frame(Frame::StreamCredit { flow, symbols })),
+        (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Reset { flow, code })),
+        (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Stop { flow, code })),
         (any::<u32>(), vec(any::<u8>(), 0..256)).prop_map(|(code, reason)| Made::Close(code, reason)),
     ]
 }

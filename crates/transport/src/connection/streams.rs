@@ -1,0 +1,164 @@
+//! Streams: ordered bytes, either way, any number of them.
+
+use super::incoming::Violation;
+use super::outbox::Piece;
+use super::outgoing::StreamNews;
+use super::{Connection, Event, FlowError, Phase};
+use crate::flow::StreamSender;
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use crate::wire::{FlowId, StreamAnnouncement};
+
+/// A stream to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// The program's name for it; the peer sees it.
+    pub tag: u64,
+}
+
+impl Connection {
+    /// Opens a stream to the peer. Streams and, as one, the objects take turns on the path.
+    ///
+    /// # Errors
+    /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::NoStreams`] when the peer takes
+    /// none, [`FlowError::Exhausted`], [`FlowError::Unsendable`] when the profile's symbols cannot carry a stream.
+    pub fn open_stream(&mut self, now: Time, options: StreamOptions) -> Result<FlowId, FlowError> {
+        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
+            return Err(FlowError::NotConnected);
+        };
+        let allowed = peer.streams;
+        if allowed.count == 0 || allowed.window == 0 {
+            return Err(FlowError::NoStreams);
+        }
+        let flow = FlowId(self.next_flow);
+        let symbol_size = self.symbol_size();
+        let blocks = &self.profile.blocks;
+        // Two blocks within the first credit, so that one is on its way while the other is acknowledged.
+        let k = blocks.k.min(peer.max_k).min(allowed.window / 2).max(1);
+        let (code, short_code) = (blocks.code, blocks.small_code);
+        let coded = [code, short_code].into_iter().all(|code| code.check(k, symbol_size.into()).is_ok());
+        if !coded || usize::from(symbol_size) <= crate::wire::STREAM_HEADER {
+            return Err(FlowError::Unsendable);
+        }
+        self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
+        let announcement = StreamAnnouncement { flow, symbol_size, tag: options.tag, k, code, short_code };
+        self.outgoing.open_stream(StreamSender::new(announcement, allowed.window, self.profile.schedule.build()));
+        self.trace.record(now, TraceEvent::StreamOpened { flow });
+        Ok(flow)
+    }
+
+    /// Takes as many of `bytes` as there is room for: a stream keeps at most 4 MiB that are in no block yet, and blocks as far as
+    /// the path and the peer's credit go. Where not all are taken, [`Event::StreamWritable`] follows.
+    ///
+    /// # Errors
+    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up, or was never
+    /// opened here.
+    pub fn write_stream(&mut self, now: Time, flow: FlowId, bytes: &[u8]) -> Result<usize, FlowError> {
+        if !matches!(self.phase, Phase::Open) {
+            return Err(FlowError::NotConnected);
+        }
+        let stream = self.outgoing.any_stream(flow).ok_or(FlowError::UnknownStream)?;
+        let taken = stream.write(bytes).ok_or(FlowError::UnknownStream)?;
+        self.settle(now);
+        Ok(taken)
+    }
+
+    /// Ends a stream after what has been written. [`Event::StreamSent`] follows when all of it has arrived.
+    ///
+    /// # Errors
+    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when there is no such stream.
+    pub fn finish_stream(&mut self, now: Time, flow: FlowId) -> Result<(), FlowError> {
+        if !matches!(self.phase, Phase::Open) {
+            return Err(FlowError::NotConnected);
+        }
+        self.outgoing.any_stream(flow).ok_or(FlowError::UnknownStream)?.finish();
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Gives a stream up that this side sends: nothing more of it is sent, and the peer's program is told `code`. Nothing
+    /// happens where the peer has read all of it.
+    pub fn reset_stream(&mut self, now: Time, flow: FlowId, code: u32) {
+        if matches!(self.phase, Phase::Open) && self.outgoing.reset_stream(flow, code) {
+            self.trace.record(now, TraceEvent::StreamReset { flow, code });
+            self.settle(now);
+        }
+    }
+
+    /// Appends at most `max` bytes of a stream of the peer, the next in order, to `out`; how many. The room for blocks that are
+    /// read to their end is the peer's again. What has come can be read after the end of the connection too.
+    pub fn read_stream(&mut self, now: Time, flow: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
+        let read = self.incoming.read_stream(flow, out, max);
+        if matches!(self.phase, Phase::Open) {
+            self.settle(now);
+        }
+        read
+    }
+
+    /// Wants no more of a stream of the peer: what has come of it is dropped, and its sender is to give it up with `code`.
+    pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
+        if matches!(self.phase, Phase::Open) && self.incoming.stop_stream(flow) {
+            self.trace.record(now, TraceEvent::StreamStopped { flow, code });
+            self.outgoing.outbox.push(Piece::Stop(flow, code));
+        }
+    }
+
+    /// The peer wants no more of a stream that this side sends.
+    pub(super) fn on_stop(&mut self, now: Time, flow: FlowId, code: u32) -> Result<(), Violation> {
+        if flow.0 >= self.next_flow || self.outgoing.is_object(flow) {
+            return Err(Violation("a flow was stopped that is no stream"));
+        }
+        // Of a stream that has arrived, read or not, the program has heard the last.
+        let sent = self.outgoing.stream(flow).is_some_and(|stream| stream.is_sent());
+        if self.outgoing.reset_stream(flow, code) {
+            self.trace.record(now, TraceEvent::StreamReset { flow, code });
+            if !sent {
+                self.events.push_back(Event::StreamStopped { flow, code });
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer lets this side start more of a stream.
+    pub(super) fn on_stream_credit(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
+        if flow.0 >= self.next_flow || self.outgoing.is_object(flow) {
+            return Err(Violation("credit for a flow that is no stream"));
+        }
+        if let Some(stream) = self.outgoing.stream(flow) {
+            stream.grant(symbols);
+        }
+        Ok(())
+    }
+
+    /// Opens blocks, and moves out what streams led to.
+    pub(super) fn settle_streams(&mut self, now: Time) {
+        self.open_stream_blocks(now);
+        while let Some(news) = self.outgoing.take_stream_news() {
+            match news {
+                StreamNews::Writable(flow) => self.events.push_back(Event::StreamWritable { flow }),
+                StreamNews::Sent(flow) => {
+                    self.trace.record(now, TraceEvent::FlowSent { flow });
+                    self.events.push_back(Event::StreamSent { flow });
+                }
+            }
+        }
+        for event in self.incoming.take_stream_events() {
+            match &event {
+                Event::StreamAnnounced { flow, .. } => {
+                    self.trace.record(now, TraceEvent::StreamAnnounced { flow: *flow });
+                }
+                Event::StreamFinished { flow } => self.trace.record(now, TraceEvent::FlowReceived { flow: *flow }),
+                _ => {}
+            }
+            self.events.push_back(event);
+        }
+        for piece in self.incoming.take_stream_pieces() {
+            self.outgoing.outbox.push(piece);
+        }
+    }
+
+    pub(super) fn open_stream_blocks(&mut self, now: Time) {
+        let path = self.path_estimate();
+        self.outgoing.open_stream_blocks(now, &path, self.open_limit());
+    }
+}

@@ -1,0 +1,224 @@
+//! What object and stream flows have in common where they receive: symbols into blocks, blocks decoded, blocks done.
+
+use super::layout::BlockShape;
+use super::receiving::Taken;
+use super::request::DecodeJob;
+use super::sender::Pool;
+use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
+use erasure::{Block, Decoder, Progress};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
+const MOST_AHEAD: u32 = 4_096;
+
+/// A block that is not done yet.
+#[derive(Debug)]
+pub(super) struct Filling {
+    shape: BlockShape,
+    block: Block,
+    decoder: Option<Box<dyn Decoder>>,
+    /// Repair symbols the decoder holds.
+    repairs: u32,
+    /// Symbols, source and repair, with which decoding may be tried: k, or more after a try that failed.
+    wanted: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    Filling(Box<Filling>),
+    /// A worker has it; symbols that come meanwhile are surplus.
+    Decoding(BlockShape),
+}
+
+/// What a symbol led to.
+#[derive(Debug)]
+pub(super) enum Gain {
+    /// Nothing, or a step.
+    Taken(Taken),
+    /// Its block can be decoded.
+    Decode(DecodeJob),
+    /// Its block is done.
+    Whole(BlockShape, Block),
+}
+
+/// The blocks of one flow as they fill.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    flow: FlowId,
+    symbol_size: usize,
+    blocks: BTreeMap<u32, State>,
+    /// Every block below is done.
+    done_below: u32,
+    /// Blocks done from there on, at most [`MOST_AHEAD`].
+    done_above: BTreeSet<u32>,
+}
+
+impl Assembly {
+    pub(super) const fn new(flow: FlowId, symbol_size: usize) -> Self {
+        Self { flow, symbol_size, blocks: BTreeMap::new(), done_below: 0, done_above: BTreeSet::new() }
+    }
+
+    pub(super) const fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// Every block below is done.
+    pub(super) const fn done_below(&self) -> u32 {
+        self.done_below
+    }
+
+    /// The number after the highest block of which anything has come.
+    pub(super) fn begun_below(&self) -> u32 {
+        let open = self.blocks.last_key_value().map(|(number, _)| number + 1);
+        let done = self.done_above.last().map(|number| number + 1);
+        open.max(done).unwrap_or(0).max(self.done_below)
+    }
+
+    /// What has come of a block that is not done and not with a decoder.
+    pub(super) fn partial(&self, number: u32) -> Option<&Block> {
+        match self.blocks.get(&number) {
+            Some(State::Filling(filling)) => Some(&filling.block),
+            _ => None,
+        }
+    }
+
+    /// A symbol arrived. `open` is asked for the shape of a block of which nothing has come, or why it cannot be.
+    pub(super) fn on_symbol(
+        &mut self,
+        id: SymbolId,
+        plan: u8,
+        symbol: &[u8],
+        pool: &mut Pool,
+        open: impl FnOnce() -> Result<BlockShape, Taken>,
+    ) -> Gain {
+        if symbol.len() != self.symbol_size {
+            return Gain::Taken(Taken::Refused);
+        }
+        if self.is_done(id.block) {
+            return Gain::Taken(Taken::Surplus);
+        }
+        if !self.blocks.contains_key(&id.block) {
+            if id.block - self.done_below > MOST_AHEAD {
+                return Gain::Taken(Taken::Refused);
+            }
+            let shape = match open() {
+                Ok(shape) => shape,
+                Err(taken) => return Gain::Taken(taken),
+            };
+            let block = Block::empty(shape.k, self.symbol_size, pool.take());
+            let filling = Filling { shape, block, decoder: None, repairs: 0, wanted: shape.k };
+            self.blocks.insert(id.block, State::Filling(Box::new(filling)));
+        }
+        let Some(State::Filling(filling)) = self.blocks.get_mut(&id.block) else {
+            return Gain::Taken(Taken::Surplus);
+        };
+        if filling.shape.plan != plan {
+            return Gain::Taken(Taken::Refused);
+        }
+        match filling.take(id.esi, symbol) {
+            Progress::Useless => Gain::Taken(Taken::Surplus),
+            Progress::Need(_) => Gain::Taken(Taken::New),
+            Progress::Ready => self.advance(id.block),
+        }
+    }
+
+    /// A decoder has tried; the block, when it is whole.
+    pub(super) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Option<(BlockShape, Block)> {
+        let number = job.block;
+        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return None };
+        let shape = *shape;
+        let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
+        let DecodeJob { partial: block, decoder, repairs, .. } = job;
+        let wanted = block.present() + repairs + more;
+        if block.is_complete() {
+            self.blocks.remove(&number);
+            self.mark_done(number);
+            return Some((shape, block));
+        }
+        let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
+        self.blocks.insert(number, State::Filling(Box::new(filling)));
+        None
+    }
+
+    /// Forgets the blocks that are not done.
+    pub(super) fn clear(&mut self) {
+        self.blocks.clear();
+    }
+
+    /// What feedback says of this flow.
+    pub(super) fn status(&self) -> FlowStatus {
+        let mut blocks: Vec<BlockStatus> =
+            self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
+        for (number, state) in &self.blocks {
+            // A block with the decoder is left out: what it needs is not known.
+            if let State::Filling(filling) = state {
+                blocks.push(BlockStatus { block: *number, need: filling.need() });
+            }
+        }
+        blocks.sort_unstable_by_key(|status| status.block);
+        FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
+    }
+
+    fn is_done(&self, number: u32) -> bool {
+        number < self.done_below || self.done_above.contains(&number)
+    }
+
+    /// A block has what it needs: on to the decoder, or done when no symbol is missing.
+    fn advance(&mut self, number: u32) -> Gain {
+        let Some(State::Filling(filling)) = self.blocks.remove(&number) else {
+            return Gain::Taken(Taken::Surplus);
+        };
+        let Filling { shape, block, decoder, repairs, .. } = *filling;
+        match decoder {
+            Some(decoder) if !block.is_complete() => {
+                self.blocks.insert(number, State::Decoding(shape));
+                Gain::Decode(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
+            }
+            _ => {
+                self.mark_done(number);
+                Gain::Whole(shape, block)
+            }
+        }
+    }
+
+    fn mark_done(&mut self, number: u32) {
+        self.done_above.insert(number);
+        while self.done_above.remove(&self.done_below) {
+            self.done_below += 1;
+        }
+    }
+}
+
+impl Filling {
+    fn take(&mut self, esi: u32, symbol: &[u8]) -> Progress {
+        if esi < self.shape.k {
+            if !self.block.insert(esi, symbol) {
+                return Progress::Useless;
+            }
+        } else {
+            let decoder = match &mut self.decoder {
+                Some(decoder) => decoder,
+                none => match self.shape.code.decoder(self.shape.k, self.block.symbol_size()) {
+                    Ok(decoder) => none.insert(decoder),
+                    Err(_) => return Progress::Useless,
+                },
+            };
+            if decoder.push(&self.block, esi, symbol) == Progress::Useless {
+                return Progress::Useless;
+            }
+            self.repairs += 1;
+        }
+        match self.need() {
+            0 => Progress::Ready,
+            need => Progress::Need(need),
+        }
+    }
+
+    /// At least so many symbols are missing; 0: decoding may be tried.
+    fn need(&self) -> u32 {
+        if self.block.is_complete() {
+            return 0;
+        }
+        self.wanted.saturating_sub(self.block.present() + self.repairs)
+    }
+}

@@ -1,0 +1,371 @@
+//! What object and stream flows have in common where they send: blocks on their way, in the order their schedule wants.
+
+use super::layout::BlockShape;
+use super::request::{EncodeJob, Request};
+use super::schedule::{Next, PathEstimate, Schedule};
+use super::send_block::SendBlock;
+use crate::recovery::Report;
+use crate::time::Time;
+use crate::wire::{FlowId, FlowStatus, SymbolId};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What a schedule sees of its flow.
+#[derive(Debug)]
+pub struct FlowView {
+    id: FlowId,
+    /// Open blocks, by number from `base` on. Blocks done before their elders stay, empty, until those are done.
+    blocks: VecDeque<SendBlock>,
+    base: u32,
+    /// The block whose source goes out now.
+    cursor: u32,
+    /// Open blocks with source symbols that are known lost.
+    with_lost: BTreeSet<u32>,
+    /// Open blocks that the receiver does not have yet.
+    unfinished: usize,
+    /// Source symbols of the flow that have not gone out yet.
+    source_left: u64,
+    /// More is to come that is no symbol of this flow yet.
+    others_waiting: bool,
+}
+
+impl FlowView {
+    /// The flow.
+    pub const fn id(&self) -> FlowId {
+        self.id
+    }
+
+    /// A source symbol can go out for the first time now.
+    pub fn source_ready(&self) -> bool {
+        self.block(self.cursor).is_some_and(SendBlock::source_ready)
+    }
+
+    /// Source is left to go out for the first time, here or in a flow behind this one: it is not the tail yet.
+    pub const fn more_to_come(&self) -> bool {
+        self.source_left > 0 || self.others_waiting
+    }
+
+    /// The oldest lost source symbol.
+    pub fn first_lost(&self) -> Option<SymbolId> {
+        self.block(*self.with_lost.first()?).and_then(|block| self.first_lost_of(block))
+    }
+
+    /// The oldest lost source symbol of a block.
+    pub fn first_lost_of(&self, block: &SendBlock) -> Option<SymbolId> {
+        block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
+    }
+
+    /// An open block.
+    pub fn block(&self, number: u32) -> Option<&SendBlock> {
+        self.blocks.get(number.checked_sub(self.base)? as usize)
+    }
+
+    /// Blocks that were opened and that the receiver does not have yet, oldest first.
+    pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
+        self.blocks.iter().filter(|block| !block.is_done())
+    }
+
+    /// How many [`FlowView::open_blocks`] there are.
+    pub const fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
+        self.blocks.get_mut(number.checked_sub(self.base)? as usize)
+    }
+
+    fn note_lost(&mut self, number: u32) {
+        let Some(block) = self.block_mut(number) else {
+            return;
+        };
+        if block.prune_lost() {
+            self.with_lost.insert(number);
+        } else {
+            self.with_lost.remove(&number);
+        }
+    }
+}
+
+/// A symbol that a schedule has picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picked {
+    /// The symbol.
+    pub id: SymbolId,
+    /// Its block's plan.
+    pub plan: u8,
+    /// What it is.
+    pub kind: SymbolKind,
+}
+
+/// What a symbol on its way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolKind {
+    /// A source symbol for the first time.
+    Source,
+    /// A source symbol again.
+    Resent,
+    /// A repair symbol.
+    Repair,
+}
+
+/// What a flow wants done after its schedule was asked.
+#[derive(Debug)]
+pub enum Step {
+    /// A symbol to send.
+    Symbol(Picked),
+    /// Work first; ask again.
+    Request(Request),
+    /// Nothing now.
+    Idle,
+}
+
+/// The blocks of one flow on their way out.
+#[derive(Debug)]
+pub struct FlowSender {
+    view: FlowView,
+    schedule: Box<dyn Schedule>,
+    symbol_size: usize,
+    /// Source symbols of the blocks that the receiver does not have yet.
+    open_symbols: u64,
+}
+
+impl FlowSender {
+    /// A flow none of whose blocks is open, with `source_left` source symbols that are to go out.
+    pub(super) fn new(id: FlowId, symbol_size: usize, source_left: u64, schedule: Box<dyn Schedule>) -> Self {
+        let view = FlowView {
+            id,
+            source_left,
+            blocks: VecDeque::new(),
+            base: 0,
+            cursor: 0,
+            with_lost: BTreeSet::new(),
+            unfinished: 0,
+            others_waiting: false,
+        };
+        Self { view, schedule, symbol_size, open_symbols: 0 }
+    }
+
+    /// The flow.
+    pub const fn id(&self) -> FlowId {
+        self.view.id
+    }
+
+    /// Source symbols not sent for the first time yet.
+    pub const fn source_left(&self) -> u64 {
+        self.view.source_left
+    }
+
+    /// Source symbols of the blocks that the receiver does not have yet.
+    pub const fn open_symbols(&self) -> u64 {
+        self.open_symbols
+    }
+
+    /// The number of the next block to be opened.
+    pub(super) fn next_number(&self) -> u32 {
+        self.view.base + self.view.blocks.len() as u32
+    }
+
+    /// Blocks kept, with those that are done before their elders.
+    pub(super) fn span(&self) -> usize {
+        self.view.blocks.len()
+    }
+
+    pub(super) fn block(&self, number: u32) -> Option<&SendBlock> {
+        self.view.block(number)
+    }
+
+    pub(super) fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
+        self.view.block_mut(number)
+    }
+
+    /// Source symbols of open blocks that have not gone out yet. Counted from the back: at most those blocks are looked at.
+    pub(super) fn unsent(&self) -> u64 {
+        let unsent = |block: &&SendBlock| block.source_left() > 0;
+        self.view.blocks.iter().rev().take_while(unsent).map(|block| u64::from(block.source_left())).sum()
+    }
+
+    /// Opens the block after the last one.
+    pub(super) fn open(&mut self, shape: BlockShape) {
+        self.view.blocks.push_back(SendBlock::new(shape, self.symbol_size));
+        self.view.unfinished += 1;
+        self.open_symbols += u64::from(shape.k);
+    }
+
+    /// More source symbols are to go out.
+    pub(super) const fn add_source(&mut self, symbols: u32) {
+        self.view.source_left += symbols as u64;
+    }
+
+    /// Nothing of the flow is to be sent any more.
+    pub(super) fn give_up(&mut self) {
+        let view = &mut self.view;
+        view.base += view.blocks.len() as u32;
+        view.cursor = view.base;
+        view.blocks.clear();
+        view.with_lost.clear();
+        (view.unfinished, view.source_left, self.open_symbols) = (0, 0, 0);
+    }
+
+    /// Repair symbols have been made.
+    pub fn on_encoded(&mut self, job: EncodeJob) {
+        if let Some(block) = self.view.block_mut(job.block).filter(|block| !block.is_done()) {
+            block.prepared(job);
+        }
+    }
+
+    /// Asks the schedule what is next and does it.
+    pub fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
+        self.view.others_waiting = others_waiting;
+        match self.schedule.next(now, &self.view, path) {
+            Next::Source => self.take_source().map_or(Step::Idle, Step::Symbol),
+            Next::Resend(id) => self.resend(id).map_or(Step::Idle, Step::Symbol),
+            Next::Repair(id) => self.take_repair(id.block).map_or(Step::Idle, Step::Symbol),
+            Next::Prepare { block, count } => {
+                let flow = self.view.id;
+                let request = self.view.block_mut(block.block).and_then(|block| block.prepare(flow, count));
+                request.map_or(Step::Idle, Step::Request)
+            }
+            Next::Idle => Step::Idle,
+        }
+    }
+
+    /// What a probe carries: the oldest source symbol that may be missing.
+    pub fn probe(&mut self) -> Option<Picked> {
+        let block = self.view.open_blocks().next()?;
+        let id = SymbolId { flow: self.view.id, block: block.number(), esi: block.oldest_unacknowledged()? };
+        self.resend(id)
+    }
+
+    /// The bytes of a symbol that [`FlowSender::next`] or [`FlowSender::probe`] named just now.
+    pub fn symbol(&self, id: SymbolId) -> &[u8] {
+        self.view.block(id.block).map_or(&[], |block| block.symbol(id.esi))
+    }
+
+    /// A packet with this symbol arrived.
+    pub fn on_delivered(&mut self, id: SymbolId) {
+        if let Some(block) = self.view.block_mut(id.block) {
+            block.on_delivered(id.esi);
+        }
+    }
+
+    /// A packet with this symbol is called lost.
+    pub fn on_lost(&mut self, id: SymbolId) {
+        if let Some(block) = self.view.block_mut(id.block) {
+            block.on_lost(id.esi);
+            self.view.note_lost(id.block);
+        }
+    }
+
+    /// A packet with this symbol arrived after it was called lost.
+    pub fn on_spurious(&mut self, id: SymbolId) {
+        if let Some(block) = self.view.block_mut(id.block) {
+            block.on_arrived(id.esi);
+            self.view.note_lost(id.block);
+        }
+    }
+
+    /// The fate of packets, told to the schedule once all flows know it.
+    pub fn on_report(&mut self, report: &Report<'_>) {
+        self.schedule.on_report(report, &self.view);
+    }
+
+    /// The receiver's view of the blocks. Each block that is newly done is shown to `finished`, and its memory goes to `pool`.
+    pub(super) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool, finished: &mut impl FnMut(&BlockShape)) {
+        let end = self.next_number();
+        for number in self.view.base..status.done_below.min(end) {
+            self.finish_block(number, pool, finished);
+        }
+        for entry in &status.blocks {
+            match self.view.block_mut(entry.block) {
+                Some(_) if entry.need == 0 => self.finish_block(entry.block, pool, finished),
+                Some(block) if !block.is_done() => block.on_need(entry.need),
+                _ => {}
+            }
+        }
+        while self.view.blocks.front().is_some_and(SendBlock::is_done) {
+            self.view.blocks.pop_front();
+            self.view.base += 1;
+        }
+        self.view.cursor = self.view.cursor.max(self.view.base);
+    }
+
+    fn finish_block(&mut self, number: u32, pool: &mut Pool, finished: &mut impl FnMut(&BlockShape)) {
+        let Some(block) = self.view.block_mut(number).filter(|block| !block.is_done()) else {
+            return;
+        };
+        // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
+        let left = u64::from(block.source_left());
+        let shape = *block.shape();
+        if let Some(data) = block.finish() {
+            pool.put_shared(data);
+        }
+        self.view.source_left -= left;
+        self.view.unfinished -= 1;
+        self.open_symbols -= u64::from(shape.k);
+        self.view.with_lost.remove(&number);
+        self.advance_cursor();
+        finished(&shape);
+    }
+
+    fn take_source(&mut self) -> Option<Picked> {
+        let number = self.view.cursor;
+        let flow = self.view.id;
+        let block = self.view.block_mut(number).filter(|block| block.source_ready())?;
+        let (esi, plan) = (block.take_source(), block.shape().plan);
+        self.view.source_left -= 1;
+        self.advance_cursor();
+        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Source })
+    }
+
+    fn take_repair(&mut self, number: u32) -> Option<Picked> {
+        let flow = self.view.id;
+        let block = self.view.block_mut(number).filter(|block| block.repair_ready() > 0)?;
+        let (esi, plan) = (block.take_repair(), block.shape().plan);
+        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Repair })
+    }
+
+    /// To the first block with source to send; past the open ones it waits for the next to be opened.
+    fn advance_cursor(&mut self) {
+        while self.view.block(self.view.cursor).is_some_and(|block| block.is_done() || block.source_left() == 0) {
+            self.view.cursor += 1;
+        }
+    }
+
+    fn resend(&mut self, id: SymbolId) -> Option<Picked> {
+        let block = self.view.block_mut(id.block)?;
+        block.take_resend(id.esi);
+        let plan = block.shape().plan;
+        self.view.note_lost(id.block);
+        Some(Picked { id, plan, kind: SymbolKind::Resent })
+    }
+}
+
+/// Buffers that go round: a block's memory is used again for the next one.
+#[derive(Debug, Default)]
+pub struct Pool {
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Pool {
+    /// Buffers kept at most; more go back to the allocator.
+    const KEPT: usize = 16;
+
+    /// A buffer of any length and content.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub fn put(&mut self, buffer: Vec<u8>) {
+        if self.buffers.len() < Self::KEPT && buffer.capacity() > 0 {
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Takes a block's buffer back when nobody else holds it.
+    pub fn put_shared(&mut self, block: Arc<erasure::Block>) {
+        if let Ok(block) = Arc::try_unwrap(block) {
+            self.put(block.into_buffer());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How a stream is cut into blocks: what both ends know alike from its announcement.
+//!
+//! A block is closed when it is opened: it takes the bytes that wait and has as many symbols as they need. Its plan says how
+//! many, its first bytes how many of its bytes are the stream's, so a block explains itself and no frame has to arrive with it.
+
+use super::layout::BlockShape;
+use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
+
+/// Plans are numbered with 8 bits: those from here on divide the sizes between [`SHORT_K`] and a full block.
+const PLANS: u32 = 256;
+
+/// The shapes that a stream's blocks may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLayout {
+    announcement: StreamAnnouncement,
+}
+
+/// The beginning of a block: how many bytes of the stream it has, and whether they are the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamHeader {
+    pub(super) length: u32,
+    pub(super) end: bool,
+}
+
+impl StreamHeader {
+    pub(super) fn encode(self) -> [u8; STREAM_HEADER] {
+        let [a, b, c, d] = self.length.to_be_bytes();
+        [a, b, c, d, u8::from(self.end)]
+    }
+
+    /// The header at the beginning of a block of `size` bytes; `None` where it makes no sense: more bytes than there are, none
+    /// although more is to come, or flags that mean nothing.
+    pub(super) fn decode(block: &[u8], size: usize) -> Option<Self> {
+        let [a, b, c, d, flags] = *block.first_chunk()?;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let fits = length as usize <= size.checked_sub(STREAM_HEADER)?;
+        let end = flags == 1;
+        (fits && flags <= 1 && (length > 0 || end)).then_some(Self { length, end })
+    }
+}
+
+impl StreamLayout {
+    /// The layout of an announced stream.
+    pub const fn new(announcement: StreamAnnouncement) -> Self {
+        Self { announcement }
+    }
+
+    /// What it was made from.
+    pub const fn announcement(&self) -> &StreamAnnouncement {
+        &self.announcement
+    }
+
+    /// Bytes per symbol.
+    pub fn symbol_size(&self) -> usize {
+        usize::from(self.announcement.symbol_size)
+    }
+
+    /// Source symbols of a block with this plan; `None` for a plan that this stream does not have.
+    pub fn k(&self, plan: u8) -> Option<u32> {
+        let full = self.announcement.k;
+        let number = u32::from(plan);
+        let k = match number {
+            0 => return Some(full),
+            1..=SHORT_K => number,
+            _ => {
+                let share = u64::from(number - SHORT_K) * u64::from(full.saturating_sub(SHORT_K));
+                SHORT_K + share.div_ceil(u64::from(PLANS - SHORT_K)) as u32
+            }
+        };
+        (k < full).then_some(k)
+    }
+
+    /// The shape of a block with this plan, all of whose bytes count.
+    pub fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
+        let k = self.k(plan)?;
+        let announcement = &self.announcement;
+        let short = (1..=SHORT_K).contains(&u32::from(plan));
+        let code = if short { announcement.short_code } else { announcement.code };
+        Some(BlockShape { number, plan, k, code, offset: 0, length: k as usize * self.symbol_size() })
+    }
+
+    /// The plan of a block that is to carry `symbols` source symbols and may have at most `most`, both at least 1: the smallest
+    /// that has room for all, else the largest there may be.
+    pub(super) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
+        let wanted = symbols.min(most);
+        if wanted <= SHORT_K && wanted < self.announcement.k {
+            return wanted as u8;
+        }
+        let allowed = |plan: &u8| self.k(*plan).is_some_and(|k| k <= most);
+        let key = |plan: &u8| {
+            let k = self.k(*plan).unwrap_or(u32::MAX);
+            (k < wanted, if k < wanted { u32::MAX - k } else { k })
+        };
+        (0..=u8::MAX).filter(allowed).min_by_key(key).unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::FlowId;
+    use erasure::BlockCode;
+
+    fn layout(k: u32) -> StreamLayout {
+        let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+        StreamLayout::new(StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k, code, short_code })
+    }
+
+    #[test]
+    fn a_block_has_room_for_what_it_is_to_carry() {
+        for full in [1, 2, 10, 127, 128, 129, 130, 200, 256, 300, 1_024, 8_192, 56_403] {
+            let layout = layout(full);
+            for symbols in (1..300).chain([1_000, 5_000, 60_000]) {
+                for most in [1, 2, 50, 128, 129, 255, 256, 1_000, 60_000] {
+                    let plan = layout.plan_for(symbols, most);
+                    let k = layout.k(plan).expect("a plan of the stream");
+                    assert!(k <= most && k <= full, "{k} of {full} for {symbols} of at most {most}");
+                    let wanted = symbols.min(most).min(full);
+                    let slack = full.saturating_sub(SHORT_K) / 128 + 1;
+                    assert!(k + slack > wanted && k < wanted + slack, "{k} of {full} for {symbols} of at most {most}");
+                    assert!(
+                        k >= symbols.min(full) || k + slack > most,
+                        "{k} of {full} for {symbols} of at most {most}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_of_a_full_block_and_of_short_ones() {
+        let sizes = |k: u32| [0, 1, 9, 10, 128, 129, 255].map(|plan| layout(k).k(plan));
+        assert_eq!(sizes(10), [Some(10), Some(1), Some(9), None, None, None, None]);
+        assert_eq!(sizes(256), [Some(256), Some(1), Some(9), Some(10), Some(128), Some(129), Some(255)]);
+        assert_eq!(sizes(1_024), [Some(1_024), Some(1), Some(9), Some(10), Some(128), Some(135), Some(1_017)]);
+        let code = |plan| layout(1_024).shape(0, plan).map(|shape| shape.code);
+        assert_eq!(
+            [0, 1, 128].map(code),
+            [BlockCode::RaptorQ, BlockCode::ReedSolomon, BlockCode::ReedSolomon].map(Some)
+        );
+        assert_eq!(code(129), Some(BlockCode::RaptorQ));
+    }
+
+    #[test]
+    fn headers_that_make_no_sense() {
+        let header = StreamHeader { length: 95, end: false };
+        assert_eq!(StreamHeader::decode(&header.encode(), 100), Some(header));
+        assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than there is");
+        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "nothing, and more to come");
+        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 1], 100), Some(StreamHeader { length: 0, end: true }));
+        assert_eq!(StreamHeader::decode(&[0, 0, 0, 1, 2], 100), None, "a flag of no meaning");
+        assert_eq!(StreamHeader::decode(&[255; 5], 100), None);
+        assert_eq!(StreamHeader::decode(&[0; 4], 4), None);
+    }
+}

@@ -1,0 +1,303 @@
+//! The receiver half of a stream: bytes in order out of blocks that fill in any order.
+
+use super::assembly::{Assembly, Gain};
+use super::credit::ReceiveCredit;
+use super::receiving::{FlowLimits, Taken};
+use super::request::{DecodeJob, Request};
+use super::sender::Pool;
+use super::stream_layout::{StreamHeader, StreamLayout};
+use crate::wire::{FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
+use erasure::{Block, Progress};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A block whose header contradicts itself or another: the peer is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("impossible block of a stream")]
+pub struct BadBlock;
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The program wants no more; the sender's reset is awaited.
+    Stopped,
+    /// All of it is read.
+    Over,
+}
+
+/// A stream on its way in.
+#[derive(Debug)]
+pub struct StreamReceiver {
+    layout: StreamLayout,
+    assembly: Assembly,
+    /// Blocks that are done and not read to their end.
+    whole: BTreeMap<u32, Block>,
+    /// Source symbols in them.
+    unread_symbols: u64,
+    credit: ReceiveCredit,
+    /// The credit that the sender was told last.
+    told: u64,
+    /// Symbols that were taken from the connection's store for growing streams.
+    borrowed: u64,
+    /// The block that is being read, and the place of the next byte in it.
+    front: u32,
+    at: usize,
+    /// The last block of all, once its header has come.
+    end: Option<u32>,
+    phase: Phase,
+    readable_told: bool,
+    finished_told: bool,
+    requests: Vec<Request>,
+}
+
+impl StreamReceiver {
+    /// A stream that the peer announced, which may start `window` symbols; `None` when it asks for more than `limits`.
+    pub fn new(announcement: StreamAnnouncement, window: u32, limits: FlowLimits) -> Option<Self> {
+        if announcement.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
+            return None;
+        }
+        let layout = StreamLayout::new(announcement);
+        Some(Self {
+            layout,
+            assembly: Assembly::new(announcement.flow, layout.symbol_size()),
+            whole: BTreeMap::new(),
+            unread_symbols: 0,
+            credit: ReceiveCredit::new(window.into()),
+            told: window.into(),
+            borrowed: 0,
+            front: 0,
+            at: STREAM_HEADER,
+            end: None,
+            phase: Phase::Open,
+            readable_told: false,
+            finished_told: false,
+            requests: Vec::new(),
+        })
+    }
+
+    /// Whether the announcement repeats the one this stream was made from.
+    pub fn is_announced_by(&self, announcement: &StreamAnnouncement) -> bool {
+        self.layout.announcement() == announcement
+    }
+
+    /// A symbol arrived. Where the sender is short of credit and the program reads along, the credit grows out of `store`.
+    ///
+    /// # Errors
+    /// [`BadBlock`] when what came contradicts itself.
+    pub fn on_symbol(
+        &mut self,
+        id: SymbolId,
+        plan: u8,
+        symbol: &[u8],
+        store: &mut u64,
+        pool: &mut Pool,
+    ) -> Result<Taken, BadBlock> {
+        if self.phase != Phase::Open {
+            return Ok(Taken::Surplus);
+        }
+        let Self { layout, credit, end, .. } = self;
+        let open = || {
+            let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
+            let within = end.is_none_or(|end| id.block <= end) && id.esi < shape.code.symbol_limit(shape.k);
+            (within && credit.start(shape.k)).then_some(shape).ok_or(Taken::Refused)
+        };
+        let taken = match self.assembly.on_symbol(id, plan, symbol, pool, open) {
+            Gain::Taken(Taken::New) if id.esi == 0 => {
+                let size = self.assembly.partial(id.block).map_or(0, |block| block.bytes().len());
+                self.check(id.block, symbol, size)?;
+                Taken::New
+            }
+            Gain::Taken(taken) => taken,
+            Gain::Decode(job) => {
+                self.requests.push(Request::Decode(job));
+                Taken::New
+            }
+            Gain::Whole(_, block) => {
+                self.keep(id.block, block, pool)?;
+                Taken::New
+            }
+        };
+        self.grow(store);
+        Ok(taken)
+    }
+
+    /// A decoder has tried.
+    ///
+    /// # Errors
+    /// [`BadBlock`] when the block contradicts itself.
+    pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress, pool: &mut Pool) -> Result<(), BadBlock> {
+        match self.assembly.on_decoded(job, progress) {
+            Some((shape, block)) => self.keep(shape.number, block, pool),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends at most `max` bytes, the next in order, to `out`; the credit of blocks read to their end goes back.
+    pub fn read(&mut self, out: &mut Vec<u8>, max: usize, pool: &mut Pool) -> usize {
+        let mut read = 0;
+        while let Some((block, ready)) = self.ready(max - read).filter(|(_, ready)| !ready.is_empty()) {
+            out.extend_from_slice(&block.bytes()[ready.clone()]);
+            read += ready.len();
+            self.at = ready.end;
+            self.pass(pool);
+        }
+        self.readable_told &= self.is_readable();
+        read
+    }
+
+    /// The program wants no more of it; false when there is no more.
+    pub fn stop(&mut self) -> bool {
+        let open = self.phase == Phase::Open;
+        if open {
+            self.phase = Phase::Stopped;
+            self.drop_blocks();
+        }
+        open
+    }
+
+    /// The program has asked for its end.
+    pub fn is_stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    /// Everything is read.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Every block is done, read or not.
+    pub fn is_complete(&self) -> bool {
+        self.phase == Phase::Over || self.end.is_some_and(|end| self.assembly.done_below() > end)
+    }
+
+    /// Symbols to be put back into the store when it is forgotten.
+    pub const fn borrowed(&self) -> u64 {
+        self.borrowed
+    }
+
+    /// True once, until a read finds nothing left: when there are bytes to read.
+    pub fn newly_readable(&mut self) -> bool {
+        let now = !self.readable_told && self.is_readable();
+        self.readable_told |= now;
+        now
+    }
+
+    /// True once: when everything is read.
+    pub fn newly_finished(&mut self) -> bool {
+        let now = self.phase == Phase::Over && !self.finished_told;
+        self.finished_told |= now;
+        now
+    }
+
+    /// The absolute credit, when the sender is to be told of it: a quarter of the window at a time.
+    pub fn new_credit(&mut self) -> Option<u64> {
+        let granted = self.credit.granted();
+        let worth_it = self.phase == Phase::Open && (granted - self.told) * 4 >= self.credit.room().max(1);
+        if !worth_it || granted == self.told {
+            return None;
+        }
+        self.told = granted;
+        Some(granted)
+    }
+
+    /// Work this stream wants done.
+    pub fn take_requests(&mut self) -> impl Iterator<Item = Request> {
+        self.requests.drain(..)
+    }
+
+    /// What feedback says of this stream; `None` when its blocks are of no interest.
+    pub fn status(&self) -> Option<FlowStatus> {
+        match self.phase {
+            Phase::Open => Some(self.assembly.status()),
+            Phase::Stopped => None,
+            Phase::Over => Some(FlowStatus { flow: self.assembly.flow(), done_below: u32::MAX, blocks: Vec::new() }),
+        }
+    }
+
+    /// A block is done: its bytes wait to be read.
+    fn keep(&mut self, number: u32, block: Block, pool: &mut Pool) -> Result<(), BadBlock> {
+        if self.phase != Phase::Open {
+            return Ok(());
+        }
+        self.check(number, block.bytes(), block.bytes().len())?;
+        self.unread_symbols += u64::from(block.k());
+        self.whole.insert(number, block);
+        self.pass(pool);
+        Ok(())
+    }
+
+    /// Whether the beginning of a block of `size` bytes makes sense, alone and with what is known of the end.
+    fn check(&mut self, number: u32, beginning: &[u8], size: usize) -> Result<(), BadBlock> {
+        let header = StreamHeader::decode(beginning, size).ok_or(BadBlock)?;
+        if header.end {
+            let last = self.end.is_none_or(|end| end == number) && self.assembly.begun_below() <= number + 1;
+            self.end = Some(number).filter(|_| last);
+            return last.then_some(()).ok_or(BadBlock);
+        }
+        self.end.is_none_or(|end| number < end).then_some(()).ok_or(BadBlock)
+    }
+
+    /// The block that is being read, as far as it has come.
+    fn front(&self) -> Option<&Block> {
+        self.whole.get(&self.front).or_else(|| self.assembly.partial(self.front))
+    }
+
+    /// Bytes of the front block that can be read now, up to `max`: those of symbols that are there without a gap.
+    fn ready(&self, max: usize) -> Option<(&Block, Range<usize>)> {
+        let block = self.front()?;
+        let header = StreamHeader::decode(block.symbol(0)?, block.bytes().len())?;
+        let end = STREAM_HEADER + header.length as usize;
+        let limit = end.min(self.at.saturating_add(max));
+        let size = self.layout.symbol_size();
+        let mut until = self.at;
+        while until < limit && block.is_present((until / size) as u32) {
+            until = ((until / size + 1) * size).min(limit);
+        }
+        Some((block, self.at..until))
+    }
+
+    fn is_readable(&self) -> bool {
+        self.phase == Phase::Open && self.ready(1).is_some_and(|(_, ready)| !ready.is_empty())
+    }
+
+    /// Leaves blocks behind that are done and read to their end.
+    fn pass(&mut self, pool: &mut Pool) {
+        while let Some(block) = self.whole.get(&self.front) {
+            let header = StreamHeader::decode(block.bytes(), block.bytes().len());
+            if header.is_some_and(|header| self.at < STREAM_HEADER + header.length as usize) {
+                return;
+            }
+            if let Some(block) = self.whole.remove(&self.front) {
+                let k = u64::from(block.k());
+                self.unread_symbols -= k;
+                self.credit.give_back_symbols(k);
+                pool.put(block.into_buffer());
+            }
+            if self.end == Some(self.front) {
+                self.phase = Phase::Over;
+                return self.drop_blocks();
+            }
+            self.front += 1;
+            self.at = STREAM_HEADER;
+        }
+    }
+
+    fn drop_blocks(&mut self) {
+        self.assembly.clear();
+        self.whole.clear();
+        self.requests.clear();
+        self.unread_symbols = 0;
+    }
+
+    /// A sender that has started half of what it may is soon short of credit; where the program reads along, the path is why.
+    fn grow(&mut self, store: &mut u64) {
+        let room = self.credit.room();
+        if self.credit.outstanding() * 2 >= room && self.unread_symbols * 4 <= room {
+            let more = room.min(*store);
+            *store -= more;
+            self.borrowed += more;
+            self.credit.grow(more);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The sender half of a stream: bytes that wait are put into blocks as these may go out, and kept until the receiver has them.
+
+use super::credit::SendCredit;
+use super::schedule::{PathEstimate, Schedule};
+use super::sender::{FlowSender, Pool, Step};
+use super::stream_layout::{StreamHeader, StreamLayout};
+use crate::time::Time;
+use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement};
+use std::collections::VecDeque;
+
+/// Bytes written and not yet in a block that a stream keeps: a few milliseconds of the fastest path.
+const MOST_WAITING: usize = 4 << 20;
+
+/// A block opens while fewer symbols of earlier ones are unsent: the later it does, the more bytes it takes along, and one
+/// batch must not run dry.
+const READ_AHEAD: u64 = 64;
+
+/// Blocks between the first that is not done and the last: what a receiver takes ([`Assembly`](super::assembly)), and what
+/// each survey of the tail may look at.
+const MOST_BLOCKS: usize = 1_024;
+
+/// Small writes that follow each other closely share a block: blocks that are not full open this often per round trip, as often
+/// as feedback tells of them. Larger blocks want less repair.
+const SHORT_BLOCKS_PER_RTT: u32 = 32;
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The program may write.
+    Writing,
+    /// It has finished; the end is in no block yet.
+    Finishing,
+    /// The end is on its way.
+    Ended,
+    /// Every byte has arrived, and the program knows; the receiver's may not have read it.
+    Sent,
+    /// Given up with this code; the receiver is being told.
+    Reset(u32),
+    /// The receiver knows that it is given up.
+    Over,
+}
+
+/// What opening a block led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// A block.
+    Block,
+    /// Nothing waits, or earlier blocks go first.
+    Nothing,
+    /// Credit or memory is short.
+    HeldBack,
+    /// A short block opens at this time, with what has been written by then.
+    At(Time),
+}
+
+/// A stream on its way out.
+#[derive(Debug)]
+pub struct StreamSender {
+    flow: FlowSender,
+    layout: StreamLayout,
+    credit: SendCredit,
+    phase: Phase,
+    /// Written and in no block yet.
+    waiting: VecDeque<u8>,
+    /// Bytes that are in blocks or arrived.
+    offset: u64,
+    announced: bool,
+    /// The receiver's program has read all of it.
+    read: bool,
+    /// A write was cut short, and the program waits to hear that there is room again.
+    wants_room: bool,
+    opened_at: Option<Time>,
+    held_back: bool,
+    short_at: Option<Time>,
+}
+
+impl StreamSender {
+    /// A stream as announced, of whose blocks `window` symbols may be started before more credit comes.
+    pub fn new(announcement: StreamAnnouncement, window: u32, schedule: Box<dyn Schedule>) -> Self {
+        let layout = StreamLayout::new(announcement);
+        let mut credit = SendCredit::default();
+        credit.grant(window.into());
+        Self {
+            flow: FlowSender::new(announcement.flow, layout.symbol_size(), 0, schedule),
+            layout,
+            credit,
+            phase: Phase::Writing,
+            waiting: VecDeque::new(),
+            offset: 0,
+            announced: false,
+            read: false,
+            wants_room: false,
+            opened_at: None,
+            held_back: false,
+            short_at: None,
+        }
+    }
+
+    /// The flow.
+    pub const fn id(&self) -> FlowId {
+        self.flow.id()
+    }
+
+    /// Its blocks on their way.
+    pub const fn flow(&self) -> &FlowSender {
+        &self.flow
+    }
+
+    /// Its blocks on their way.
+    pub const fn flow_mut(&mut self) -> &mut FlowSender {
+        &mut self.flow
+    }
+
+    /// The announcement of the flow; `None` once it is given up.
+    pub const fn announcement(&self) -> Option<StreamAnnouncement> {
+        match self.phase {
+            Phase::Reset(_) | Phase::Over => None,
+            _ => Some(*self.layout.announcement()),
+        }
+    }
+
+    /// The announcement has arrived.
+    pub const fn on_announced(&mut self) {
+        self.announced = true;
+    }
+
+    /// Takes as many of `bytes` as there is room for; `None` when the stream is finished or given up.
+    pub fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+        if self.phase != Phase::Writing {
+            return None;
+        }
+        let taken = bytes.len().min(MOST_WAITING - self.waiting.len());
+        self.waiting.extend(&bytes[..taken]);
+        self.wants_room |= taken < bytes.len();
+        Some(taken)
+    }
+
+    /// No more is written.
+    pub fn finish(&mut self) {
+        if self.phase == Phase::Writing {
+            self.phase = Phase::Finishing;
+        }
+    }
+
+    /// The stream is given up; false when it was before, or when there is nothing left to give up.
+    pub fn reset(&mut self, code: u32) -> bool {
+        if matches!(self.phase, Phase::Reset(_) | Phase::Over) {
+            return false;
+        }
+        self.phase = Phase::Reset(code);
+        self.waiting = VecDeque::new();
+        (self.held_back, self.short_at, self.wants_room) = (false, None, false);
+        self.flow.give_up();
+        true
+    }
+
+    /// The code that it was given up with, while the receiver may not know.
+    pub const fn reset_code(&self) -> Option<u32> {
+        if let Phase::Reset(code) = self.phase { Some(code) } else { None }
+    }
+
+    /// The receiver knows that the stream is given up.
+    pub fn on_reset_delivered(&mut self) {
+        if matches!(self.phase, Phase::Reset(_)) {
+            self.phase = Phase::Over;
+        }
+    }
+
+    /// The receiver's absolute grant.
+    pub fn grant(&mut self, symbols: u64) {
+        self.credit.grant(symbols);
+    }
+
+    /// Bytes wait for credit.
+    pub const fn is_held_back(&self) -> bool {
+        self.held_back
+    }
+
+    /// When a short block is to be opened.
+    pub const fn short_at(&self) -> Option<Time> {
+        self.short_at
+    }
+
+    /// The receiver lacks something of the stream that is written.
+    pub fn is_unfinished(&self) -> bool {
+        match self.phase {
+            Phase::Writing => !self.announced || !self.waiting.is_empty() || self.flow.span() > 0,
+            Phase::Finishing | Phase::Ended | Phase::Reset(_) => true,
+            Phase::Sent | Phase::Over => false,
+        }
+    }
+
+    /// Nothing is left to be said of it: it is read to its end, or the receiver knows that it is given up.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over || (self.phase == Phase::Sent && self.read)
+    }
+
+    /// Every byte has arrived, and the program knows.
+    pub fn is_sent(&self) -> bool {
+        self.phase == Phase::Sent
+    }
+
+    /// True once: when every byte of a finished stream has arrived.
+    pub fn newly_sent(&mut self) -> bool {
+        let now = self.phase == Phase::Ended && self.flow.span() == 0;
+        if now {
+            self.phase = Phase::Sent;
+        }
+        now
+    }
+
+    /// True once after a write that was cut short: when half of the room is free again.
+    pub fn newly_writable(&mut self) -> bool {
+        let now = self.wants_room && self.waiting.len() <= MOST_WAITING / 2;
+        self.wants_room &= !now;
+        now
+    }
+
+    /// Opens a block of at most `room` symbols with what waits: at once when it fills one, or when none has been opened lately.
+    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, pool: &mut Pool) -> Opened {
+        (self.held_back, self.short_at) = (false, None);
+        let finishing = self.phase == Phase::Finishing;
+        if (self.waiting.is_empty() && !finishing) || self.flow.unsent() >= READ_AHEAD {
+            return Opened::Nothing;
+        }
+        let size = self.layout.symbol_size();
+        let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(size)).unwrap_or(u32::MAX);
+        let full = self.layout.announcement().k;
+        let spacing = path.rtt.unwrap_or_default() / SHORT_BLOCKS_PER_RTT;
+        let due = self.opened_at.map_or(now, |at| at + spacing);
+        if symbols < full && !finishing && due > now {
+            self.short_at = Some(due);
+            return Opened::At(due);
+        }
+        let most = u32::try_from(room.min(self.credit.left())).unwrap_or(u32::MAX);
+        let number = self.flow.next_number();
+        // The last number of all stands for a stream that is over.
+        if most == 0 || self.flow.span() >= MOST_BLOCKS || number >= u32::MAX - 1 {
+            self.held_back = true;
+            return Opened::HeldBack;
+        }
+        let plan = self.layout.plan_for(symbols, most);
+        let Some(mut shape) = self.layout.shape(number, plan) else { return Opened::Nothing };
+        let length = self.waiting.len().min(shape.length - STREAM_HEADER);
+        let end = finishing && length == self.waiting.len();
+        let mut buffer = pool.take();
+        buffer.clear();
+        buffer.extend_from_slice(&StreamHeader { length: length as u32, end }.encode());
+        buffer.extend(self.waiting.drain(..length));
+        (shape.offset, shape.length) = (self.offset, buffer.len());
+        self.offset += length as u64;
+        self.credit.take(shape.k);
+        self.flow.open(shape);
+        self.flow.add_source(shape.k);
+        if let Some(block) = self.flow.block_mut(number) {
+            block.fill(buffer);
+        }
+        self.opened_at = Some(now);
+        if end {
+            self.phase = Phase::Ended;
+        }
+        Opened::Block
+    }
+
+    /// The next symbol by the stream's schedule. Bytes that only wait for their block to open do not put off repair.
+    pub fn next(&mut self, now: Time, path: &PathEstimate) -> Step {
+        self.flow.next(now, path, self.held_back)
+    }
+
+    /// The receiver's view of the blocks; answers with the bytes of the stream newly known to have arrived.
+    pub fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+        let mut bytes = 0;
+        self.flow.on_status(status, pool, &mut |shape| bytes += (shape.length - STREAM_HEADER) as u64);
+        self.read |= status.done_below == u32::MAX && matches!(self.phase, Phase::Ended | Phase::Sent);
+        bytes
+    }
+}
