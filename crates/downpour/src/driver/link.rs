@@ -9,6 +9,7 @@ use transport::{
 };
 
 use super::carrier::Broken;
+use super::streams::Streams;
 use super::workers::{Finished, Job};
 use super::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
 use crate::error::Error;
@@ -32,6 +33,7 @@ pub(super) struct LinkState {
     pub(super) handle: ConnectionHandle,
     accepted: Accepted,
     tags: BTreeMap<FlowKey, u64>,
+    streams: Streams,
     /// Received blocks that are half done.
     halves: BTreeMap<(FlowId, u32), Half>,
     control_unread: usize,
@@ -47,6 +49,7 @@ impl LinkState {
             handle,
             accepted,
             tags: BTreeMap::new(),
+            streams: Streams::default(),
             halves: BTreeMap::new(),
             control_unread: 0,
             control_backlog: 0,
@@ -70,9 +73,10 @@ impl LinkState {
         connection: &mut Connection,
         broken: &Broken,
         refused: u64,
+        now: Time,
         send_error: &mut Option<io::Error>,
     ) {
-        self.events(connection, refused, send_error);
+        self.events(connection, refused, now, send_error);
         if self.closed {
             return;
         }
@@ -109,6 +113,24 @@ impl LinkState {
                 }
             }
             LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
+            LinkCommand::OpenStream { tag } => {
+                if let Err(error) = self.streams.open(connection, now, tag) {
+                    self.tell(LinkEvent::Failed(Error::Flow(error)));
+                }
+            }
+            LinkCommand::WriteStream { tag, bytes } => {
+                let taken = self.streams.write(connection, now, tag, &bytes);
+                self.tell(LinkEvent::StreamTaken { tag, bytes: taken });
+            }
+            LinkCommand::FinishStream { tag } => {
+                let taken = self.streams.finish(connection, now, tag);
+                self.tell(LinkEvent::StreamTaken { tag, bytes: taken });
+            }
+            LinkCommand::StreamTaken { tag, bytes } => {
+                if let Some(event) = self.streams.taken(connection, now, tag, bytes) {
+                    self.tell(event);
+                }
+            }
             LinkCommand::SetLimit(limit) => connection.set_limit(now, limit),
             LinkCommand::AskStats => {
                 let stats = LinkStats::of(connection, refused);
@@ -157,9 +179,18 @@ impl LinkState {
     }
 
     /// Tells the program what has happened. Comes after sending, so that a program that ends at the last event has said goodbye.
-    pub(super) fn events(&mut self, connection: &mut Connection, refused: u64, send_error: &mut Option<io::Error>) {
+    pub(super) fn events(
+        &mut self,
+        connection: &mut Connection,
+        refused: u64,
+        now: Time,
+        send_error: &mut Option<io::Error>,
+    ) {
         while let Some(event) = connection.poll_event() {
-            self.event(connection, event, refused, send_error);
+            match self.streams.event(connection, now, event) {
+                Ok(told) => told.into_iter().for_each(|event| self.tell(event)),
+                Err(event) => self.event(connection, event, refused, send_error),
+            }
         }
         self.watch_control(connection);
         self.hand_on_trace(connection, TRACE_CHUNK);
@@ -195,6 +226,8 @@ impl LinkState {
                 let send_error = if self.connected { None } else { send_error.take() };
                 self.close(connection, why, refused, send_error);
             }
+            // Dealt with before.
+            _ => {}
         }
     }
 
@@ -322,14 +355,14 @@ mod tests {
             }
             let there = b.handles().next().unwrap();
             let (mut link, events) = link(there);
-            link.events(b.connection(there).unwrap(), 0, &mut None);
+            link.events(b.connection(there).unwrap(), 0, now, &mut None);
             assert!(matches!(events.try_recv(), Ok(LinkEvent::Connected { .. })));
             if closes {
                 a.connection(here).unwrap().close(now, 7, "enough");
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &Broken::Gone, 0, &mut None);
+                link.end(b.connection(there).unwrap(), &Broken::Gone, 0, now, &mut None);
             }
             let ends: Vec<Closed> = events
                 .try_iter()

@@ -13,6 +13,7 @@ mod link;
 mod pipe;
 mod run;
 mod socket;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -92,6 +93,45 @@ pub(crate) enum LinkEvent {
         /// The tag.
         tag: u64,
     },
+    /// The peer opens a stream; its bytes follow as they come.
+    StreamAnnounced {
+        /// The tag.
+        tag: u64,
+    },
+    /// Bytes of a stream of the peer, in order. Give their count back with [`Link::stream_taken`].
+    StreamBytes {
+        /// The tag.
+        tag: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Every byte of a stream of the peer has been told.
+    StreamFinished {
+        /// The tag.
+        tag: u64,
+    },
+    /// The peer gave a stream of its own up.
+    StreamReset {
+        /// The tag.
+        tag: u64,
+    },
+    /// So many bytes of what [`Link::write_stream`] took are on their way. How much is not is the caller's to bound.
+    StreamTaken {
+        /// The tag.
+        tag: u64,
+        /// Bytes.
+        bytes: usize,
+    },
+    /// Every byte of a stream that was finished has arrived.
+    StreamSent {
+        /// The tag.
+        tag: u64,
+    },
+    /// The peer wants no more of a stream.
+    StreamStopped {
+        /// The tag.
+        tag: u64,
+    },
     /// A read or write failed, or an object cannot be opened. The connection stands; no reply will come for that block.
     Failed(Error),
     /// Figures, as asked for with [`Link::ask_stats`].
@@ -167,6 +207,10 @@ enum LinkCommand {
     ControlTaken(usize),
     SendObject { length: u64, tag: u64 },
     AcceptFlow(FlowId),
+    OpenStream { tag: u64 },
+    WriteStream { tag: u64, bytes: Vec<u8> },
+    FinishStream { tag: u64 },
+    StreamTaken { tag: u64, bytes: usize },
     SetLimit(Option<Rate>),
     AskStats,
     Close { code: u32, reason: String },
@@ -345,6 +389,26 @@ impl Link {
     /// Sends at `limit` IP bits per second at most from now on; `None` takes away the profile's limit too.
     pub(crate) fn set_limit(&self, limit: Option<Rate>) {
         self.command(LinkCommand::SetLimit(limit));
+    }
+
+    /// Opens a stream to the peer under a tag of its own.
+    pub(crate) fn open_stream(&self, tag: u64) {
+        self.command(LinkCommand::OpenStream { tag });
+    }
+
+    /// Appends to a stream that was opened.
+    pub(crate) fn write_stream(&self, tag: u64, bytes: Vec<u8>) {
+        self.command(LinkCommand::WriteStream { tag, bytes });
+    }
+
+    /// Ends a stream behind what has been written.
+    pub(crate) fn finish_stream(&self, tag: u64) {
+        self.command(LinkCommand::FinishStream { tag });
+    }
+
+    /// Says that `bytes` bytes of [`LinkEvent::StreamBytes`] are dealt with, so that more may come.
+    pub(crate) fn stream_taken(&self, tag: u64, bytes: usize) {
+        self.command(LinkCommand::StreamTaken { tag, bytes });
     }
 
     /// Asks for one [`LinkEvent::Stats`].

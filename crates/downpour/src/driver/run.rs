@@ -273,7 +273,7 @@ impl Running {
             }
             busy |= batches == MAX_BATCHES;
             link.requests(connection, &mut self.jobs);
-            link.events(connection, refused, &mut self.send_error);
+            link.events(connection, refused, self.clock.now(), &mut self.send_error);
             if connection.is_drained() {
                 drained.push(*id);
             }
@@ -356,7 +356,7 @@ impl Running {
         let refused = self.refused();
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
-                link.end(connection, broken, refused, &mut self.send_error);
+                link.end(connection, broken, refused, self.clock.now(), &mut self.send_error);
             }
         }
         let (inbox, stopping) = (Arc::clone(&self.inbox), self.stop_at.is_some());

@@ -11,7 +11,7 @@ use crate::transfer::{Guide, Switch, Way};
 
 /// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
 /// chances, and the user hears of it within five seconds.
-const UDP_TIMEOUT: Duration = Duration::from_secs(4);
+pub(super) const UDP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Leads to a downpour on another machine.
 pub(super) struct SshGuide {

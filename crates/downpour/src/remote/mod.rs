@@ -3,6 +3,8 @@
 mod copy;
 mod guide;
 mod location;
+mod pipe;
+mod pipe_end;
 mod place;
 mod request;
 mod serve;
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::copy;
 pub use location::{Location, LocationError};
+pub use pipe::{Pipe, pipe};
 pub use serve::serve;
 
 /// What the line begins with in which the other side says where it is.

@@ -56,6 +56,8 @@ pub(super) enum Task {
         delete: Option<Filter>,
         dry_run: bool,
     },
+    /// Runs a command whose input is a stream.
+    Pipe { command: String },
 }
 
 /// What decides under which name a target takes what comes.

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::place::{Destination, sources};
 use super::request::{Request, Task as Wanted};
 use super::ssh::answer_error;
-use super::{ANSWER, GO_ON_OVER_SSH, Via};
+use super::{ANSWER, GO_ON_OVER_SSH, Via, pipe_end};
 use crate::driver::Bind;
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, Scanner};
@@ -20,7 +20,7 @@ use crate::ticket::{Ticket, fresh_key};
 use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, start, start_over};
 
 /// How long the other side may take to come.
-const VALID_FOR: Duration = Duration::from_secs(3600);
+pub(super) const VALID_FOR: Duration = Duration::from_secs(3600);
 
 /// How long a peer that comes over ssh may be silent at first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,12 +38,20 @@ enum Word {
 /// Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
 pub async fn serve() -> u8 {
     match prepare() {
-        Ok(serving) => serving.run().await,
+        Ok(Work::Transfer(serving)) => serving.run().await,
+        Ok(Work::Ended(code)) => code,
         Err(error) => {
             answer(&answer_error(&error));
             error.exit_code()
         }
     }
+}
+
+/// What a request comes to.
+enum Work {
+    Transfer(Box<Serving>),
+    /// It is done, with this exit code.
+    Ended(u8),
 }
 
 struct Serving {
@@ -53,27 +61,31 @@ struct Serving {
     transfer: Option<Transfer>,
 }
 
-fn prepare() -> Result<Serving, Error> {
+fn prepare() -> Result<Work, Error> {
     let request = Request::read(&mut Unbuffered)?;
-    let (via, family, ports) = (request.via, request.family, request.ports);
+    let via = request.via;
+    let ports = request.ports.map_or(0..=0, |(first, last)| first..=last);
+    let bind = Bind::Ports { family: request.family, ports };
+    if let Wanted::Pipe { command } = &request.task {
+        return pipe_end::run(command, &bind, request.dead_after, request.profile).map(Work::Ended);
+    }
     let plan = plan(request)?;
     let (transfer, ticket) = if via == Via::Ssh {
         let expires = std::time::SystemTime::now() + VALID_FOR;
         (None, Ticket { key: fresh_key()?, expires, addresses: Vec::new(), listener: plan.task.role() })
     } else {
-        let ports = ports.map_or(0..=0, |(first, last)| first..=last);
-        let options = ListenOptions { bind: Bind::Ports { family, ports }, valid_for: VALID_FOR, keep: false };
+        let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false };
         let transfer = start(Peer::Listen(options), plan.clone())?;
         let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
     answer(&ticket.to_text()?);
-    Ok(Serving { plan, ticket, transfer })
+    Ok(Work::Transfer(Box::new(Serving { plan, ticket, transfer })))
 }
 
 /// The address of this host that ssh has come to is likely to be reached from there.
-fn add_ssh_address(ticket: &mut Ticket) {
+pub(super) fn add_ssh_address(ticket: &mut Ticket) {
     let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let Some(Ok(own)) = connection.split(' ').nth(2).map(str::parse::<IpAddr>) else { return };
@@ -104,6 +116,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
                 ReceiveSettings { into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run };
             Task::Receive { settings, ask: false }
         }
+        Wanted::Pipe { .. } => return Err(Error::Internal("a pipe is no transfer")),
     };
     Ok(Plan {
         task,
@@ -184,26 +197,31 @@ impl io::Read for Unbuffered {
 fn listen_to_stdin() -> mpsc::UnboundedReceiver<Word> {
     let (sender, words) = mpsc::unbounded_channel();
     thread::spawn(move || {
-        let mut byte = [0];
-        loop {
-            let word = match Unbuffered.read(&mut byte) {
-                Ok(1) if byte == [GO_ON_OVER_SSH] => Word::GoOnOverSsh,
-                Ok(1..) => continue,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                _ => Word::End,
-            };
-            let last = matches!(word, Word::GoOnOverSsh);
-            // Nobody listens when the transfer has ended.
-            if sender.send(word).is_err() || last {
-                return;
-            }
-        }
+        let word = match read_word() {
+            Some(()) => Word::GoOnOverSsh,
+            None => Word::End,
+        };
+        // Nobody listens when the transfer has ended.
+        let _ = sender.send(word);
     });
     words
 }
 
+/// Waits until standard input says that all is to go on over ssh; `None` at its end.
+pub(super) fn read_word() -> Option<()> {
+    let mut byte = [0];
+    loop {
+        match Unbuffered.read(&mut byte) {
+            Ok(1) if byte == [GO_ON_OVER_SSH] => return Some(()),
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return None,
+        }
+    }
+}
+
 /// Says the one line.
-fn answer(text: &str) {
+pub(super) fn answer(text: &str) {
     let mut out = io::stdout().lock();
     // Where nobody listens, nobody misses it.
     let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());

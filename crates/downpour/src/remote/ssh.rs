@@ -38,7 +38,7 @@ fn remote_command(program: Option<&str>) -> String {
 
 impl SshOptions {
     /// ssh with everything but the host.
-    fn command(&self, family: Family) -> Command {
+    pub(super) fn command(&self, family: Family) -> Command {
         let mut words = vec![OsString::from("-T")];
         // What the user's configuration may set for terminals has no place here; the keep-alive holds a NAT open while ssh is silent.
         for option in [
@@ -248,11 +248,6 @@ impl Remote {
     /// What the other side's command prints, if it runs one.
     pub(super) fn take_output(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
-    }
-
-    /// For ending ssh from another thread.
-    pub(super) fn process(&self) -> Option<Process> {
-        i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).map(Process)
     }
 
     /// Waits until ssh has ended by itself.

@@ -7,7 +7,7 @@ use crate::ticket::MAX_ADDRESSES;
 
 /// Every address under which a socket bound to `bound` may be reached: `bound` itself if it names one, else all global and private
 /// addresses of this host, and loopback only where there is nothing else.
-pub(super) fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
+pub(crate) fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
     if !bound.ip().is_unspecified() {
         return Ok(vec![bound]);
     }

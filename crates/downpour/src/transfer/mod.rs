@@ -32,6 +32,7 @@ use crate::driver::{Bind, Driver};
 use crate::error::Error;
 use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
+pub(crate) use addresses::reachable;
 pub(crate) use connect::{Guide, Way, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::Ground;

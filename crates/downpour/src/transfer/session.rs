@@ -274,6 +274,15 @@ impl Session {
                 LinkEvent::Received { tag } => Step::Received { tag },
                 LinkEvent::Sent { tag } => Step::Sent { tag },
                 LinkEvent::Failed(error) => return Err(error),
+                LinkEvent::StreamAnnounced { .. }
+                | LinkEvent::StreamBytes { .. }
+                | LinkEvent::StreamFinished { .. }
+                | LinkEvent::StreamReset { .. }
+                | LinkEvent::StreamTaken { .. }
+                | LinkEvent::StreamSent { .. }
+                | LinkEvent::StreamStopped { .. } => {
+                    return Err(Error::Violation("it opens a stream in a transfer of files".to_owned()));
+                }
                 LinkEvent::Stats(stats) => {
                     let bytes = stats.connection.bytes_received;
                     if bytes > self.bytes_heard {

@@ -1,0 +1,193 @@
+//! `pipe`: standard input becomes the standard input of a command on another machine, as an ordered stream over UDP. What the command prints
+//! comes back through ssh.
+
+use std::io::{self, Read as _};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use std::{ops::RangeInclusive, thread};
+
+use transport::{Closed, ConnectOptions, Profile};
+
+use super::guide::UDP_TIMEOUT;
+use super::pipe_end::{Nothing, STREAM, application};
+use super::request::{Request, Task};
+use super::ssh::{Remote, Starting};
+use super::{SshOptions, Via};
+use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
+use crate::error::{CloseCode, Error};
+
+/// Bytes that are read and not yet on their way: enough to keep a path busy, little enough to hold.
+const MAX_WAITING: usize = 4 << 20;
+
+/// Bytes of one read.
+const CHUNK: usize = 128 << 10;
+
+/// What is piped where.
+#[derive(Clone, Debug)]
+pub struct Pipe {
+    /// What ssh is given: `[user@]host`.
+    pub host: String,
+    /// A line for the user's shell over there.
+    pub command: String,
+    /// What carries the data.
+    pub via: Via,
+    /// How ssh is called.
+    pub ssh: SshOptions,
+    /// UDP ports that the remote side may take.
+    pub ports: Option<RangeInclusive<u16>>,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// How the engine behaves.
+    pub profile: Profile,
+    /// How long the other side may be silent.
+    pub dead_after: Duration,
+}
+
+/// Pipes this process's standard input to a command on another machine, and gives the exit code of that. `told` gets lines for the user.
+/// Blocks until the command has ended.
+///
+/// A connection that breaks kills the command: it never takes a part of its input for the whole.
+///
+/// # Errors
+/// What ssh says, and what ends the connection.
+pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
+    if pipe.via == Via::Ssh {
+        return pipe.over_ssh();
+    }
+    let request = Request::new(
+        Task::Pipe { command: pipe.command.clone() },
+        pipe.via,
+        pipe.family,
+        pipe.ports.as_ref(),
+        pipe.profile.clone(),
+        pipe.dead_after,
+    );
+    let remote = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?.answer()?;
+    match pipe.over_udp(remote) {
+        Err(Error::Unreachable { .. }) if pipe.via == Via::Auto => {
+            told("UDP does not get through: going on over ssh, which is slower");
+            pipe.over_ssh()
+        }
+        other => other,
+    }
+}
+
+/// How much may still be read.
+type Room = Arc<(Mutex<usize>, Condvar)>;
+
+impl Pipe {
+    /// As ssh itself does it.
+    fn over_ssh(&self) -> Result<u8, Error> {
+        let mut command: Command = self.ssh.command(self.family);
+        let status = command.arg("--").arg(&self.host).arg(&self.command).status();
+        Ok(code(status.map_err(|error| Error::Ssh(format!("ssh cannot be started: {error}")))?))
+    }
+
+    fn over_udp(&self, mut remote: Remote) -> Result<u8, Error> {
+        let driver = Driver::start(&Bind::default(), self.dead_after, ())?;
+        let (sender, events) = channel();
+        // Whoever has ended hears nothing.
+        let sink = Box::new(move |event| drop(sender.send(event)));
+        let options = ConnectOptions {
+            profile: self.profile.clone(),
+            application: application(),
+            remotes: remote.ticket.addresses.clone(),
+            handshake_timeout: UDP_TIMEOUT,
+            qlog: false,
+        };
+        let accepted = Accepted { events: sink, storage: Arc::new(Nothing) };
+        let link = driver.connect(remote.ticket.key, options, accepted);
+        let output = remote.take_output();
+        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+        let printed = thread::spawn(move || output.map(|mut output| io::copy(&mut output, &mut io::stdout())));
+        let result = drive(&link, &events, &remote);
+        if let Err(error) = &result {
+            link.close(error.close_code() as u32, error.close_reason());
+            // It must not wait for a command that will not end.
+            return result.map(|()| 0);
+        }
+        // The command has ended, and ssh ends with its code when all that it printed is here.
+        let status = remote.wait().map_err(Error::System)?;
+        // A thread that has lost its output has nothing to say.
+        let _ = printed.join();
+        Ok(code(status))
+    }
+}
+
+/// Sends standard input; returns when the other side says that the command has ended.
+fn drive(link: &Link, events: &Receiver<LinkEvent>, remote: &Remote) -> Result<(), Error> {
+    let room: Room = Arc::new((Mutex::new(MAX_WAITING), Condvar::new()));
+    for event in events {
+        match event {
+            LinkEvent::Connected { .. } => {
+                link.open_stream(STREAM);
+                let (link, room) = (link.clone(), Arc::clone(&room));
+                thread::spawn(move || send_input(&link, &room));
+            }
+            LinkEvent::StreamTaken { tag: STREAM, bytes } => {
+                *room.0.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+                room.1.notify_all();
+            }
+            // The command reads no more, and will end.
+            LinkEvent::StreamStopped { tag: STREAM } | LinkEvent::StreamSent { tag: STREAM } => {}
+            LinkEvent::Failed(error) => return Err(error),
+            LinkEvent::Closed { why, send_error, .. } => {
+                return match why {
+                    Closed::ByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
+                    Closed::ByPeer { reason, .. } => {
+                        Err(Error::Remote { exit_code: 1, message: crate::error::escaped(&reason) })
+                    }
+                    Closed::HandshakeTimeout => Err(Error::Unreachable {
+                        addresses: remote.ticket.addresses.clone(),
+                        after: UDP_TIMEOUT,
+                        hint: send_error.map(|error| format!("this host says: {error}")),
+                    }),
+                    Closed::Violation(what) => Err(Error::Violation(what)),
+                    Closed::VersionMismatch { .. } => Err(Error::Version),
+                    Closed::ByUs | Closed::Dead => Err(Error::Vanished),
+                };
+            }
+            _ => {}
+        }
+    }
+    Err(Error::Internal("the driver has ended"))
+}
+
+/// Reads standard input to its end, as fast as it is sent.
+fn send_input(link: &Link, room: &Room) {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let free = room.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = room.1.wait_while(free, |free| *free < CHUNK).unwrap_or_else(PoisonError::into_inner);
+        match io::stdin().read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                *free -= count;
+                link.write_stream(STREAM, buffer[..count].to_vec());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                // The command must not take what came so far for the whole.
+                return link.close(CloseCode::Other as u32, format!("standard input cannot be read: {error}"));
+            }
+        }
+    }
+    link.finish_stream(STREAM);
+}
+
+/// The exit code of a command, as a shell gives it.
+pub(super) fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// A command for the user's shell, its input through a pipe.
+pub(super) fn shell(command: &str) -> Command {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "sh".into());
+    let mut child = Command::new(shell);
+    child.arg("-c").arg(command).stdin(Stdio::piped());
+    child
+}

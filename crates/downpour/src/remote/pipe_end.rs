@@ -1,0 +1,203 @@
+//! The other end of a pipe: a command whose standard input is a stream.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use transport::AcceptOptions;
+
+use super::pipe::{code, shell};
+use super::serve::{VALID_FOR, add_ssh_address, answer, read_word};
+use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
+use crate::error::{CloseCode, Error};
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::reachable;
+
+/// The tag of the one stream.
+pub(super) const STREAM: u64 = 0;
+
+/// How long the last words may take.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What both sides say of themselves in the handshake: another first byte than a transfer of files has.
+pub(super) fn application() -> Vec<u8> {
+    vec![b'P', 1]
+}
+
+/// The bytes of no object.
+#[derive(Debug)]
+pub(super) struct Nothing;
+
+impl Storage for Nothing {
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+        Err(Error::Internal("a pipe has no objects"))
+    }
+
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+        Err(Error::Violation("it sends an object through a pipe".to_owned()))
+    }
+}
+
+/// What happens to it.
+enum Input {
+    Accepted(Link),
+    Link(LinkEvent),
+    /// The command has ended.
+    Exited(u8),
+    /// ssh has ended.
+    End,
+}
+
+/// Waits for the one peer, runs `command` with the stream as its input, and gives its exit code.
+///
+/// # Errors
+/// What keeps it from beginning.
+pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: transport::Profile) -> Result<u8, Error> {
+    let (sender, inputs) = channel();
+    let driver = Driver::start(bind, dead_after, ())?;
+    let expires = SystemTime::now() + VALID_FOR;
+    let addresses = reachable(driver.local_address()).map_err(Error::System)?;
+    let mut ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Receives };
+    add_ssh_address(&mut ticket);
+    let options = AcceptOptions { profile, application: application(), qlog: false };
+    let acceptor = Box::new({
+        let sender = sender.clone();
+        move |link| {
+            let events = sender.clone();
+            // Whoever has ended hears nothing.
+            let _ = sender.send(Input::Accepted(link));
+            let sink = Box::new(move |event| drop(events.send(Input::Link(event))));
+            Accepted { events: sink, storage: Arc::new(Nothing) }
+        }
+    });
+    driver.listen(ticket.key, expires, options, acceptor);
+    answer(&ticket.to_text()?);
+    let watcher = sender.clone();
+    thread::spawn(move || {
+        // Nothing but its end is of interest.
+        while read_word().is_some() {}
+        let _ = watcher.send(Input::End);
+    });
+    let mut end = End { command: command.to_owned(), link: None, child: None, sender };
+    let result = end.drive(&inputs);
+    if let Some(link) = &end.link {
+        match &result {
+            Ok(_) => link.close(CloseCode::Done as u32, ""),
+            Err(error) => link.close(error.close_code() as u32, error.close_reason()),
+        }
+        wait_for_close(&inputs);
+    }
+    // From the answer on, standard output belongs to the command: the code is all that is told.
+    Ok(result.unwrap_or_else(|error| error.exit_code()))
+}
+
+/// The last words are heard, or it takes too long.
+fn wait_for_close(inputs: &Receiver<Input>) {
+    while let Ok(input) = inputs.recv_timeout(LINGER) {
+        if matches!(input, Input::Link(LinkEvent::Closed { .. })) {
+            return;
+        }
+    }
+}
+
+/// A command that runs, in a process group of its own, and the bytes on their way into it.
+struct Running {
+    group: Option<rustix::process::Pid>,
+    input: Option<Sender<Vec<u8>>>,
+}
+
+struct End {
+    command: String,
+    link: Option<Link>,
+    child: Option<Running>,
+    sender: Sender<Input>,
+}
+
+impl End {
+    fn drive(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
+        let result = self.follow(inputs);
+        if result.is_err() {
+            self.kill();
+        }
+        result
+    }
+
+    fn follow(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
+        for input in inputs {
+            match input {
+                Input::Accepted(link) if self.link.is_none() => self.link = Some(link),
+                Input::Accepted(link) => link.close(CloseCode::Busy as u32, "the pipe is in use"),
+                Input::Exited(code) => return Ok(code),
+                Input::End => return Err(Error::Terminated),
+                Input::Link(event) => self.event(event)?,
+            }
+        }
+        Err(Error::Internal("the driver has ended"))
+    }
+
+    fn event(&mut self, event: LinkEvent) -> Result<(), Error> {
+        match event {
+            // The command itself comes through ssh; it starts when its input does.
+            LinkEvent::StreamAnnounced { tag: STREAM } if self.child.is_none() => self.start()?,
+            LinkEvent::StreamAnnounced { .. } => {
+                return Err(Error::Violation("it opens more than one stream".to_owned()));
+            }
+            LinkEvent::StreamBytes { tag: STREAM, bytes } => {
+                if let Some(input) = self.child.as_ref().and_then(|child| child.input.as_ref()) {
+                    // A command that reads no more takes the rest for nothing.
+                    let _ = input.send(bytes);
+                }
+            }
+            LinkEvent::StreamFinished { tag: STREAM } => {
+                if let Some(child) = &mut self.child {
+                    child.input = None;
+                }
+            }
+            LinkEvent::StreamReset { tag: STREAM } => return Err(Error::Violation("it gave the stream up".to_owned())),
+            LinkEvent::Failed(error) => return Err(error),
+            LinkEvent::Closed { .. } => return Err(Error::Vanished),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Starts the command, a thread that feeds it, and one that waits for its end.
+    fn start(&mut self) -> Result<(), Error> {
+        let link = self.link.clone().ok_or(Error::Internal("a stream without a connection"))?;
+        let mut child = shell(&self.command).process_group(0).spawn().map_err(Error::System)?;
+        let stdin = child.stdin.take().ok_or(Error::Internal("a command without input"))?;
+        let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let (input, bytes) = channel();
+        thread::spawn(move || feed(stdin, &bytes, &link));
+        let sender = self.sender.clone();
+        thread::spawn(move || wait(child, &sender));
+        self.child = Some(Running { group, input: Some(input) });
+        Ok(())
+    }
+
+    /// Ends the command and what it has started before its input ends: it must not take a part for the whole.
+    fn kill(&self) {
+        if let Some(Running { group: Some(group), .. }) = &self.child {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+fn feed(mut stdin: ChildStdin, bytes: &Receiver<Vec<u8>>, link: &Link) {
+    let mut deaf = false;
+    for chunk in bytes {
+        // A command may end, or close its input, before it has read all: the rest is read and dropped, as a shell's pipe would end.
+        deaf = deaf || stdin.write_all(&chunk).is_err();
+        link.stream_taken(STREAM, chunk.len());
+    }
+}
+
+fn wait(mut child: Child, sender: &Sender<Input>) {
+    let code = child.wait().map_or(1, code);
+    let _ = sender.send(Input::Exited(code));
+}
