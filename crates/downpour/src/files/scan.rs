@@ -180,8 +180,9 @@ impl Iterator for Scanner {
 
     /// The next batch; it may have no entries when all that was left was skipped.
     fn next(&mut self) -> Option<Batch> {
-        let mut batch =
-            Batch { number: self.number, entries: Vec::new(), length: 0, skipped: Vec::new(), is_last: false };
+        // Grown step by step a large batch would be copied as often; what stays unused is never touched.
+        let entries = Vec::with_capacity(self.entry_limit);
+        let mut batch = Batch { number: self.number, entries, length: 0, skipped: Vec::new(), is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit

@@ -4,11 +4,17 @@
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod filters;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod lists;
+#[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod options;
 #[cfg(test)]
 mod roundtrip;
 #[cfg(test)]

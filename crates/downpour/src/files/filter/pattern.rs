@@ -87,23 +87,28 @@ impl Pattern {
         if self.folders_only && !is_folder {
             return false;
         }
-        // Of `folder/***`, what matches the folder itself.
-        let folder = if self.text.ends_with(b"/***") && is_folder { self.tokens.len().checked_sub(2) } else { None };
-        let begins = |start: &[u8]| {
-            matches(&self.tokens, start) || folder.is_some_and(|length| matches(&self.tokens[..length], start))
-        };
+        if self.matches_by(&self.tokens, path) {
+            return true;
+        }
+        // Of `folder/***`, what stands for the folder itself.
+        let folder = self.tokens.len().checked_sub(2).filter(|_| is_folder && self.text.ends_with(b"/***"));
+        folder.is_some_and(|length| self.matches_by(&self.tokens[..length], path))
+    }
+
+    /// Whether these tokens match the path from a place on where this pattern may begin.
+    fn matches_by(&self, tokens: &[Token], path: &[u8]) -> bool {
         if self.anchored {
-            return begins(path);
+            return matches(tokens, path);
         }
         match self.reach {
-            Reach::Components(count) => last_components(path, count).is_some_and(begins),
+            Reach::Components(count) => last_components(path, count).is_some_and(|end| matches(tokens, end)),
             Reach::Any => {
                 // What a `**/` in front stands for may be nothing.
-                let front = self.tokens.strip_prefix(&[Token::DeepStar, Token::Byte(b'/')]);
+                let front = tokens.strip_prefix(&[Token::DeepStar, Token::Byte(b'/')]);
                 let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
                 front.is_some_and(|rest| matches(rest, path))
-                    || begins(path)
-                    || slashes.map(|(at, _)| &path[at + 1..]).any(begins)
+                    || matches(tokens, path)
+                    || slashes.map(|(at, _)| &path[at + 1..]).any(|end| matches(tokens, end))
             }
         }
     }

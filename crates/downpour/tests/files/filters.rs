@@ -1,0 +1,167 @@
+//! Rules as rsync understands them: its manual's examples, and a slow matcher that says the same in another way.
+
+use downpour::files::{Filter, Pattern, PatternError, Rule, RuleError};
+use proptest::prelude::*;
+
+fn matches(pattern: &str, path: &str) -> bool {
+    // A path in this file ends in a slash if it is a folder's.
+    let name = path.strip_suffix('/').unwrap_or(path);
+    Pattern::new(pattern.as_bytes()).unwrap().matches(name.as_bytes(), name.len() < path.len())
+}
+
+#[test]
+fn the_manuals_patterns_match_what_it_says() {
+    let table: [(&str, &[&str], &[&str]); 22] = [
+        ("*.o", &["x.o", "a/b/x.o", ".o", "dir.o/"], &["x.oo", "a.o/x"]),
+        ("/foo", &["foo", "foo/"], &["a/foo", "foo/a", "xfoo"]),
+        ("foo/", &["foo/", "a/b/foo/"], &["foo", "a/foo", "foo/a"]),
+        ("foo/bar", &["foo/bar", "a/foo/bar"], &["foo/a/bar", "xfoo/bar", "bar"]),
+        ("/foo/*/bar", &["foo/a/bar"], &["foo/bar", "foo/a/b/bar", "x/foo/a/bar"]),
+        ("/foo/**/bar", &["foo/a/bar", "foo/a/b/bar"], &["foo/bar", "x/foo/a/bar"]),
+        ("**/bar", &["bar", "a/bar", "a/b/bar"], &["xbar", "bar/a"]),
+        ("/**/bar", &["a/bar", "a/b/bar"], &["bar"]),
+        ("foo/***", &["foo/", "foo/a", "foo/a/b", "x/foo/", "x/foo/a/"], &["foo", "xfoo/"]),
+        ("/foo/***", &["foo/", "foo/a/b"], &["foo", "x/foo/a", "x/foo/"]),
+        ("foo/**", &["foo/a", "foo/a/b", "x/foo/a"], &["foo", "foo/"]),
+        ("*", &["a", "a/b", "a/"], &[]),
+        ("*/", &["a/", "a/b/"], &["a"]),
+        ("a*z", &["az", "abcz", "x/a.z"], &["a/z", "aza"]),
+        ("a**z", &["az", "a/z", "x/a/b/z"], &["aza", "xa/z"]),
+        ("a?c", &["abc", "x/abc"], &["a/c", "ac"]),
+        ("[a-c!]x", &["ax", "cx", "!x"], &["dx", "-x", "/x"]),
+        ("[!a-c]x", &["dx", "^x"], &["ax", "x"]),
+        ("[^[:alpha:]_]", &["1", "-"], &["a", "Z", "_"]),
+        ("[]-]", &["]", "-"], &["a"]),
+        (r"\*[\]]?", &["*]a"], &["a]a", "*a]"]),
+        (r"a\b", &[r"a\b"], &["ab"]),
+    ];
+    for (pattern, those, not) in table {
+        assert!(those.iter().all(|path| matches(pattern, path)), "{pattern} matches {those:?}");
+        assert!(!not.iter().any(|path| matches(pattern, path)), "{pattern} does not match {not:?}");
+    }
+    assert!(Pattern::new(b"\xff*").unwrap().matches(b"a/\xff\xfe", false), "bytes, not characters");
+}
+
+fn allowed(filter: &Filter, path: &str) -> bool {
+    let name = path.strip_suffix('/').unwrap_or(path);
+    filter.allows(name.as_bytes(), name.len() < path.len())
+}
+
+#[test]
+fn the_first_rule_that_matches_decides() {
+    let sources = Filter::parse(b"+ */\n+ *.c\n- *\n").unwrap();
+    for (path, allows) in [("a/", true), ("a/b.c", true), ("a/b.h", false), ("c", false)] {
+        assert_eq!(allowed(&sources, path), allows, "{path}");
+    }
+    let one = Filter::parse(b"# only this\n\n+ foo/\n+ foo/bar.c\n; nothing else\n- *").unwrap();
+    for (path, allows) in [("foo/", true), ("foo/bar.c", true), ("foo/b", false), ("bar.c", false), ("foo", false)] {
+        assert_eq!(allowed(&one, path), allows, "{path}");
+    }
+    let way = Filter::parse(b"+ /some/\r\n+ /some/path/\r\n+ /some/path/file\r\n+ /also\r\n- *\r\n").unwrap();
+    for (path, allows) in [("some/path/file", true), ("some/path/other", false), ("also", true), ("x/also", false)] {
+        assert_eq!(allowed(&way, path), allows, "{path}");
+    }
+    assert!(allowed(&Filter::default(), "anything"));
+    assert!(allowed(&Filter::parse(b"- *\n!\n- b").unwrap(), "a"), "! forgets what was before");
+}
+
+#[test]
+fn what_is_no_rule_is_named() {
+    assert_eq!(Filter::parse(b"+ a\n*.o\n"), Err(RuleError::Kind { line: 2 }));
+    assert_eq!(Filter::parse(b"- \n"), Err(RuleError::Pattern { line: 1, error: PatternError::Empty }));
+    for (pattern, error) in [
+        (&b""[..], PatternError::Empty),
+        (b"//", PatternError::Empty),
+        (b"a\0", PatternError::Nul),
+        (b"a[b", PatternError::OpenClass),
+        (b"[]", PatternError::OpenClass),
+        (b"[[:alpha", PatternError::OpenClass),
+        (b"[[:letter:]]", PatternError::ClassName),
+    ] {
+        assert_eq!(Pattern::new(pattern), Err(error), "{pattern:?}");
+    }
+}
+
+#[test]
+fn a_filter_is_handed_on_whatever_its_bytes() {
+    let exclude = |text: &[u8]| Rule::Exclude(Pattern::new(text).unwrap());
+    let filter = Filter::new(vec![Rule::Include(Pattern::new(b"/a b/*").unwrap()), exclude(b"\xff\n"), exclude(b"*")]);
+    let text = serde_json::to_string(&filter).unwrap();
+    assert_eq!(serde_json::from_str::<Filter>(&text).unwrap(), filter);
+    assert_eq!(filter.to_string(), "+ /a b/*\n- \\xff\\n\n- *\n");
+    assert!(serde_json::from_str::<Filter>(r#"[{"exclude":[91]}]"#).is_err(), "an open class");
+}
+
+/// Whether the pattern, without its slashes at the ends, stands for the whole text. Tries everything.
+fn slow(pattern: &[u8], text: &[u8]) -> bool {
+    let one = |takes: &dyn Fn(u8) -> bool, rest: &[u8]| {
+        text.split_first().is_some_and(|(byte, text)| takes(*byte) && slow(rest, text))
+    };
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', b'*', rest @ ..] => {
+            let rest = &rest[rest.iter().take_while(|b| **b == b'*').count()..];
+            (0..=text.len()).any(|at| slow(rest, &text[at..]))
+        }
+        [b'*', rest @ ..] => {
+            let component = text.iter().take_while(|b| **b != b'/').count();
+            (0..=component).any(|at| slow(rest, &text[at..]))
+        }
+        [b'?', rest @ ..] => one(&|byte| byte != b'/', rest),
+        [b'[', b'!', a, b']', rest @ ..] => one(&|byte| byte != *a && byte != b'/', rest),
+        [b'[', a, b'-', b, b']', rest @ ..] => one(&|byte| (*a..=*b).contains(&byte), rest),
+        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => one(&|byte| byte == *literal, rest),
+    }
+}
+
+/// The pattern against everything that it may be held against.
+fn slow_matches(pattern: &str, path: &str, is_folder: bool) -> bool {
+    let (anchored, body) = pattern.strip_prefix('/').map_or((false, pattern), |body| (true, body));
+    let whole = body.trim_end_matches('/');
+    if whole.len() < body.len() && !is_folder {
+        return false;
+    }
+    let name = if pattern.ends_with("/***") && is_folder { format!("{path}/") } else { path.to_owned() };
+    if anchored {
+        return slow(whole.as_bytes(), name.as_bytes());
+    }
+    if whole.starts_with("**") && slow(whole.as_bytes(), format!("/{name}").as_bytes()) {
+        return true;
+    }
+    let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
+    starts.into_iter().any(|start| slow(whole.as_bytes(), name[start..].as_bytes()))
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec!["a", "b", "a", "/", "/", "*", "**", "***", "?", "[a-b]", "[!a]", r"\*"]);
+    let parts = prop::collection::vec(part, 1..9);
+    let end = prop::sample::select(vec!["", "", "", "/", "/***"]);
+    // A literal pattern takes a backslash as it is.
+    (parts, end).prop_map(|(parts, end)| format!("{}{end}", parts.concat())).prop_filter("means itself", |pattern| {
+        (!pattern.contains('\\') || pattern.contains(['?', '[']) || pattern.replace(r"\*", "").contains('*'))
+            && Pattern::new(pattern.as_bytes()).is_ok()
+    })
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let component = prop::sample::select(vec!["a", "b", "c", "*", "ab", "ba", "aab", "abab"]);
+    prop::collection::vec(component, 1..6).prop_map(|components| components.join("/"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_fast_matcher_says_what_the_slow_one_says(pattern in pattern(), path in path(), is_folder: bool) {
+        let fast = Pattern::new(pattern.as_bytes()).unwrap().matches(path.as_bytes(), is_folder);
+        prop_assert_eq!(fast, slow_matches(&pattern, &path, is_folder), "{} on {}", pattern, path);
+    }
+}
+
+#[test]
+fn no_pattern_takes_long() {
+    let pattern = Pattern::new("*a".repeat(40).as_bytes()).unwrap();
+    assert!(!pattern.matches(&[&[b'a'; 4000][..], b"b"].concat(), false));
+    let pattern = Pattern::new("**a*a".repeat(20).as_bytes()).unwrap();
+    assert!(!pattern.matches(&[&[b'a'; 1000][..], b"b"].concat(), false));
+}
