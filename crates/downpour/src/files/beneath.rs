@@ -4,108 +4,256 @@
 //! whatever links are in it. (`openat2` with `RESOLVE_BENEATH` would do the same in one call, on Linux only; the last
 //! folders used are kept open instead.)
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat, utimensat};
+use rustix::fs::{
+    Access, AtFlags, Dir, Mode, OFlags, accessat, fchmod, fstat, futimens, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
 
 use super::entry::Mtime;
-use super::staging::{is_unsupported, timestamps};
+use super::metadata::{Found, FoundKind, mode_of, timestamps, tolerate};
 
 /// Folders kept open: a few threads at different places of a tree.
-const KEPT: usize = 16;
+const KEPT: usize = 32;
 
 /// What a folder is opened with.
 pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder and everything beneath it, by path. Only its owner may enter what is made here.
+/// A folder and everything beneath it, by path.
 #[derive(Debug)]
 pub(super) struct Beneath {
-    root: Arc<OwnedFd>,
+    root: Arc<Folder>,
     /// Folders used last, by path; the latest last.
-    kept: Mutex<Vec<(Vec<u8>, Arc<OwnedFd>)>>,
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+/// An open folder and its path.
+type Kept = (Box<[u8]>, Arc<Folder>);
+
+/// An open folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) fd: OwnedFd,
+    /// We have just made it: what is not from us is not in it.
+    is_new: bool,
+    may_write: OnceLock<bool>,
+}
+
+impl Folder {
+    fn new(fd: OwnedFd, is_new: bool) -> Arc<Self> {
+        Arc::new(Self { fd, is_new, may_write: OnceLock::new() })
+    }
 }
 
 impl Beneath {
     pub(super) fn new(root: OwnedFd) -> Self {
-        Self { root: Arc::new(root), kept: Mutex::default() }
+        Self { root: Folder::new(root, false), kept: Mutex::default() }
     }
 
     /// The folder itself.
     pub(super) fn root(&self) -> &OwnedFd {
-        &self.root
+        &self.root.fd
     }
 
-    /// Makes an empty file; fails if the name is taken.
-    pub(super) fn create_file(&self, path: &[u8]) -> io::Result<File> {
-        let (parent, name) = self.parent(path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?))
+    /// Whether someone has removed the folder itself.
+    pub(super) fn is_removed(&self) -> bool {
+        fstat(self.root()).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// Opens a file that was made before, for writing.
-    pub(super) fn open_file(&self, path: &[u8]) -> io::Result<File> {
+    /// What stands under a name, not following a link; `None` for nothing.
+    pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<Found>> {
         let (parent, name) = self.parent(path)?;
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(openat(parent, name, flags, Mode::empty())?))
+        if parent.is_new {
+            return Ok(None);
+        }
+        match statat(&parent.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether names may be made and replaced in the folder that `path` is in.
+    pub(super) fn may_write(&self, path: &[u8]) -> io::Result<bool> {
+        let (parent, _) = self.parent(path)?;
+        let ask = || accessat(&parent.fd, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+        Ok(*parent.may_write.get_or_init(ask))
     }
 
     /// Makes a folder; fails if the name is taken.
-    pub(super) fn create_folder(&self, path: &[u8]) -> io::Result<()> {
+    pub(super) fn create_folder(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        Ok(mkdirat(parent, name, Mode::RWXU)?)
+        mkdirat(&parent.fd, name, mode_of(mode))?;
+        self.enter_new(path)
     }
 
-    /// Opens a folder that was made before.
-    pub(super) fn open_folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
+    /// Takes a folder for new: nothing is in it but what comes from here, so that no name in it needs to be looked at.
+    pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        Ok(openat(parent, name, FOLDER, Mode::empty())?)
+        let fd = openat(&parent.fd, name, FOLDER, Mode::empty())?;
+        self.keep(path, Folder::new(fd, true));
+        Ok(())
+    }
+
+    /// Takes no folder for new any more.
+    pub(super) fn forget_new(&self) {
+        self.lock().clear();
     }
 
     /// Makes a symlink; fails if the name is taken. Its time is set where the file system can.
     pub(super) fn create_symlink(&self, path: &[u8], target: &[u8], mtime: Mtime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        symlinkat(target, &parent, name)?;
-        match utimensat(&parent, name, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(error) if !is_unsupported(error) => Err(error.into()),
-            _ => Ok(()),
-        }
+        symlinkat(target, &parent.fd, name)?;
+        self.set_link_time(path, mtime)
     }
 
-    /// Removes a file.
-    pub(super) fn remove_file(&self, path: &[u8]) -> io::Result<()> {
+    /// Sets the time of a symlink, not of what it names.
+    pub(super) fn set_link_time(&self, path: &[u8], mtime: Mtime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        Ok(unlinkat(parent, name, AtFlags::empty())?)
+        tolerate(utimensat(&parent.fd, name, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// What a symlink says.
+    pub(super) fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
+        let (parent, name) = self.parent(path)?;
+        Ok(readlinkat(&parent.fd, name, Vec::new())?.into_bytes())
+    }
+
+    /// Opens what stands there for reading, if it is no link. Never waits for the other end of a pipe.
+    pub(super) fn open(&self, path: &[u8]) -> io::Result<File> {
+        let (parent, name) = self.parent(path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(File::from(openat(&parent.fd, name, flags, Mode::empty())?))
+    }
+
+    /// Sets the mode of a file or folder, and its time if one is given.
+    pub(super) fn set_attributes(&self, path: &[u8], mode: u32, mtime: Option<Mtime>) -> io::Result<()> {
+        // By the open file: the path could be a link by now.
+        let file = self.open(path)?;
+        tolerate(fchmod(&file, mode_of(mode)))?;
+        mtime.map_or(Ok(()), |mtime| tolerate(futimens(&file, &timestamps(mtime))))
+    }
+
+    /// Moves `name` of the folder `from` to `path`, over a file or a link that stands there, unless `new`.
+    pub(super) fn place(&self, from: &OwnedFd, name: &str, path: &[u8], new: bool) -> rustix::io::Result<()> {
+        let (parent, last) = self.parent(path).map_err(|e| errno(&e))?;
+        if new { rename_new(from, name.as_bytes(), &parent.fd, last) } else { renameat(from, name, &parent.fd, last) }
     }
 
     /// The open folder that `path` is in, and the name in it.
-    fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<OwnedFd>, &'a [u8])> {
-        let Some(slash) = path.iter().rposition(|b| *b == b'/') else {
-            return Ok((Arc::clone(&self.root), path));
-        };
-        let (folder, name) = (&path[..slash], &path[slash + 1..]);
-        if let Some(open) = self.touch(folder) {
-            return Ok((open, name));
+    pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<Folder>, &'a [u8])> {
+        match path.iter().rposition(|b| *b == b'/') {
+            Some(slash) => Ok((self.folder(&path[..slash])?, &path[slash + 1..])),
+            None => Ok((Arc::clone(&self.root), path)),
         }
-        let mut at = Arc::clone(&self.root);
-        for component in folder.split(|b| *b == b'/') {
-            at = Arc::new(openat(at, component, FOLDER, Mode::empty())?);
-        }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((folder.to_vec(), Arc::clone(&at)));
-        Ok((at, name))
     }
 
-    fn touch(&self, folder: &[u8]) -> Option<Arc<OwnedFd>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().rposition(|(path, _)| path == folder)?;
-        kept[at..].rotate_left(1);
-        kept.last().map(|(_, open)| Arc::clone(open))
+    /// An open folder; the empty path is the folder itself.
+    pub(super) fn folder(&self, path: &[u8]) -> io::Result<Arc<Folder>> {
+        // As deep as one that is open; then down again. Not by recursion: a path may have 2048 components.
+        let mut known = path.len();
+        let mut at = loop {
+            if known == 0 {
+                break Arc::clone(&self.root);
+            }
+            if let Some(open) = self.touch(&path[..known]) {
+                break open;
+            }
+            known = path[..known].iter().rposition(|b| *b == b'/').unwrap_or(0);
+        };
+        while known < path.len() {
+            let start = if known == 0 { 0 } else { known + 1 };
+            let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |slash| start + slash);
+            at = Folder::new(openat(&at.fd, &path[start..end], FOLDER, Mode::empty())?, false);
+            self.keep(&path[..end], Arc::clone(&at));
+            known = end;
+        }
+        Ok(at)
+    }
+
+    /// Names in a folder and whether each is a folder itself, sorted.
+    pub(super) fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
+        let folder = self.folder(path)?;
+        let mut names = Vec::new();
+        for item in Dir::read_from(&folder.fd)? {
+            let item = item?;
+            let name = item.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            let is_folder = match item.file_type() {
+                rustix::fs::FileType::Directory => true,
+                // Not every file system tells.
+                rustix::fs::FileType::Unknown => statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| Found::from(stat).kind == FoundKind::Folder),
+                _ => false,
+            };
+            names.push((name.to_vec(), is_folder));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Removes a name that is no folder.
+    pub(super) fn remove(&self, path: &[u8]) -> io::Result<()> {
+        let (parent, name) = self.parent(path)?;
+        Ok(unlinkat(&parent.fd, name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty folder.
+    pub(super) fn remove_folder(&self, path: &[u8]) -> io::Result<()> {
+        let (parent, name) = self.parent(path)?;
+        unlinkat(&parent.fd, name, AtFlags::REMOVEDIR)?;
+        self.lock().retain(|(kept, _)| **kept != *path);
+        Ok(())
+    }
+
+    fn keep(&self, path: &[u8], folder: Arc<Folder>) {
+        let mut kept = self.lock();
+        let oldest = (kept.len() >= KEPT).then(|| kept.pop_front());
+        kept.push_back((path.into(), folder));
+        drop(kept);
+        drop(oldest);
+    }
+
+    fn touch(&self, path: &[u8]) -> Option<Arc<Folder>> {
+        let mut kept = self.lock();
+        let at = kept.iter().rposition(|(known, _)| **known == *path)?;
+        let found = if at + 1 == kept.len() { None } else { kept.remove(at) };
+        kept.extend(found);
+        kept.back().map(|(_, open)| Arc::clone(open))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The system's number for an error.
+pub(super) fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+/// Renames, never over something.
+fn rename_new(from: &OwnedFd, name: &[u8], to: &OwnedFd, new_name: &[u8]) -> rustix::io::Result<()> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    match rustix::fs::renameat_with(from, name, to, new_name, rustix::fs::RenameFlags::NOREPLACE) {
+        // The file system does not know the flag.
+        Err(error) if error != Errno::PERM && super::metadata::is_unsupported(error) => {}
+        result => return result,
+    }
+    // Without the flag the check comes first. What appears between it and the rename is lost only if it is a file or
+    // an empty folder: rename never replaces a folder with content.
+    match statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => renameat(from, name, to, new_name),
+        Err(error) => Err(error),
     }
 }

@@ -6,9 +6,13 @@
 //! made from worker threads.
 
 mod beneath;
+mod delete;
 mod entry;
 mod error;
 mod filter;
+mod journal;
+mod list;
+mod metadata;
 mod names;
 mod notice;
 mod open;
@@ -19,6 +23,7 @@ mod seen;
 mod settings;
 mod sink;
 mod source;
+mod staged_id;
 mod staging;
 mod trail;
 mod wanted;

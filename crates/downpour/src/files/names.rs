@@ -23,9 +23,12 @@ pub enum NameError {
     /// Longer than [`MAX_PATH`], or a component longer than [`MAX_COMPONENT`].
     #[error("it is too long")]
     TooLong,
-    /// Its parent is not a folder received in this transfer.
-    #[error("its parent is not a folder of this transfer")]
-    Parent,
+    /// It has several components where it should have one.
+    #[error("it has several components")]
+    Slash,
+    /// It begins as the names of staging folders do.
+    #[error("names that begin with .downpour- are reserved")]
+    Reserved,
     /// The name was received before.
     #[error("it came twice")]
     Duplicate,
@@ -33,8 +36,7 @@ pub enum NameError {
 
 /// Checks the form of a received path; returns it with the component it begins with.
 ///
-/// That its parent is a folder of this transfer, and that it came only once, the file system itself tells when the
-/// entry is created in the staging folder: no set of names is kept.
+/// That its parent is a folder the file system tells when the entry is made: no set of names is kept.
 ///
 /// # Errors
 /// [`FilesError::BadName`] with the rule it breaks.

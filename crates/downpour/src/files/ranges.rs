@@ -1,10 +1,10 @@
-//! A set of byte ranges: which bytes of an object are verified.
+//! A set of byte ranges: which bytes of an object or a file are verified.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Disjoint ranges, merged where they touch; as small as the arrivals are orderly.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RangeSet {
     /// Start to end.
     ranges: BTreeMap<u64, u64>,
@@ -32,6 +32,18 @@ impl RangeSet {
         self.ranges.insert(start, end);
         true
     }
+
+    /// The ranges, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().map(|(start, end)| *start..*end)
+    }
+
+    /// What lies between the ranges and behind them, of `length` bytes from 0.
+    pub(super) fn gaps(&self, length: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let starts = std::iter::once(0).chain(self.ranges.values().copied());
+        let ends = self.ranges.keys().copied().chain([length]);
+        starts.zip(ends).map(move |(start, end)| start..end.min(length)).filter(|gap| !gap.is_empty())
+    }
 }
 
 #[cfg(test)]
@@ -53,5 +65,18 @@ mod tests {
         assert!(set.insert(0..10));
         assert!(set.insert(41..42));
         assert_eq!(set.ranges, BTreeMap::from([(0, 40), (41, 42)]));
+    }
+
+    #[test]
+    fn gaps_are_what_is_not_in_the_set() {
+        let mut set = RangeSet::default();
+        let gaps = |set: &RangeSet, length| set.gaps(length).map(|gap| (gap.start, gap.end)).collect::<Vec<_>>();
+        assert_eq!(gaps(&set, 10), [(0, 10)]);
+        assert_eq!(gaps(&set, 0), []);
+        assert!(set.insert(0..3) && set.insert(5..7));
+        assert_eq!(gaps(&set, 10), [(3, 5), (7, 10)]);
+        assert_eq!(gaps(&set, 7), [(3, 5)]);
+        assert_eq!(gaps(&set, 4), [(3, 4)]);
+        assert_eq!(gaps(&set, 2), []);
     }
 }

@@ -1,66 +1,101 @@
 //! Receives files: from manifest parts, byte ranges and digests to files under their final names.
 //!
-//! Everything is written in a staging folder inside the target ([`super::staging`]) and leaves it only when every block
-//! matches its digest and the root matches, so nothing unverified, and no half file, ever has its final name. Nothing is
-//! remembered of a batch once it is verified; that a name is new and that its parent is a folder of this transfer
-//! the staging folder itself tells. Nothing is allocated, in memory or on disk, from a claimed size.
+//! A file is written in a staging folder inside the target ([`super::staging`]). When every block it has a part in matches its digest, and
+//! the disk has it, it is moved to its final name: nothing unverified, no half file and nothing that a loss of power could take back stands
+//! there. Folders and links are made under their final names at once. What a broken transfer leaves, the next run of it goes on
+//! with: files in place are seen to be there, what is staged stands in the journal ([`super::journal`]). Nothing is remembered
+//! of a batch once it is verified, and nothing is allocated, in memory or on disk, from a claimed size.
 
 mod batch;
+mod entries;
+mod fate;
+mod finish;
 mod manifest;
 mod outcome;
 mod place;
 mod settle;
 mod write;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use self::batch::OpenBatch;
-use self::manifest::{Created, Manifest};
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+
+use self::batch::{OpenBatch, Verified};
+use self::manifest::Manifest;
 pub use self::outcome::{FailReason, Failed, Outcome};
-use self::place::Place;
+use self::place::{Place, open_target};
+use self::settle::Group;
+use super::beneath::Beneath;
+use super::delete::SentPaths;
 use super::entry::{Entry, Skipped, SourceId};
 use super::error::FilesError;
-use super::names::{check_path, display_name};
-use super::notice::Notice;
+use super::journal::Record;
+use super::metadata::{Found, ModeRule};
+use super::names::{NameError, bad_name, check_path, display_name};
+use super::notice::{Notice, NoticeKind};
 use super::open::OpenFiles;
-use super::settings::ReceiveSettings;
+use super::settings::{Existing, ReceiveSettings};
+use super::staging::is_staging_name;
 use super::wanted::Wanted;
-use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
+use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
+
+/// Most notices that wait to be taken.
+const MAX_NOTICES: usize = 65_536;
 
 /// A transfer being received into one folder.
 ///
-/// What stands on flow 0 ([`Receiving::add_manifest_part`], [`Receiving::expect_digest`], [`Receiving::void`],
+/// What stands on flow 0 ([`Receiving::begin`], [`Receiving::add_manifest_part`], [`Receiving::expect_digest`], [`Receiving::void`],
 /// [`Receiving::skipped`], [`Receiving::finish`]) is handed over in its order, by one thread at a time; writes and found
 /// digests by any thread at any time once the batch's manifest is complete. After any error the transfer is lost:
-/// stop the threads and call [`Receiving::abandon`]. Dropping it leaves the staging folder where it is.
+/// stop the threads and call [`Receiving::abandon`]. Dropped, or with its process killed, it leaves what the same transfer goes on
+/// with the next time.
 #[derive(Debug)]
 pub struct Receiving {
     settings: ReceiveSettings,
-    into: PathBuf,
     may_hold_some: bool,
-    notices: Mutex<Vec<Notice>>,
-    place: OnceLock<Place>,
+    modes: ModeRule,
     control: Mutex<Control>,
+    place: OnceLock<Place>,
+    /// The target as a dry run sees it, if there is one.
+    seen: OnceLock<Option<Beneath>>,
+    /// What the sender calls the item that has another name here.
+    renamed: OnceLock<Vec<u8>>,
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
+    /// Paths of files that are to be received and not yet in place, in 64 bits each.
+    live: Mutex<HashSet<u64>>,
     /// Verified files to be given mode and time.
     ready: Mutex<VecDeque<(Arc<OpenBatch>, usize)>>,
+    /// Verified ranges to be put on record.
+    unrecorded: Mutex<Vec<Record>>,
+    group: Mutex<Group>,
     /// By batch and index in the batch's files.
     files: OpenFiles<(u32, usize)>,
+    /// Held to make a staged file, and to remove one.
+    making: Mutex<()>,
     outcome: Mutex<Outcome>,
+    notices: Mutex<Vec<Notice>>,
+    /// Something was made, moved or deleted that is to be durable at the end.
+    changed: AtomicBool,
     over: AtomicBool,
 }
 
 /// What follows the order of flow 0.
 #[derive(Debug, Default)]
 struct Control {
+    source: Option<SourceId>,
     manifest: Manifest,
     root: RootHasher,
     skipped: u64,
+    /// The sender has left out names that it should send.
+    incomplete: bool,
+    /// If names that do not come are to be deleted: those that came.
+    sent: Option<SentPaths>,
     /// Reused to encode messages for the root.
     encoded: Vec<u8>,
 }
@@ -70,7 +105,7 @@ struct Control {
 pub enum ManifestState {
     /// More parts follow.
     More,
-    /// The batch's bytes may be written: those that are wanted.
+    /// These bytes of the batch are wanted, and may be written.
     Complete(Wanted),
 }
 
@@ -78,33 +113,50 @@ impl Receiving {
     /// Prepares to receive. Touches nothing yet.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotAFolder`], or a parent that is absent or closed to us.
+    /// [`FilesError::TargetNotAFolder`], a new name that is none, or a parent of the target that is absent or closed to us.
     pub fn new(settings: ReceiveSettings) -> Result<Self, FilesError> {
         let into = settings.into.as_path();
+        if let Some(name) = &settings.rename {
+            if check_path(name)?.len() < name.len() {
+                return Err(bad_name(name, NameError::Slash));
+            }
+            if is_staging_name(name) {
+                return Err(bad_name(name, NameError::Reserved));
+            }
+        }
         let failed = |path: &Path, error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
             _ => FilesError::system(path, error),
         };
-        match into.metadata() {
+        let may_hold_some = match into.metadata() {
             Ok(metadata) if !metadata.is_dir() => return Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
-            Ok(_) => {}
+            Ok(_) => may_hold_some(&settings).map_err(|error| failed(into, error))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 parent.metadata().map_err(|e| failed(parent, e))?;
+                settings.dry_run
             }
             Err(error) => return Err(failed(into, error)),
-        }
+        };
+        let sent = settings.delete.is_some().then(SentPaths::default);
         Ok(Self {
-            settings: settings.clone(),
-            into: into.to_owned(),
-            may_hold_some: settings.dry_run,
-            notices: Mutex::default(),
+            may_hold_some,
+            modes: ModeRule::new(settings.modes),
+            settings,
+            control: Mutex::new(Control { sent, ..Control::default() }),
             place: OnceLock::new(),
-            control: Mutex::default(),
+            seen: OnceLock::new(),
+            renamed: OnceLock::new(),
             open: Mutex::default(),
+            live: Mutex::default(),
             ready: Mutex::default(),
+            unrecorded: Mutex::default(),
+            group: Mutex::default(),
             files: OpenFiles::new(),
+            making: Mutex::default(),
             outcome: Mutex::default(),
+            notices: Mutex::default(),
+            changed: AtomicBool::new(false),
             over: AtomicBool::new(false),
         })
     }
@@ -123,117 +175,111 @@ impl Receiving {
     }
 
     /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes nothing
-    /// before the first manifest part.
+    /// new.
     ///
     /// # Errors
-    /// [`FilesError::Busy`] while another process receives the same; a failure of the disk.
+    /// [`FilesError::Busy`] while another process receives the same into the same folder; a failure of the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.check_going()?;
-        self.control().hash(|out| source.encode(out))
+        let mut control = self.control();
+        if control.source.replace(source).is_some() {
+            return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
+        }
+        control.hash(|out| source.encode(out))?;
+        if !self.settings.dry_run
+            && let Some(place) = Place::open(&self.settings, source, false)?
+        {
+            self.place.get_or_init(|| place);
+        }
+        Ok(())
     }
 
-    /// What there is to tell the sender since the last call; to be asked for after each other call.
+    /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
+    /// are counted only, in the [`Outcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
         std::mem::take(&mut lock(&self.notices))
     }
 
-    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
-    /// to end, from any thread; the work is bounded by what was written since the last second or so.
-    ///
-    /// # Errors
-    /// A failure of the disk.
-    pub fn flush(&self) -> Result<(), FilesError> {
-        Ok(())
-    }
-
-    /// Final names among `entries` that exist already; also asked before the user accepts.
+    /// Final names of items among `entries` that exist already and may not be touched ([`Existing::Refuse`]); also asked before the user
+    /// accepts.
     ///
     /// # Errors
     /// A bad name, or a target that cannot be looked into.
     pub fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
         let mut names = Vec::new();
+        if self.settings.existing != Existing::Refuse {
+            return Ok(names);
+        }
         for entry in entries {
             let top = check_path(&entry.path)?;
             if top.len() < entry.path.len() {
                 // Beneath an item of its own, which was looked at when it came.
                 continue;
             }
-            let target = self.into.join(std::ffi::OsStr::from_bytes(top));
-            match target.symlink_metadata() {
-                Ok(_) => names.push(self.into.join(display_name(top))),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(FilesError::system(target, error)),
+            let name = self.settings.rename.as_deref().unwrap_or(top);
+            if is_staging_name(name) {
+                // Refused for itself.
+                continue;
+            }
+            let path = self.settings.into.join(std::ffi::OsStr::from_bytes(name));
+            let found = match statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => Found::from(found),
+                // One that is too long is told when it comes.
+                Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => continue,
+                Err(error) => return Err(FilesError::system(path, error)),
+            };
+            if !self.place.get().is_some_and(|place| place.is_own(name, &found)) {
+                names.push(self.settings.into.join(display_name(name)));
             }
         }
         Ok(names)
     }
 
-    /// Takes the next manifest part: checks every name and number in it, then makes its entries in the staging folder. When
-    /// the batch's manifest is complete [`Receiving::settle`] may have work: empty files need no block.
+    /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
+    /// is here. When the batch's manifest is complete [`Receiving::settle`] may have work: empty files need no block. Where
+    /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them.
+    ///
+    /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::BadName`],
-    /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate or a name without parent.
+    /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate.
     /// Or a failure of the disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.check_going()?;
         let mut control = self.control();
         let control = &mut *control;
+        let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
+        let source = control.source.ok_or(broken("it comes before the beginning"))?;
         control.manifest.check(part)?;
         let begins = !control.manifest.is_building();
         if begins && lock(&self.open).len() >= MAX_OPEN_BATCHES {
-            return Err(FilesError::Protocol { batch: part.batch, reason: "too many batches are open" });
+            return Err(broken("too many batches are open"));
         }
         let names = self.conflicts(&part.entries)?;
         if !names.is_empty() {
             return Err(FilesError::TargetExists { names });
         }
         control.hash(|out| part.encode(out))?;
-        let place = self.make_place()?;
-        let mut created = Created::default();
-        let complete = control.manifest.create(part, &place.staging, &mut created);
-        let mut outcome = lock(&self.outcome);
-        outcome.directories += created.directories;
-        outcome.symlinks += created.symlinks;
-        created.failed.iter().for_each(|(path, reason)| outcome.add(path, *reason));
-        drop(outcome);
-        let Some(batch) = complete? else { return Ok(ManifestState::More) };
-        let batch = Arc::new(batch);
+        if !self.settings.dry_run && self.place.get().is_none() {
+            let place = Place::open(&self.settings, source, true)?.ok_or(FilesError::Over)?;
+            self.place.get_or_init(|| place);
+        }
+        control.manifest.building(part);
+        self.take_entries(control, part)?;
+        let Some((batch, wanted)) = control.manifest.done(part, !self.may_hold_some)? else {
+            return Ok(ManifestState::More);
+        };
         if !batch.files.is_empty() {
+            let batch = Arc::new(batch);
             lock(&self.open).insert(part.batch, Arc::clone(&batch));
-            let empty = batch.empty_files();
-            self.queue(&batch, empty);
+            self.queue(&batch, Verified { files: batch.complete_files(), records: Vec::new() });
         }
-        Ok(ManifestState::Complete(Wanted::all()))
+        Ok(ManifestState::Complete(wanted))
     }
 
-    /// Writes a range of a batch's object. Bytes behind the object's end are padding and dropped; windows of zeros become
-    /// holes.
-    ///
-    /// # Errors
-    /// A failure of the disk, or a batch that is not open.
-    pub fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
-        let open = self.batch(batch)?;
-        let staging = &self.place()?.staging;
-        for piece in open.pieces(offset, bytes.len()) {
-            if open.is_voided(piece.file) {
-                continue;
-            }
-            let path = &open.files[piece.file].path;
-            let file = self.files.get((batch, piece.file), || staging.tree.open_file(path));
-            match file.and_then(|file| write::write_sparse(&file, piece.inside, &bytes[piece.bytes])) {
-                Ok(true) => open.note_holes(piece.file),
-                Ok(false) => {}
-                // It may have been voided, and so removed, since we asked.
-                Err(_) if open.is_voided(piece.file) => {}
-                Err(error) => return Err(FilesError::system(staging.shown(path), error)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a block's digest from the sender. `true` says that files are verified by it and [`Receiving::settle`] has
+    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`Receiving::settle`] has
     /// work; this call itself does not touch the disk.
     ///
     /// # Errors
@@ -241,8 +287,8 @@ impl Receiving {
     pub fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError> {
         let open = self.batch(digest.batch)?;
         self.control().hash(|out| digest.encode(out))?;
-        let finished = open.expect(digest.block, digest.digest)?;
-        Ok(self.queue(&open, finished))
+        let verified = open.expect(digest.block, digest.digest)?;
+        Ok(self.queue(&open, verified))
     }
 
     /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a
@@ -258,23 +304,30 @@ impl Receiving {
         digest: [u8; 32],
     ) -> Result<bool, FilesError> {
         let open = self.batch(batch)?;
-        let finished = open.found(block, range, digest)?;
-        Ok(self.queue(&open, finished))
+        let verified = open.found(block, range, digest)?;
+        Ok(self.queue(&open, verified))
     }
 
     /// Drops a file whose bytes the sender could not read as they were, and lists it as failed.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if the batch is not open or the entry no regular file; a failure of the disk.
+    /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
     pub fn void(&self, void: &Void) -> Result<(), FilesError> {
         let open = self.batch(void.batch)?;
         self.control().hash(|out| void.encode(out))?;
-        let Some(at) = open.void(void.entry)? else { return Ok(()) };
-        let path = &open.files[at].path;
-        let staging = &self.place()?.staging;
+        let Some(at) = open.voided(void.entry)? else { return Ok(()) };
+        let file = &open.files[at];
+        // Nobody makes it while it is removed.
+        let making = lock(&self.making);
+        if open.state(at).dropped {
+            return Ok(());
+        }
+        open.change(at, |state| state.dropped = true);
         self.files.forget((void.batch, at));
-        staging.tree.remove_file(path).map_err(|error| FilesError::system(staging.shown(path), error))?;
-        lock(&self.outcome).add(path, FailReason::Voided(void.reason));
+        let staging = &self.place()?.staging;
+        staging.remove_file(file.id).map_err(|error| FilesError::system(staging.path(), error))?;
+        drop(making);
+        lock(&self.outcome).add(&self.sent_as(&file.path), FailReason::Voided(void.reason));
         Ok(())
     }
 
@@ -287,6 +340,11 @@ impl Receiving {
         let mut control = self.control();
         control.hash(|out| skipped.encode(out))?;
         control.skipped += 1;
+        control.incomplete |= skipped.reason.is_failure();
+        // A name that no entry could have needs no protection.
+        if let (Some(sent), Ok(path)) = (&mut control.sent, self.goes_to(&skipped.path, 0)) {
+            sent.add(&path, false);
+        }
         lock(&self.outcome).add(&skipped.path, FailReason::Skipped(skipped.reason));
         Ok(())
     }
@@ -297,49 +355,24 @@ impl Receiving {
         lock(&self.open).len() as u64 + u64::from(self.control().manifest.is_building())
     }
 
-    /// Ends the transfer: checks the counts and the root, makes everything durable and moves each item to its final name,
-    /// all of them or none. The caller has seen [`Receiving::unverified`] fall to zero.
-    ///
-    /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::TargetExists`] if a name
-    /// appeared during the transfer, or a failure of the disk. Nothing stands under a final name then, unless the disk
-    /// fails at the very last step, the sync of the target folder.
-    pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
-        self.check_going()?;
-        let unverified = self.unverified();
-        if unverified > 0 {
-            return Err(FilesError::Incomplete { unverified });
-        }
-        let control = self.control();
-        let Manifest { batches, entries, bytes, .. } = control.manifest;
-        if (end.batches, end.entries, end.bytes, end.skipped) != (batches, entries, bytes, control.skipped) {
-            return Err(FilesError::Protocol { batch: batches, reason: "the end counts other than what came" });
-        }
-        if end.root != control.root.root() {
-            return Err(FilesError::Root);
-        }
-        self.over.store(true, Ordering::Release);
-        if let Some(place) = self.place.get() {
-            place.put(&self.into)?;
-        }
-        Ok(lock(&self.outcome).clone())
-    }
-
-    /// Ends a transfer that failed or was interrupted, after its threads have stopped. With `remove` the staging folder
-    /// and what was made for it is removed; otherwise it stays. Returns the staging folder if there is one now.
+    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go on stays in
+    /// the staging folder, whose path is returned; with `remove` what this run has made for that is removed. Files that
+    /// have their final names stay.
     ///
     /// # Errors
     /// A staging folder that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
         self.over.store(true, Ordering::Release);
         let Some(place) = self.place.get() else { return Ok(None) };
-        if place.staging.is_removed() {
+        let staging = &place.staging;
+        if staging.is_removed() {
             return Ok(None);
         }
-        if !remove {
-            return Ok(Some(place.staging.path().to_owned()));
+        let useless = staging.is_useless().map_err(|error| FilesError::system(staging.path(), error))?;
+        if useless || (remove && staging.is_new) {
+            return place.remove().map(|()| None);
         }
-        place.remove(&self.into).map(|()| None)
+        Ok(Some(staging.path().to_owned()))
     }
 
     /// The staging folder, if there is one yet.
@@ -348,19 +381,35 @@ impl Receiving {
         self.place.get().map(|place| place.staging.path().to_owned())
     }
 
-    /// Makes target and staging folder unless they are there. The control lock keeps a second thread out.
-    fn make_place(&self) -> Result<&Place, FilesError> {
-        match self.place.get() {
-            Some(place) => Ok(place),
-            None => {
-                let place = Place::make(&self.into)?;
-                Ok(self.place.get_or_init(|| place))
-            }
-        }
-    }
-
     fn place(&self) -> Result<&Place, FilesError> {
         self.place.get().ok_or(FilesError::Over)
+    }
+
+    /// The target, for a dry run; `None` if there is none.
+    fn seen(&self) -> Result<Option<&Beneath>, FilesError> {
+        if self.seen.get().is_none() {
+            let target = open_target(&self.settings.into)?.map(Beneath::new);
+            self.seen.get_or_init(|| target);
+        }
+        Ok(self.seen.get().and_then(Option::as_ref))
+    }
+
+    /// Where an entry goes beneath the target.
+    fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+        let Some(name) = &self.settings.rename else { return Ok(path.to_vec()) };
+        let top = check_path(path)?;
+        if self.renamed.get_or_init(|| top.to_vec()) != top {
+            return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
+        }
+        Ok([name, &path[top.len()..]].concat())
+    }
+
+    /// What the sender calls a path beneath the target.
+    fn sent_as(&self, path: &[u8]) -> Vec<u8> {
+        match (&self.settings.rename, self.renamed.get()) {
+            (Some(name), Some(sent)) if path.starts_with(name) => [sent, &path[name.len()..]].concat(),
+            _ => path.to_vec(),
+        }
     }
 
     fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
@@ -369,10 +418,23 @@ impl Receiving {
         batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
     }
 
-    fn queue(&self, batch: &Arc<OpenBatch>, files: Vec<usize>) -> bool {
-        let some = !files.is_empty();
+    fn queue(&self, batch: &Arc<OpenBatch>, verified: Verified) -> bool {
+        let Verified { files, records } = verified;
+        let some = !files.is_empty() || !records.is_empty();
+        lock(&self.unrecorded).extend(records);
         lock(&self.ready).extend(files.into_iter().map(|at| (Arc::clone(batch), at)));
         some
+    }
+
+    fn notice(&self, kind: NoticeKind, path: &[u8]) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < MAX_NOTICES {
+            notices.push(Notice { kind, path: path.to_vec() });
+        }
+    }
+
+    fn note_change(&self) {
+        self.changed.store(true, Ordering::Relaxed);
     }
 
     fn check_going(&self) -> Result<(), FilesError> {
@@ -382,6 +444,26 @@ impl Receiving {
     fn control(&self) -> MutexGuard<'_, Control> {
         lock(&self.control)
     }
+}
+
+/// Whether a target that exists may hold some of what comes.
+fn may_hold_some(settings: &ReceiveSettings) -> std::io::Result<bool> {
+    if settings.dry_run {
+        return Ok(true);
+    }
+    for item in settings.into.read_dir()? {
+        let name = item?.file_name();
+        let counts = match (settings.existing, &settings.rename) {
+            // What exists is refused, unless an earlier run has made it.
+            (Existing::Refuse, _) => false,
+            (_, Some(renamed)) => name.as_bytes() == renamed,
+            (_, None) => true,
+        };
+        if counts || is_staging_name(name.as_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Control {

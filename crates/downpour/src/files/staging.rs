@@ -1,32 +1,42 @@
-//! The staging folder: everything is written in it, and leaves it under its final name only when all is verified.
+//! The staging folder: a file is written in it, and leaves it under its final name when it is verified and durable.
 //!
-//! Layout of `.downpour-XXXXXXXX` (mode 0700) inside the target folder, so on the same file system: `tree` holds the items
-//! under their own names; `folders` is a list of the folders received with their modes and times, which are
-//! applied last. The list is on disk because a transfer may have any number of folders, and memory must not grow with it.
+//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source) inside the target folder, so on the same file system: staged
+//! files, each under its [`StagedId`]; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
+//! `links`, lists of what is to be done at the end of the transfer.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use data_encoding::BASE32_NOPAD;
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, Timespec, Timestamps, fchmod, fstat, fsync, futimens, mkdirat, openat, statat, unlinkat,
+    AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, fsync, ftruncate, mkdirat, openat, statat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
-use super::beneath::{Beneath, FOLDER};
-use super::entry::Mtime;
+use super::beneath::FOLDER;
+use super::entry::{Mtime, SourceId};
 use super::error::FilesError;
-use super::names::display_name;
+use super::journal::{Held, Journal};
+use super::list::List;
+use super::metadata::{Found, mode_of, timestamps, tolerate};
+use super::staged_id::StagedId;
 
-const TREE: &str = "tree";
+/// What all staging folders' names begin with.
+pub(super) const PREFIX: &str = ".downpour-";
+/// Characters of the source id in the name.
+const ID_CHARACTERS: usize = 8;
+
+const LOCK: &str = "lock";
 const FOLDERS: &str = "folders";
-const OWNER_WRITES: u32 = 0o200;
-/// Bytes of the list of folders kept in memory before they are written.
-const LIST_BUFFER: usize = 64 << 10;
+const LINKS: &str = "links";
+/// The name of what is made here only to be moved on at once.
+const MOVING: &str = "moving";
 
 /// A staging folder in use.
 #[derive(Debug)]
@@ -35,37 +45,68 @@ pub(super) struct Staging {
     path: PathBuf,
     /// Its name in the target folder.
     name: String,
-    dir: OwnedFd,
-    /// The items.
-    pub(super) tree: Beneath,
-    folders: Mutex<FolderList>,
+    pub(super) dir: OwnedFd,
+    /// Held as long as this value lives.
+    _lock: File,
+    pub(super) journal: Journal,
+    /// What the journal held, and no entry has claimed yet.
+    held: Mutex<Held>,
+    /// Contents of files staged by an earlier run, by path, which no entry has claimed yet.
+    staged: Mutex<HashMap<u64, u64>>,
+    pub(super) folders: Mutex<List>,
+    pub(super) links: Mutex<List>,
+    /// This process has made it.
+    pub(super) is_new: bool,
 }
 
 impl Staging {
-    /// Makes a new staging folder in `target`, whose path is `into`.
-    pub(super) fn create(target: &OwnedFd, into: &Path) -> Result<Self, FilesError> {
-        let mut random = [0; 5];
-        getrandom::fill(&mut random).map_err(|e| FilesError::system(into, io::Error::other(e)))?;
-        let name = format!(".downpour-{}", BASE32_NOPAD.encode(&random).to_ascii_lowercase());
+    /// Opens the staging folder of `source` in `target`, whose path is `into`. If there is none it is made if `make` says so.
+    ///
+    /// # Errors
+    /// [`FilesError::Busy`]; a failure of the disk.
+    pub(super) fn open(
+        target: &OwnedFd,
+        into: &Path,
+        source: SourceId,
+        make: bool,
+    ) -> Result<Option<Self>, FilesError> {
+        let name = staging_name(source);
         let path = into.join(&name);
-        let make = || -> rustix::io::Result<_> {
-            mkdirat(target, &name, Mode::RWXU)?;
-            let dir = openat(target, &name, FOLDER, Mode::empty())?;
-            mkdirat(&dir, TREE, Mode::RWXU)?;
-            let tree = openat(&dir, TREE, FOLDER, Mode::empty())?;
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let list = openat(&dir, FOLDERS, flags, Mode::RUSR | Mode::WUSR)?;
-            Ok((dir, tree, list))
-        };
-        let (dir, tree, list) = make().map_err(|error| {
-            // A folder taken by someone else under the same random name is not ours to remove.
-            if error != Errno::EXIST {
-                let _ = std::fs::remove_dir_all(&path);
+        let failed = |error: io::Error| FilesError::system(&path, error);
+        loop {
+            let made = match mkdirat_if(make, target, &name) {
+                Ok(made) => made,
+                Err(error) => return Err(failed(error)),
+            };
+            let dir = match openat(target, &name, FOLDER, Mode::empty()) {
+                Ok(dir) => dir,
+                Err(Errno::NOENT) if !make => return Ok(None),
+                // Its last user has just removed it.
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(failed(error.into())),
+            };
+            match lock(&dir) {
+                Ok(Some(lock)) => {
+                    return Self::with(path.clone(), name, dir, lock, source, made).map(Some).map_err(failed);
+                }
+                Ok(None) => {}
+                Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
+                Err(error) => return Err(failed(error.into())),
             }
-            FilesError::system(&path, error)
-        })?;
-        let folders = FolderList { file: File::from(list), written: 0, buffer: Vec::new(), count: 0 };
-        Ok(Self { path, name, dir, tree: Beneath::new(tree), folders: Mutex::new(folders) })
+        }
+    }
+
+    fn with(path: PathBuf, name: String, dir: OwnedFd, lock: File, source: SourceId, is_new: bool) -> io::Result<Self> {
+        let staged = staged_files(&dir)?;
+        let is_staged = |id: &StagedId| staged.get(&id.path()) == Some(&id.content());
+        let (journal, held) = Journal::open(&dir, source, is_staged)?;
+        let list = |name| -> io::Result<_> {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(Mutex::new(List::new(File::from(openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?))))
+        };
+        let (folders, links) = (list(FOLDERS)?, list(LINKS)?);
+        let (held, staged) = (Mutex::new(held), Mutex::new(staged));
+        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, is_new })
     }
 
     /// Where it is.
@@ -75,86 +116,205 @@ impl Staging {
 
     /// Whether someone has removed it.
     pub(super) fn is_removed(&self) -> bool {
-        fstat(self.tree.root()).is_ok_and(|found| found.st_nlink == 0)
+        fstat(&self.dir).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// A path to show for a received name.
-    pub(super) fn shown(&self, entry: &[u8]) -> PathBuf {
-        self.path.join(TREE).join(display_name(entry))
+    /// What an earlier run of the transfer has left, and this run has not yet used.
+    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a received folder and remembers its mode and time.
-    pub(super) fn add_folder(&self, path: &[u8], mode: u32, mtime: Mtime) -> io::Result<()> {
-        self.tree.create_folder(path)?;
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(path, mode, mtime)
+    /// Whether an earlier run has left `id`, which is now this run's. Another content of the same file is removed: nobody
+    /// asks for it any more.
+    pub(super) fn claim(&self, id: StagedId) -> io::Result<bool> {
+        let staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.path());
+        match staged {
+            Some(content) if content == id.content() => Ok(true),
+            Some(content) => self.remove_file(StagedId::from_halves(id.path(), content)).map(|()| false),
+            None => Ok(false),
+        }
     }
 
-    /// Names of the items at the top.
-    pub(super) fn items(&self) -> Result<Vec<Vec<u8>>, FilesError> {
-        let failed = |error: Errno| FilesError::system(&self.path, error);
-        let mut names = Vec::new();
-        for item in Dir::read_from(self.tree.root()).map_err(failed)? {
-            let item = item.map_err(failed)?;
-            if !matches!(item.file_name().to_bytes(), b"." | b"..") {
-                names.push(item.file_name().to_bytes().to_vec());
+    /// What is staged under `id`.
+    pub(super) fn look(&self, id: StagedId) -> io::Result<Found> {
+        Ok(statat(&self.dir, id.name(), AtFlags::SYMLINK_NOFOLLOW)?.into())
+    }
+
+    /// Opens a staged file for writing; makes it, with `mode`, if it is not there.
+    pub(super) fn open_file(&self, id: StagedId, mode: u32) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.dir, id.name(), flags, mode_of(mode))?))
+    }
+
+    /// Opens a staged file that is there for writing.
+    pub(super) fn open_made(&self, id: StagedId) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.dir, id.name(), flags, Mode::empty())?))
+    }
+
+    /// Makes a hole of a range of a staged file: it reads as zeros then.
+    ///
+    /// # Errors
+    /// Also where the file system has no holes.
+    #[cfg(target_os = "linux")]
+    pub(super) fn punch(&self, id: StagedId, range: Range<u64>) -> io::Result<()> {
+        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self.open_made(id)?, flags, range.start, range.end - range.start)?)
+    }
+
+    /// Not known how.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn punch(&self, _: StagedId, _: Range<u64>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Gives a staged file its length, if it may have holes at its end.
+    pub(super) fn set_length(&self, id: StagedId, size: u64) -> io::Result<()> {
+        Ok(ftruncate(self.open_made(id)?, size)?)
+    }
+
+    /// Sets the mode of a staged file. Nobody else can put a link in its place.
+    pub(super) fn set_mode(&self, id: StagedId, mode: u32) -> io::Result<()> {
+        tolerate(rustix::fs::chmodat(&self.dir, id.name(), mode_of(mode), AtFlags::empty()))
+    }
+
+    /// Sets the time of a staged file, which says that all of it is verified.
+    pub(super) fn set_time(&self, id: StagedId, mtime: Mtime) -> io::Result<()> {
+        tolerate(utimensat(&self.dir, id.name(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// Makes a staged file durable.
+    pub(super) fn sync_file(&self, id: StagedId) -> io::Result<()> {
+        let open = |access| openat(&self.dir, id.name(), access | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        // Its mode may be final, and closed to its owner one way or both.
+        match open(OFlags::RDONLY).or_else(|_| open(OFlags::WRONLY)) {
+            Ok(file) => Ok(fsync(file)?),
+            Err(Errno::ACCESS) => sync_file_system(&self.dir),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a staged file; none is fine too.
+    pub(super) fn remove_file(&self, id: StagedId) -> io::Result<()> {
+        match unlinkat(&self.dir, id.name(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes a folder to be moved on; returns its name and what it is.
+    pub(super) fn make_folder(&self, mode: u32) -> io::Result<(&'static str, Found)> {
+        self.clear_moving()?;
+        mkdirat(&self.dir, MOVING, mode_of(mode))?;
+        self.made()
+    }
+
+    /// Makes a symlink to be moved on; returns its name and what it is.
+    pub(super) fn make_symlink(&self, target: &[u8]) -> io::Result<(&'static str, Found)> {
+        self.clear_moving()?;
+        symlinkat(target, &self.dir, MOVING)?;
+        self.made()
+    }
+
+    /// Makes a hard link, to `name` in `folder`, to be moved on; returns its name and what it is.
+    pub(super) fn make_link(&self, folder: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Found)> {
+        self.clear_moving()?;
+        rustix::fs::linkat(folder, name, &self.dir, MOVING, AtFlags::empty())?;
+        self.made()
+    }
+
+    /// Removes what was made to be moved on and could not be.
+    pub(super) fn clear_moving(&self) -> io::Result<()> {
+        for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
+            match unlinkat(&self.dir, MOVING, flags) {
+                // Linux says the one, others the other, to an unlink of a folder.
+                Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                Err(error) => return Err(error.into()),
             }
         }
-        names.sort_unstable();
-        Ok(names)
+        Ok(())
     }
 
-    /// Applies modes and times to all folders, the deepest first, and makes them durable. Folders at the top that their
-    /// owner may not write to are returned with their modes: the system lets nobody move such a folder, so they get
-    /// them after the move.
-    pub(super) fn seal_folders(&self) -> Result<Vec<(OwnedFd, u32)>, FilesError> {
-        let failed = |error: io::Error| FilesError::system(&self.path, error);
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        let at_once = sync_at_once(folders.count);
-        let mut late = Vec::new();
-        folders.flush().map_err(failed)?;
-        let mut end = folders.written;
-        while let Some((start, folder)) = folders.before(end).map_err(failed)? {
-            end = start;
-            let open = self.tree.open_folder(&folder.path).map_err(failed)?;
-            let at_top = !folder.path.contains(&b'/');
-            let unmovable = at_top && folder.mode & OWNER_WRITES == 0;
-            let mode = if unmovable { folder.mode | OWNER_WRITES } else { folder.mode };
-            set_metadata(&open, mode, folder.mtime).map_err(failed)?;
-            if !at_once {
-                fsync(&open).map_err(|e| failed(e.into()))?;
-            }
-            if unmovable {
-                late.push((open, folder.mode));
-            }
-        }
-        if at_once {
-            sync_file_system(self.tree.root()).map_err(failed)?;
-        }
-        fsync(self.tree.root()).map_err(|e| failed(e.into()))?;
-        Ok(late)
-    }
-
-    /// Moves one item to its final name; fails with `EEXIST` if that is taken.
-    pub(super) fn place(&self, item: &[u8], target: &OwnedFd) -> rustix::io::Result<()> {
-        move_item(self.tree.root(), target, item)
-    }
-
-    /// Takes an item back.
-    pub(super) fn take_back(&self, item: &[u8], target: &OwnedFd) -> rustix::io::Result<()> {
-        move_item(target, self.tree.root(), item)
-    }
-
-    /// Removes the staging folder after everything left it.
-    pub(super) fn remove_empty(&self, target: &OwnedFd) -> rustix::io::Result<()> {
-        unlinkat(&self.dir, FOLDERS, AtFlags::empty())?;
-        unlinkat(&self.dir, TREE, AtFlags::REMOVEDIR)?;
-        unlinkat(target, &self.name, AtFlags::REMOVEDIR)
+    /// Whether nothing in it helps a later run.
+    pub(super) fn is_useless(&self) -> io::Result<bool> {
+        Ok(self.held().is_empty() && self.journal.records() <= 1 && staged_files(&self.dir)?.is_empty())
     }
 
     /// Removes the staging folder and everything in it.
-    pub(super) fn remove(&self) -> Result<(), FilesError> {
-        std::fs::remove_dir_all(&self.path).map_err(|error| FilesError::system(&self.path, error))
+    pub(super) fn remove(&self, target: &OwnedFd) -> Result<(), FilesError> {
+        let remove = || -> io::Result<()> {
+            for item in Dir::read_from(&self.dir)? {
+                let item = item?;
+                match item.file_name().to_bytes() {
+                    // The lock goes last: until then the folder is ours.
+                    b"." | b".." | b"lock" => {}
+                    b"moving" => self.clear_moving()?,
+                    name => unlinkat(&self.dir, name, AtFlags::empty())?,
+                }
+            }
+            unlinkat(&self.dir, LOCK, AtFlags::empty())?;
+            Ok(unlinkat(target, &self.name, AtFlags::REMOVEDIR)?)
+        };
+        remove().map_err(|error| FilesError::system(&self.path, error))
     }
+
+    fn made(&self) -> io::Result<(&'static str, Found)> {
+        Ok((MOVING, statat(&self.dir, MOVING, AtFlags::SYMLINK_NOFOLLOW)?.into()))
+    }
+}
+
+/// The name of the staging folder of a source.
+pub(super) fn staging_name(source: SourceId) -> String {
+    let mut id = BASE32_NOPAD.encode(&source.0);
+    id.make_ascii_lowercase();
+    id.truncate(ID_CHARACTERS);
+    format!("{PREFIX}{id}")
+}
+
+/// Whether a name at the top of a target could be a staging folder's; some file systems do not tell `A` from `a`.
+pub(super) fn is_staging_name(name: &[u8]) -> bool {
+    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
+}
+
+/// Makes the folder if wanted; says whether it is new.
+fn mkdirat_if(make: bool, target: &OwnedFd, name: &str) -> io::Result<bool> {
+    if !make {
+        return Ok(false);
+    }
+    match mkdirat(target, name, Mode::RWXU) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Locks a staging folder; `None` if its last user has removed it meanwhile.
+fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // A file system without locks: better without than not at all.
+        Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error),
+    }
+    Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
+}
+
+/// Staged files in a staging folder: content by path. Of two contents of one path, which only two runs killed at the worst moment can
+/// leave, one is forgotten and removed with the folder.
+fn staged_files(dir: &OwnedFd) -> io::Result<HashMap<u64, u64>> {
+    let mut found = HashMap::new();
+    for item in Dir::read_from(dir)? {
+        if let Some(id) = StagedId::from_name(item?.file_name().to_bytes()) {
+            found.insert(id.path(), id.content());
+        }
+    }
+    Ok(found)
 }
 
 /// Whether this many files or folders are made durable by one sync of the file system rather than one by one. One by one
@@ -170,112 +330,8 @@ pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::syncfs(on_it)?)
 }
 
-/// Never asked for: see [`sync_at_once`].
+/// Hardly ever asked for: see [`sync_at_once`].
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
     Ok(fsync(on_it)?)
-}
-
-/// Sets mode and time. File systems without one or the other (FAT, some network ones) refuse; the content stands.
-pub(super) fn set_metadata(file: impl AsFd, mode: u32, mtime: Mtime) -> io::Result<()> {
-    let chmod = fchmod(&file, mode_of(mode));
-    let time = futimens(&file, &timestamps(mtime));
-    for result in [chmod, time] {
-        match result {
-            Err(error) if !is_unsupported(error) => return Err(error.into()),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// What systems answer when a file system does not have what was asked for.
-pub(super) fn is_unsupported(error: Errno) -> bool {
-    [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
-}
-
-/// Permission bits of `st_mode`; bits beyond are dropped.
-pub(super) fn mode_of(mode: u32) -> Mode {
-    Mode::from_raw_mode((mode & 0o7777) as rustix::fs::RawMode)
-}
-
-/// Both times of a file, the last access being the last modification too.
-pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
-    let time = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() };
-    Timestamps { last_access: time, last_modification: time }
-}
-
-/// Renames `item` from one folder to another, never over something.
-fn move_item(from: &OwnedFd, to: &OwnedFd, item: &[u8]) -> rustix::io::Result<()> {
-    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-    match rustix::fs::renameat_with(from, item, to, item, rustix::fs::RenameFlags::NOREPLACE) {
-        // The file system does not know the flag.
-        Err(error) if error != Errno::PERM && is_unsupported(error) => {}
-        result => return result,
-    }
-    // Without the flag the check comes first. What appears between it and the rename is lost only if it is a file or
-    // an empty folder: rename never replaces a folder with content.
-    match statat(to, item, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(_) => Err(Errno::EXIST),
-        Err(Errno::NOENT) => rustix::fs::renameat(from, item, to, item),
-        Err(error) => Err(error),
-    }
-}
-
-/// Folders in the order they were received, in a file that can be read from its end.
-#[derive(Debug)]
-struct FolderList {
-    file: File,
-    /// Bytes in the file.
-    written: u64,
-    /// Records that follow them.
-    buffer: Vec<u8>,
-    count: u64,
-}
-
-/// One record: path, mode 4, seconds 8, nanoseconds 4, and last the path's length 4.
-struct FolderRecord {
-    path: Vec<u8>,
-    mode: u32,
-    mtime: Mtime,
-}
-
-impl FolderList {
-    /// Bytes of a record behind the path.
-    const FIXED: usize = 4 + 8 + 4 + 4;
-
-    fn push(&mut self, path: &[u8], mode: u32, mtime: Mtime) -> io::Result<()> {
-        let length = u32::try_from(path.len()).map_err(|_| io::ErrorKind::InvalidFilename)?;
-        self.buffer.extend_from_slice(path);
-        self.buffer.extend(mode.to_be_bytes());
-        self.buffer.extend(mtime.seconds.to_be_bytes());
-        self.buffer.extend(mtime.nanoseconds.to_be_bytes());
-        self.buffer.extend(length.to_be_bytes());
-        self.count += 1;
-        if self.buffer.len() >= LIST_BUFFER { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// The record that ends at `end`, and where it starts; `None` at the beginning of the list.
-    fn before(&self, end: u64) -> io::Result<Option<(u64, FolderRecord)>> {
-        let Some(fixed_at) = end.checked_sub(Self::FIXED as u64) else { return Ok(None) };
-        let mut fixed = [0; Self::FIXED];
-        self.file.read_exact_at(&mut fixed, fixed_at)?;
-        let (mode, rest) = fixed.split_first_chunk().expect("20 bytes");
-        let (seconds, rest) = rest.split_first_chunk().expect("16 bytes");
-        let (nanoseconds, rest) = rest.split_first_chunk().expect("8 bytes");
-        let length = rest.first_chunk().expect("4 bytes");
-        let length = u32::from_be_bytes(*length);
-        let start = fixed_at.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
-        let mut path = vec![0; length as usize];
-        self.file.read_exact_at(&mut path, start)?;
-        let mtime = Mtime { seconds: i64::from_be_bytes(*seconds), nanoseconds: u32::from_be_bytes(*nanoseconds) };
-        Ok(Some((start, FolderRecord { path, mode: u32::from_be_bytes(*mode), mtime })))
-    }
 }

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, FilesError, ManifestState, Outcome, ReceiveSettings, Receiving, Root, ScanOptions, Scanner,
-    Wanted,
+    Batch, BatchSource, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSettings, Receiving, Root,
+    ScanOptions, Scanner, SourceId, Wanted,
 };
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
+
+/// What all transfers of the tests are from.
+pub(crate) const SOURCE: SourceId = SourceId([1; 16]);
 
 /// Block size of the tests: odd, so that no border of anything falls on it.
 pub(crate) const BLOCK: usize = 100_003;
@@ -23,11 +26,26 @@ pub(crate) struct Control<'a> {
     pub(crate) root: RootHasher,
     reader: MessageReader,
     pub(crate) end: (u32, u64, u64, u64),
+    /// Of the batch whose manifest came last.
+    pub(crate) wanted: Wanted,
 }
 
 impl<'a> Control<'a> {
     pub(crate) fn new(receiving: &'a Receiving) -> Self {
-        Self { receiving, root: RootHasher::new(), reader: MessageReader::new(), end: (0, 0, 0, 0) }
+        Self {
+            receiving,
+            root: RootHasher::new(),
+            reader: MessageReader::new(),
+            end: (0, 0, 0, 0),
+            wanted: Wanted::all(),
+        }
+    }
+
+    /// The beginning of a transfer from the source that all tests have.
+    pub(crate) fn begin(receiving: &'a Receiving) -> Result<Self, FilesError> {
+        let mut control = Self::new(receiving);
+        control.send(&Message::Begin(SOURCE))?;
+        Ok(control)
     }
 
     pub(crate) fn send(&mut self, message: &Message) -> Result<(), FilesError> {
@@ -41,7 +59,11 @@ impl<'a> Control<'a> {
                     Message::Manifest(part) => {
                         let state = self.receiving.add_manifest_part(&part)?;
                         assert_eq!(state != ManifestState::More, part.last);
+                        if let ManifestState::Complete(wanted) = state {
+                            self.wanted = wanted;
+                        }
                     }
+                    Message::Begin(source) => self.receiving.begin(source)?,
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
                     }
@@ -126,22 +148,52 @@ pub(crate) fn transfer_with(
     seed: u64,
     mut before_read: impl FnMut(&Batch),
 ) -> Result<Outcome, FilesError> {
+    let settings = ReceiveSettings { modes: Modes::Exact, ..ReceiveSettings::new(into) };
+    transfer_as(paths, settings, seed, &mut before_read).map(|done| done.outcome)
+}
+
+/// What a transfer became, and what it took.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    /// Bytes that were wanted.
+    pub(crate) wanted: u64,
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// As [`transfer_with`], with any settings.
+pub(crate) fn transfer_as(
+    paths: &[PathBuf],
+    settings: ReceiveSettings,
+    seed: u64,
+    before_read: &mut dyn FnMut(&Batch),
+) -> Result<Done, FilesError> {
     let scanner = Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default())?;
     let roots = scanner.roots();
-    let receiving = Receiving::new(ReceiveSettings::new(into))?;
-    let mut control = Control::new(&receiving);
+    let dry_run = settings.dry_run;
+    let receiving = Receiving::new(settings)?;
+    let mut control = Control::begin(&receiving)?;
+    let (mut wanted, mut notices) = (0, Vec::new());
     for batch in scanner {
         let batch = Arc::new(batch);
         control.send_manifest(&batch)?;
         before_read(&batch);
-        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), Wanted::all());
+        notices.extend(receiving.take_notices());
+        wanted += control.wanted.length(batch.length);
+        assert!(receiving.may_hold_some() || control.wanted.is_all());
+        if dry_run {
+            continue;
+        }
+        let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), control.wanted.clone());
         let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
         for block in shuffled(blocks, seed) {
             send_block(&mut control, &source, batch.number, block, block % 2 == 0)?;
         }
     }
     assert_eq!(receiving.unverified(), 0);
-    receiving.finish(&control.end())
+    let outcome = receiving.finish(&control.end())?;
+    notices.extend(receiving.take_notices());
+    Ok(Done { outcome, wanted, notices })
 }
 
 pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> Outcome {

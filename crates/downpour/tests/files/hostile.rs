@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use downpour::files::{
-    Entry, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, ReceiveSettings, Receiving,
-    SkipReason, Skipped, VoidReason,
+    Entry, Existing, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, Notice, NoticeKind,
+    ReceiveSettings, Receiving, SkipReason, Skipped, VoidReason,
 };
 use downpour::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{Control, names};
+use crate::common::{Control, SOURCE, names};
 
 const PETABYTE: u64 = 1 << 50;
 
@@ -39,6 +39,7 @@ fn receiving() -> (TempDir, Receiving) {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("into")).unwrap();
     let receiving = Receiving::new(ReceiveSettings::new(dir.path().join("into"))).unwrap();
+    receiving.begin(SOURCE).unwrap();
     (dir, receiving)
 }
 
@@ -78,27 +79,92 @@ fn names_that_lead_out_are_refused() {
     assert_eq!(name_rule(vec![link("a", &"b".repeat(4097))]), NameError::TooLong);
 }
 
-#[test]
-fn parents_must_be_folders_of_this_transfer() {
-    assert_eq!(name_rule(vec![file("a/b", 1)]), NameError::Parent);
-    assert_eq!(name_rule(vec![file("a", 1), file("a/b", 1)]), NameError::Parent);
-    assert_eq!(name_rule(vec![folder("a/b"), folder("a")]), NameError::Parent);
-    assert_eq!(name_rule(vec![link("a", "/tmp"), file("a/b", 1)]), NameError::Parent);
-    assert_eq!(name_rule(vec![link("a", "/tmp"), folder("a/b")]), NameError::Parent);
-    assert_eq!(name_rule(vec![link("a", ".."), link("a/b", "x")]), NameError::Parent);
-    assert_eq!(name_rule(vec![folder("d"), link("d/l", ".."), folder("d/l/x"), file("d/l/x/y", 1)]), NameError::Parent);
+/// What becomes of the last of these entries, and how it stands with what is outside.
+fn last_is_refused(mut entries: Vec<Entry>) {
+    let (dir, receiving) = receiving();
+    let outside = dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for entry in &mut entries {
+        if let Kind::Symlink { target } = &mut entry.kind {
+            *target = outside.as_os_str().as_encoded_bytes().to_vec();
+        }
+    }
+    let last = entries.last().unwrap().path.clone();
+    receiving.add_manifest_part(&part(0, entries)).unwrap();
+    let notices = receiving.take_notices();
+    assert_eq!(notices, [Notice { kind: NoticeKind::Other, path: last.clone() }], "{}", last.escape_ascii());
+    assert_eq!(names(&outside), [""; 0], "{}", last.escape_ascii());
 }
 
 #[test]
-fn names_that_come_twice_are_refused() {
+fn names_whose_parent_is_no_folder_are_refused_one_by_one() {
+    last_is_refused(vec![file("a/b", 1)]);
+    last_is_refused(vec![file("a", 1), file("a/b", 1)]);
+    last_is_refused(vec![folder("a/b")]);
+    last_is_refused(vec![link("a", "-"), file("a/b", 1)]);
+    last_is_refused(vec![link("a", "-"), folder("a/b")]);
+    last_is_refused(vec![link("a", "-"), link("a/b", "x")]);
+    last_is_refused(vec![folder("d"), link("d/l", "-"), folder("d/l/x")]);
+}
+
+#[test]
+fn a_file_that_comes_twice_is_refused() {
     assert_eq!(name_rule(vec![file("a", 1), file("a", 1)]), NameError::Duplicate);
-    assert_eq!(name_rule(vec![folder("a"), folder("a")]), NameError::Duplicate);
-    assert_eq!(name_rule(vec![folder("a"), file("a/b", 0), link("a/b", "c")]), NameError::Duplicate);
-    assert_eq!(name_rule(vec![link("a", "/tmp"), folder("a")]), NameError::Duplicate);
+    assert_eq!(name_rule(vec![file("a", 1), file("a", 2)]), NameError::Duplicate);
     let (_dir, receiving) = receiving();
     receiving.add_manifest_part(&part(0, vec![file("a", 0)])).unwrap();
     let error = receiving.add_manifest_part(&part(1, vec![file("a", 0)])).unwrap_err();
     assert!(matches!(error, FilesError::BadName { reason: NameError::Duplicate, .. }), "{error}");
+}
+
+/// A link made by the sender, or by anyone while a transfer runs, leads nowhere.
+#[test]
+fn nothing_is_ever_reached_through_a_link() {
+    for existing in [Existing::Replace, Existing::Skip] {
+        let dir = tempdir().unwrap();
+        let (into, outside) = (dir.path().join("into"), dir.path().join("outside"));
+        fs::create_dir_all(into.join("d")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("victim"), b"old").unwrap();
+        for (name, to) in [("a", "../outside"), ("f", "../outside/victim"), ("d/l", "../../outside")] {
+            std::os::unix::fs::symlink(to, into.join(name)).unwrap();
+        }
+        let before = crate::common::snapshot(&outside);
+        let receiving = Receiving::new(ReceiveSettings { existing, ..ReceiveSettings::new(&into) }).unwrap();
+        receiving.begin(SOURCE).unwrap();
+        let entries = vec![
+            file("f", 0),
+            file("a/new", 0),
+            link("a/link", "x"),
+            folder("a/b"),
+            folder("d"),
+            file("d/l/victim", 0),
+        ];
+        let hard = entry("hard", Kind::HardLink { target: b"a/victim".to_vec() });
+        receiving.add_manifest_part(&part(0, [entries, vec![hard]].concat())).unwrap();
+        receiving.settle(|_, _| {}).unwrap();
+        receiving.flush().unwrap();
+        assert_eq!(crate::common::snapshot(&outside), before, "{existing:?}");
+        let replaced = existing == Existing::Replace;
+        assert_eq!(into.join("f").symlink_metadata().unwrap().is_file(), replaced, "the link itself is replaced");
+    }
+}
+
+#[test]
+fn names_of_staging_folders_are_not_taken() {
+    let (dir, receiving) = receiving();
+    receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![folder("d")]) }).unwrap();
+    let staging = receiving.staging_path().unwrap();
+    let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
+    let shouted = name.to_uppercase();
+    let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), folder("d/.downpour-x")];
+    let other = |part: ManifestPart| ManifestPart { batch: 0, ..part };
+    receiving.add_manifest_part(&other(part(0, entries))).unwrap();
+    let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    let expected =
+        [name.clone(), format!("{name}/journal"), shouted].map(|name| (NoticeKind::BadName, name.into_bytes()));
+    assert_eq!(refused, expected);
+    assert!(dir.path().join("into/d/.downpour-x").is_dir(), "elsewhere the name is free");
 }
 
 #[test]
@@ -119,8 +185,8 @@ fn numbers_that_contradict_each_other_are_refused() {
         assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging folder");
     };
     refuse(part(1, vec![]), "its manifest is out of order");
-    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
-    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its object");
+    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
+    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
     let sum = vec![file("a", u64::MAX), file("b", 1)];
     refuse(ManifestPart { batch: 0, last: true, length: 0, entries: sum }, "its files are longer than any object");
     let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
@@ -131,7 +197,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     let first = ManifestPart { batch: 0, last: false, length: 9, entries: vec![file("a", 4)] };
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
     let changed = ManifestPart { batch: 0, last: true, length: 8, entries: vec![file("b", 4)] };
-    protocol(receiving.add_manifest_part(&changed), "its object's length changes between parts");
+    protocol(receiving.add_manifest_part(&changed), "its length changes between parts");
 }
 
 #[test]
@@ -139,7 +205,10 @@ fn a_claimed_petabyte_takes_no_space() {
     let (dir, receiving) = receiving();
     receiving.add_manifest_part(&part(0, vec![file("a", PETABYTE), file("b", PETABYTE)])).unwrap();
     let staging = receiving.staging_path().unwrap();
-    assert_eq!(staging.join("tree/a").metadata().unwrap().len(), 0);
+    assert_eq!(
+        fs::read_dir(&staging).unwrap().filter(|item| item.as_ref().unwrap().file_name().len() == 26).count(),
+        0
+    );
     receiving.write(0, 5, b"abcd").unwrap();
     assert!(!receiving.expect_digest(&Digest { batch: 0, block: u32::MAX, digest: [0; 32] }).unwrap());
     let end = End { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: Root([0; 32]) };
@@ -197,12 +266,12 @@ fn digests_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn voids_must_name_a_file_of_an_open_batch() {
+fn voids_must_name_an_entry_of_an_open_batch() {
     let (_dir, receiving) = receiving();
     receiving.add_manifest_part(&part(0, vec![folder("d"), file("d/a", 1)])).unwrap();
     let void = |batch, entry| Void { batch, entry, reason: VoidReason::Changed };
-    protocol(receiving.void(&void(0, 0)), "a void names no regular file");
-    protocol(receiving.void(&void(0, u32::MAX)), "a void names no regular file");
+    receiving.void(&void(0, 0)).unwrap();
+    protocol(receiving.void(&void(0, u32::MAX)), "a void names no entry");
     protocol(receiving.void(&void(1, 1)), "it is not open");
     receiving.void(&void(0, 1)).unwrap();
     receiving.void(&void(0, 1)).unwrap();
@@ -212,7 +281,7 @@ fn voids_must_name_a_file_of_an_open_batch() {
 /// A transfer of one file of three bytes up to its end.
 fn ready(into: &Path) -> (Receiving, End) {
     let receiving = Receiving::new(ReceiveSettings::new(into)).unwrap();
-    let mut control = Control::new(&receiving);
+    let mut control = Control::begin(&receiving).unwrap();
     let batch =
         downpour::files::Batch { number: 0, entries: vec![file("f", 3)], length: 3, skipped: vec![], is_last: true };
     control.send_manifest(&batch).unwrap();
@@ -226,18 +295,20 @@ fn ready(into: &Path) -> (Receiving, End) {
 }
 
 #[test]
-fn an_end_that_does_not_fit_places_nothing() {
-    let dir = tempdir().unwrap();
+fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
     let spoil: [fn(&mut End); 5] =
         [|e| e.batches = 2, |e| e.entries = 0, |e| e.bytes = 4, |e| e.skipped = 1, |e| e.root.0[31] ^= 1];
     for (case, spoil) in spoil.iter().enumerate() {
+        let dir = tempdir().unwrap();
         let (receiving, mut end) = ready(dir.path());
         spoil(&mut end);
         let error = receiving.finish(&end).unwrap_err();
         assert!(matches!(error, FilesError::Protocol { .. } | FilesError::Root), "case {case}: {error}");
-        assert_eq!(receiving.abandon(true).unwrap(), None);
-        assert_eq!(names(dir.path()), [""; 0], "case {case}");
+        let staging = receiving.abandon(false).unwrap();
+        assert!(staging.is_some_and(|staging| staging.is_dir()), "case {case}");
+        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: what is verified stands");
     }
+    let dir = tempdir().unwrap();
     let (receiving, end) = ready(dir.path());
     receiving.finish(&end).unwrap();
     assert_eq!(names(dir.path()), ["f"]);
@@ -253,6 +324,8 @@ fn listed_failures_are_bounded() {
     }
     let mut root = downpour::messages::RootHasher::new();
     let mut bytes = Vec::new();
+    downpour::messages::Message::Begin(SOURCE).encode(&mut bytes).unwrap();
+    root.add(&std::mem::take(&mut bytes));
     let skipped = Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable };
     downpour::messages::Message::Skipped(skipped).encode(&mut bytes).unwrap();
     (0..5000).for_each(|_| root.add(&bytes));
@@ -269,9 +342,15 @@ fn abandoning_leaves_or_removes_what_was_made() {
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "nothing was made before the first manifest");
     let receiving = Receiving::new(ReceiveSettings::new(&into)).unwrap();
-    receiving.add_manifest_part(&part(0, vec![folder("d"), file("d/f", 9)])).unwrap();
+    receiving.begin(SOURCE).unwrap();
+    receiving.add_manifest_part(&part(0, vec![file("f", 9)])).unwrap();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(into.exists());
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "the target was made for this transfer only");
+    let receiving = Receiving::new(ReceiveSettings::new(dir.path())).unwrap();
+    receiving.begin(SOURCE).unwrap();
+    receiving.add_manifest_part(&part(0, vec![])).unwrap();
+    assert_eq!(receiving.abandon(false).unwrap(), None, "nothing in it helps a later run");
+    assert_eq!(names(dir.path()), [""; 0]);
 }

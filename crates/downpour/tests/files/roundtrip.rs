@@ -15,7 +15,7 @@ use downpour::files::{
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
 
-use crate::common::{BLOCK, Control, names, noise, quick_dir, snapshot, transfer, transfer_with};
+use crate::common::{BLOCK, Control, SOURCE, names, noise, quick_dir, snapshot, transfer, transfer_as, transfer_with};
 
 fn set_mtime(path: &Path, seconds: i64, nanoseconds: u32) {
     let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -103,7 +103,7 @@ fn bits_that_give_rights_away_are_dropped() {
     fs::write(dir.join("suid"), b"x").unwrap();
     chmod(&dir.join("suid"), 0o6755);
     chmod(&dir, 0o2755);
-    transfer(&[dir], to.path());
+    transfer_as(&[dir], ReceiveSettings::new(to.path()), 1, &mut |_| {}).unwrap();
     let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
     assert_eq!(mode("dir/suid"), 0o755);
     assert_eq!(mode("dir"), 0o755);
@@ -164,7 +164,7 @@ fn a_sparse_file_stays_sparse() {
 fn an_empty_transfer_ends_well() {
     let to = tempdir().unwrap();
     let receiving = Receiving::new(ReceiveSettings::new(to.path())).unwrap();
-    let outcome = receiving.finish(&Control::new(&receiving).end()).unwrap();
+    let outcome = receiving.finish(&Control::begin(&receiving).unwrap().end()).unwrap();
     assert_eq!(outcome.files, 0);
     assert_eq!(names(to.path()), [""; 0]);
 }
@@ -184,7 +184,7 @@ fn workers_may_read_and_write_at_the_same_time() {
     assert_eq!(batches.len(), 1);
     let batch = Arc::new(batches.into_iter().next().unwrap());
     let receiving = Receiving::new(ReceiveSettings::new(to.path())).unwrap();
-    let mut control = Control::new(&receiving);
+    let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch).unwrap();
     let source = BatchSource::new(batch, roots, Wanted::all());
     let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
@@ -217,9 +217,10 @@ fn workers_may_read_and_write_at_the_same_time() {
 }
 
 #[test]
-fn a_file_is_told_as_verified_when_the_last_of_its_blocks_matches() {
+fn a_file_is_told_once_it_stands() {
     let dir = tempdir().unwrap();
     let receiving = Receiving::new(ReceiveSettings::new(dir.path())).unwrap();
+    receiving.begin(SOURCE).unwrap();
     let entry = |path: &str, size| Entry {
         path: path.into(),
         kind: Kind::File { size, version: 0, hash: None },
@@ -230,22 +231,32 @@ fn a_file_is_told_as_verified_when_the_last_of_its_blocks_matches() {
     receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, length: 30, entries }).unwrap();
     let told = || {
         let mut told = Vec::new();
-        receiving.settle(|path, bytes| told.push((String::from_utf8(path.to_vec()).unwrap(), bytes))).unwrap();
+        receiving
+            .settle(|path, bytes| {
+                let name = String::from_utf8(path.to_vec()).unwrap();
+                assert_eq!(dir.path().join(&name).metadata().unwrap().len(), bytes, "{name}");
+                told.push((name, bytes));
+            })
+            .unwrap();
+        told.sort();
         told
     };
-    assert_eq!(told(), [("empty".to_owned(), 0)]);
     for block in 0..3_u32 {
         receiving.write(0, u64::from(block) * 10, &[7; 10]).unwrap();
     }
-    assert_eq!(told(), [], "what is written is not yet verified");
     let digest = *blake3::hash(&[7; 10]).as_bytes();
     receiving.void(&Void { batch: 0, entry: 2, reason: VoidReason::Changed }).unwrap();
-    for (block, files) in [(1_u32, vec![]), (2, vec![("b".to_owned(), 10)]), (0, vec![("a".to_owned(), 15)])] {
+    for block in [1_u32, 2, 0] {
+        assert_eq!(names(dir.path()).iter().filter(|name| ["a", "b", "void"].contains(&name.as_str())).count(), 0);
         receiving.found_digest(0, block, u64::from(block) * 10..u64::from(block) * 10 + 10, digest).unwrap();
         assert_eq!(told(), [], "block {block} has no digest to match");
+        assert_eq!(receiving.unverified(), 1);
         receiving.expect_digest(&Digest { batch: 0, block, digest }).unwrap();
-        assert_eq!(told(), files, "block {block}");
+        if block > 0 {
+            assert_eq!(told(), [], "the batch is not complete");
+        }
     }
+    assert_eq!(told(), [("a".to_owned(), 15), ("b".to_owned(), 10), ("empty".to_owned(), 0)]);
     assert_eq!(receiving.unverified(), 0);
 }
 
@@ -264,16 +275,16 @@ fn names_that_exist_are_refused_each_by_name() {
 }
 
 #[test]
-fn a_name_that_appears_meanwhile_is_kept_and_nothing_else_is_placed() {
+fn a_name_that_appears_meanwhile_is_kept() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let paths: Vec<PathBuf> = ["a", "b", "c"].iter().map(|n| from.path().join(n)).collect();
     paths.iter().for_each(|p| fs::write(p, b"new").unwrap());
     let error =
         transfer_with(&paths, to.path(), 0, |_| fs::write(to.path().join("b"), b"theirs").unwrap()).unwrap_err();
     assert!(matches!(error, downpour::files::FilesError::TargetExists { .. }), "{error}");
-    let left = names(to.path());
-    assert_eq!(left.len(), 2, "{left:?}");
-    assert!(left[0].starts_with(".downpour-"));
     assert_eq!(fs::read(to.path().join("b")).unwrap(), b"theirs");
-    assert_eq!(names(&to.path().join(&left[0]).join("tree")), ["a", "b", "c"], "all are back in staging");
+    fs::remove_file(to.path().join("b")).unwrap();
+    transfer(&paths, to.path());
+    assert_eq!(names(to.path()), ["a", "b", "c"]);
+    assert!(paths.iter().all(|path| fs::read(to.path().join(path.file_name().unwrap())).unwrap() == b"new"));
 }

@@ -6,33 +6,63 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::entry::Mtime;
 use super::super::error::FilesError;
+use super::super::journal::Record;
 use super::super::names::display_name;
 use super::super::ranges::RangeSet;
-use super::super::staging::sync_at_once;
+use super::super::staged_id::StagedId;
+use super::super::wanted::Wanted;
 
 /// Digests that may be ahead of their blocks. Credit keeps an honest sender far below: it reads a block, and so has its
 /// digest, only when it may send it.
 const MAX_DIGESTS_AHEAD: usize = 65_536;
 
-/// A regular file of a batch.
+/// The longest file that is received again as a whole if it is not complete when a transfer breaks, in bytes. What is verified of longer
+/// ones stands in the journal.
+pub(super) const SMALL_FILE: u64 = 1 << 20;
+
+/// A regular file of a batch that is to be received.
 #[derive(Debug)]
 pub(super) struct ReceivedFile {
+    /// Where it goes.
     pub(super) path: Box<[u8]>,
     /// Index in the batch's entries.
     pub(super) entry: u32,
-    /// Where its bytes start in the object.
+    pub(super) id: StagedId,
+    /// Where its bytes start in the batch.
     pub(super) start: u64,
     pub(super) size: u64,
+    /// The final mode.
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
+}
+
+/// Where a file stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FileState {
+    /// Bytes wanted and not yet verified.
+    pub(super) left: u64,
+    /// It stands in the staging folder.
+    pub(super) made: bool,
+    /// It may end too early, because zeros were left out.
+    pub(super) short: bool,
+    /// Zeros must be written too: something else may stand there.
+    pub(super) dense: bool,
+    /// Its mode is not yet the final one.
+    pub(super) wrong_mode: bool,
+    /// Its bytes are not kept: it was voided, or cannot be here.
+    pub(super) dropped: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct OpenBatch {
     pub(super) number: u32,
-    /// Length of the object.
-    length: u64,
-    /// In the order of the object.
+    /// Length of the batch, all of it.
+    full: u64,
+    /// Which bytes of it make the object.
+    wanted: Wanted,
+    /// Entries in its manifest.
+    entries: u32,
+    /// Those with bytes to come or work to do, in the order of the batch.
     pub(super) files: Vec<ReceivedFile>,
     progress: Mutex<Progress>,
 }
@@ -43,20 +73,12 @@ struct Progress {
     expected: HashMap<u32, [u8; 32]>,
     /// Blocks that wait for their digest.
     found: HashMap<u32, (Range<u64>, [u8; 32])>,
+    /// In the object.
     verified: RangeSet,
     /// As `files`.
     states: Vec<FileState>,
     /// Files that are not yet settled.
     unsettled: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct FileState {
-    /// Bytes not yet verified.
-    left: u64,
-    /// Something was left out as a hole.
-    holes: bool,
-    voided: bool,
 }
 
 /// A part of a range that lies in one file.
@@ -69,9 +91,24 @@ pub(super) struct Piece {
     pub(super) bytes: Range<usize>,
 }
 
+/// What a verified block brings about.
+#[derive(Debug, Default)]
+pub(super) struct Verified {
+    /// Files of which it was the last.
+    pub(super) files: Vec<usize>,
+    /// What is to stand in the journal.
+    pub(super) records: Vec<Record>,
+}
+
 impl OpenBatch {
-    pub(super) fn new(number: u32, length: u64, files: Vec<ReceivedFile>) -> Self {
-        let states = files.iter().map(|f| FileState { left: f.size, holes: false, voided: false }).collect();
+    pub(super) fn new(
+        number: u32,
+        full: u64,
+        wanted: Wanted,
+        entries: u32,
+        files: Vec<(ReceivedFile, FileState)>,
+    ) -> Self {
+        let (files, states): (Vec<_>, Vec<_>) = files.into_iter().unzip();
         let progress = Progress {
             expected: HashMap::new(),
             found: HashMap::new(),
@@ -79,54 +116,54 @@ impl OpenBatch {
             states,
             unsettled: files.len(),
         };
-        Self { number, length, files, progress: Mutex::new(progress) }
+        Self { number, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
-    /// Indices of the empty files, which no block covers.
-    pub(super) fn empty_files(&self) -> Vec<usize> {
-        (0..self.files.len()).filter(|at| self.files[*at].size == 0).collect()
+    /// Indices of the files of which no byte is missing.
+    pub(super) fn complete_files(&self) -> Vec<usize> {
+        let progress = self.lock();
+        (0..self.files.len()).filter(|at| progress.states[*at].left == 0).collect()
     }
 
-    /// Whether the files are made durable all at once when the batch is complete.
-    pub(super) fn synced_at_once(&self) -> bool {
-        sync_at_once(self.files.len() as u64)
-    }
-
-    /// The files a range lies in. What is behind the object's end lies in none.
+    /// The files that a range of the object lies in. What is behind the object's end lies in none.
     pub(super) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = Piece> + '_ {
-        let end = self.length.min(offset.saturating_add(length as u64));
-        let first = self.files.partition_point(|f| f.start + f.size <= offset);
-        let overlapping = (first..self.files.len()).take_while(move |at| self.files[*at].start < end);
-        overlapping.filter(|at| self.files[*at].size > 0).map(move |at| {
-            let file = &self.files[at];
-            let (from, to) = (offset.max(file.start), end.min(file.start + file.size));
-            let index = |position: u64| usize::try_from(position - offset).expect("inside a slice");
-            Piece { file: at, inside: from - file.start, bytes: index(from)..index(to) }
+        let mut before = 0;
+        self.wanted.locate(offset, length as u64, self.full).flat_map(move |range| {
+            let at = before;
+            before += usize::try_from(range.end - range.start).expect("a part of a slice");
+            self.pieces_of(range, at)
         })
     }
 
-    pub(super) fn is_voided(&self, file: usize) -> bool {
-        self.lock().states[file].voided
+    /// The files that a range of the batch lies in, whose bytes stand at `at` in what was received.
+    fn pieces_of(&self, range: Range<u64>, at: usize) -> impl Iterator<Item = Piece> + '_ {
+        let first = self.files.partition_point(|file| file.start + file.size <= range.start);
+        let overlapping = self.files[first..].iter().zip(first..).take_while(move |(file, _)| file.start < range.end);
+        overlapping.filter(|(file, _)| file.size > 0).map(move |(file, index)| {
+            let (from, to) = (range.start.max(file.start), range.end.min(file.start + file.size));
+            let slice = |position: u64| at + usize::try_from(position - range.start).expect("inside a slice");
+            Piece { file: index, inside: from - file.start, bytes: slice(from)..slice(to) }
+        })
     }
 
-    pub(super) fn has_holes(&self, file: usize) -> bool {
-        self.lock().states[file].holes
+    pub(super) fn state(&self, file: usize) -> FileState {
+        self.lock().states[file]
     }
 
-    pub(super) fn note_holes(&self, file: usize) {
-        self.lock().states[file].holes = true;
+    pub(super) fn change(&self, file: usize, change: impl FnOnce(&mut FileState)) {
+        change(&mut self.lock().states[file]);
     }
 
-    /// Voids the file of an entry; returns it the first time.
-    pub(super) fn void(&self, entry: u32) -> Result<Option<usize>, FilesError> {
-        let at = self.files.binary_search_by_key(&entry, |f| f.entry);
-        let at = at.map_err(|_| self.broken("a void names no regular file"))?;
-        let was = std::mem::replace(&mut self.lock().states[at].voided, true);
-        Ok((!was).then_some(at))
+    /// The file of an entry that is voided; `None` if it was not to be received anyhow.
+    pub(super) fn voided(&self, entry: u32) -> Result<Option<usize>, FilesError> {
+        if entry >= self.entries {
+            return Err(self.broken("a void names no entry"));
+        }
+        Ok(self.files.binary_search_by_key(&entry, |file| file.entry).ok())
     }
 
-    /// Takes a digest from the sender; returns files that are verified by it.
-    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Vec<usize>, FilesError> {
+    /// Takes a digest from the sender.
+    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, FilesError> {
         let mut progress = self.lock();
         if let Some((range, found)) = progress.found.remove(&block) {
             return self.compare(&mut progress, block, range, digest, found);
@@ -135,19 +172,19 @@ impl OpenBatch {
             return Err(self.broken("too many digests ahead of their blocks"));
         }
         match progress.expected.insert(block, digest) {
-            None => Ok(Vec::new()),
+            None => Ok(Verified::default()),
             Some(_) => Err(self.broken("a digest came twice")),
         }
     }
 
-    /// Takes a digest of bytes that are written; returns files that are verified by it.
-    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Vec<usize>, FilesError> {
+    /// Takes a digest of bytes that are written.
+    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, FilesError> {
         let mut progress = self.lock();
         if let Some(expected) = progress.expected.remove(&block) {
             return self.compare(&mut progress, block, range, expected, digest);
         }
         progress.found.insert(block, (range, digest));
-        Ok(Vec::new())
+        Ok(Verified::default())
     }
 
     /// Counts one file as settled; `true` says that it was the last and the batch is complete.
@@ -163,13 +200,6 @@ impl OpenBatch {
         Err(self.broken("more digests than blocks"))
     }
 
-    /// Files that stand, and their bytes.
-    pub(super) fn totals(&self) -> (u64, u64) {
-        let progress = self.lock();
-        let standing = self.files.iter().zip(&progress.states).filter(|(_, state)| !state.voided);
-        standing.fold((0, 0), |(files, bytes), (file, _)| (files + 1, bytes + file.size))
-    }
-
     pub(super) fn broken(&self, reason: &'static str) -> FilesError {
         FilesError::Protocol { batch: self.number, reason }
     }
@@ -181,25 +211,29 @@ impl OpenBatch {
         range: Range<u64>,
         expected: [u8; 32],
         found: [u8; 32],
-    ) -> Result<Vec<usize>, FilesError> {
+    ) -> Result<Verified, FilesError> {
         if expected != found {
             let path = self.pieces(range.start, 1).next().map(|piece| display_name(&self.files[piece.file].path));
             return Err(FilesError::Integrity { batch: self.number, block, path });
         }
-        let range = range.start..range.end.min(self.length);
+        let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         if !progress.verified.insert(range.clone()) {
             return Err(self.broken("a block is empty or overlaps another"));
         }
-        let mut finished = Vec::new();
+        let mut verified = Verified::default();
         for piece in self.pieces(range.start, length) {
-            let state = &mut progress.states[piece.file];
-            state.left = state.left.saturating_sub(piece.bytes.len() as u64);
+            let (file, state) = (&self.files[piece.file], &mut progress.states[piece.file]);
+            let bytes = piece.bytes.len() as u64;
+            state.left = state.left.saturating_sub(bytes);
             if state.left == 0 {
-                finished.push(piece.file);
+                verified.files.push(piece.file);
+            }
+            if file.size > SMALL_FILE && !state.dropped {
+                verified.records.push(Record::Verified(file.id, piece.inside..piece.inside + bytes));
             }
         }
-        Ok(finished)
+        Ok(verified)
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {

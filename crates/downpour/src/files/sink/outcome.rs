@@ -1,6 +1,7 @@
 //! What a transfer became.
 
 use super::super::entry::{SkipReason, VoidReason};
+use super::super::notice::NoticeKind;
 
 /// Most names that are listed; the rest is counted.
 const MAX_LISTED: usize = 1000;
@@ -8,14 +9,22 @@ const MAX_LISTED: usize = 1000;
 /// What a transfer became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Regular files under their final names.
+    /// Regular files that stand under their names as they were sent, hard links among them.
     pub files: u64,
-    /// Bytes in them.
+    /// Bytes in them; those of a file with several hard links once.
     pub bytes: u64,
+    /// Files among `files` that stood there before.
+    pub unchanged: u64,
     /// Folders.
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
+    /// Names that were taken and left as they were ([`Existing::Skip`](crate::files::Existing::Skip)).
+    pub kept: u64,
+    /// Names deleted because the sender does not have them.
+    pub deleted: u64,
+    /// Nothing was deleted although it was asked for: the sender could not read all it should send.
+    pub delete_left_out: bool,
     /// Names that should be there and are not, for any reason.
     pub failed_count: u64,
     /// Sockets, pipes and devices that the sender left out.
@@ -42,9 +51,9 @@ pub enum FailReason {
     /// The sender left it out.
     #[error("{0}")]
     Skipped(SkipReason),
-    /// The receiving file system has no symlinks.
-    #[error("cannot be a symlink on this file system")]
-    NoLinks,
+    /// It cannot be here.
+    #[error("{0}")]
+    Refused(NoticeKind),
 }
 
 impl Outcome {

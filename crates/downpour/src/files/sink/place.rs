@@ -1,71 +1,170 @@
-//! The target folder and the staging folder in it.
+//! The target folder, the staging folder in it, and the way from one to the other.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, fchmod, fsync, openat};
+use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
 use rustix::io::Errno;
 
+use super::super::beneath::{Beneath, errno};
+use super::super::delete::Deletion;
+use super::super::entry::SourceId;
 use super::super::error::FilesError;
+use super::super::filter::Filter;
+use super::super::journal::{Item, Record};
+use super::super::metadata::{Found, FoundKind};
 use super::super::names::display_name;
-use super::super::staging::{Staging, mode_of};
+use super::super::notice::NoticeKind;
+use super::super::settings::{Existing, ReceiveSettings};
+use super::super::staging::Staging;
 
-/// Where files go, once the first manifest part is accepted.
+/// Where files go.
 #[derive(Debug)]
 pub(super) struct Place {
-    target: OwnedFd,
+    into: PathBuf,
+    pub(super) target: Beneath,
     /// Whether the target folder was made for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
+    /// Items may not be put over what stands there.
+    refuses: bool,
+    /// Folders in the way may be removed with what is in them, but for what this leaves out.
+    delete: Option<Arc<Filter>>,
 }
 
 impl Place {
-    /// Makes the folder `into`, if it is not there, and a staging folder in it.
-    pub(super) fn make(into: &Path) -> Result<Self, FilesError> {
-        let target_is_new = match std::fs::create_dir(into) {
+    /// Opens the target and the staging folder of `source` in it. What is missing is made if `make` says so.
+    pub(super) fn open(settings: &ReceiveSettings, source: SourceId, make: bool) -> Result<Option<Self>, FilesError> {
+        let into = settings.into.as_path();
+        let made = if make { std::fs::create_dir(into) } else { Err(io::ErrorKind::AlreadyExists.into()) };
+        let target_is_new = match made {
             Ok(()) => true,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(FilesError::system(into, error)),
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let target = openat(CWD, into, flags, Mode::empty()).map_err(|error| FilesError::system(into, error))?;
-        let staging = Staging::create(&target, into)?;
-        Ok(Self { target, target_is_new, staging })
+        let Some(target) = open_target(into)? else { return Ok(None) };
+        let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
+        let target = Beneath::new(target);
+        let refuses = settings.existing == Existing::Refuse;
+        Ok(Some(Self {
+            into: into.to_owned(),
+            target,
+            target_is_new,
+            staging,
+            refuses,
+            delete: settings.delete.clone(),
+        }))
     }
 
-    /// Moves every item to its final name, or none.
-    pub(super) fn put(&self, into: &Path) -> Result<(), FilesError> {
-        let late = self.staging.seal_folders()?;
-        let items = self.staging.items()?;
-        for (at, item) in items.iter().enumerate() {
-            let Err(error) = self.staging.place(item, &self.target) else { continue };
-            for placed in &items[..at] {
-                // The first error is the one to report. An item that cannot go back is whole and verified where it is.
-                let _ = self.staging.take_back(placed, &self.target);
+    /// A path to show for a name of the target.
+    pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
+        self.into.join(display_name(path))
+    }
+
+    /// Tells what concerns one name from what ends the transfer.
+    pub(super) fn refusal(&self, path: &[u8], error: io::Error) -> Result<NoticeKind, FilesError> {
+        if self.target.is_removed() || self.staging.is_removed() {
+            return Err(FilesError::system(self.staging.path(), error));
+        }
+        refusal(errno(&error)).ok_or_else(|| FilesError::system(self.shown(path), error))
+    }
+
+    /// Whether `path` is an item that may not be put over another.
+    pub(super) fn is_guarded(&self, path: &[u8]) -> bool {
+        self.refuses && !path.contains(&b'/')
+    }
+
+    /// Whether what stands at the top under `name` was made by this transfer.
+    pub(super) fn is_own(&self, name: &[u8], found: &Found) -> bool {
+        self.staging.held().items.contains(&Item::new(name, found.inode))
+    }
+
+    /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
+    /// a folder with something in it.
+    pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
+        let guarded = self.is_guarded(path);
+        let put = |new| self.target.place(&self.staging.dir, name, path, new);
+        match put(guarded) {
+            Err(Errno::EXIST) if guarded => {
+                let found = self.target.look(path)?;
+                if !found.is_some_and(|found| self.is_own(path, &found)) {
+                    return Err(Errno::EXIST.into());
+                }
             }
-            let target = into.join(display_name(item));
-            return Err(match error {
-                Errno::EXIST => FilesError::TargetExists { names: vec![target] },
-                other => FilesError::system(target, other),
-            });
+            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {}
+            result => return Ok(result?),
         }
-        for (folder, mode) in late {
-            // Its owner may change it, and all is in place: a file system that refuses is no reason to fail.
-            let _ = fchmod(&folder, mode_of(mode));
-        }
-        fsync(&self.target).map_err(|error| FilesError::system(into, error))?;
-        // Everything is in place; an empty folder left behind is no reason to call that a failure.
-        let _ = self.staging.remove_empty(&self.target);
-        Ok(())
+        self.clear_the_way(path)?;
+        Ok(put(false)?)
     }
 
-    /// Removes what was made.
-    pub(super) fn remove(&self, into: &Path) -> Result<(), FilesError> {
-        self.staging.remove()?;
+    /// Puts what was made in the staging folder to be moved on.
+    pub(super) fn put_made(&self, (name, found): (&str, Found), path: &[u8]) -> io::Result<()> {
+        if self.is_guarded(path) {
+            // It must be known as ours before it can be seen.
+            self.staging.journal.append(&[Record::Item(Item::new(path, found.inode))])?;
+            self.staging.journal.sync()?;
+        }
+        let result = self.put(name, path);
+        if result.is_err() {
+            self.staging.clear_moving()?;
+        }
+        result
+    }
+
+    /// Makes `path` free for something that is no folder, if a folder stands there.
+    pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
+        if !self.target.look(path)?.is_some_and(|found| found.kind == FoundKind::Folder) {
+            return Ok(());
+        }
+        if let Some(filter) = &self.delete {
+            let mut first = Ok(());
+            let mut failed = |_: &[u8], error| drop(std::mem::replace(&mut first, Err(error)));
+            let mut deletion =
+                Deletion { target: &self.target, filter, dry_run: false, deleted: &mut |_| {}, failed: &mut failed };
+            deletion.delete(path.to_vec(), true);
+            first?;
+            if !self.target.look(path)?.is_some_and(|found| found.kind == FoundKind::Folder) {
+                return Ok(());
+            }
+        }
+        self.target.remove_folder(path)
+    }
+
+    /// Makes the target folder's own list of names durable.
+    pub(super) fn sync_target(&self) -> Result<(), FilesError> {
+        fsync(self.target.root()).map_err(|error| FilesError::system(&self.into, error))
+    }
+
+    /// Removes what this run has made for itself.
+    pub(super) fn remove(&self) -> Result<(), FilesError> {
+        self.staging.remove(self.target.root())?;
         if self.target_is_new {
-            // Not if someone put something into it meanwhile.
-            let _ = std::fs::remove_dir(into);
+            // Not if something is in it.
+            let _ = std::fs::remove_dir(&self.into);
         }
         Ok(())
+    }
+}
+
+/// Opens the folder that the user names, also through a link; `None` if there is none.
+pub(super) fn open_target(into: &Path) -> Result<Option<std::os::fd::OwnedFd>, FilesError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(CWD, into, flags, Mode::empty()) {
+        Ok(target) => Ok(Some(target)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(FilesError::system(into, error)),
+    }
+}
+
+/// What a system's answer to a single name means for that name; `None` if it concerns more than the name.
+pub(super) fn refusal(error: Errno) -> Option<NoticeKind> {
+    match error {
+        Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOMEM => None,
+        Errno::ACCESS | Errno::PERM => Some(NoticeKind::Permission),
+        Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Some(NoticeKind::BadName),
+        Errno::ISDIR | Errno::NOTEMPTY => Some(NoticeKind::FolderInTheWay),
+        _ => Some(NoticeKind::Other),
     }
 }

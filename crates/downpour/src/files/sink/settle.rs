@@ -1,72 +1,234 @@
-//! From verified bytes to durable files with their modes and times.
+//! From verified bytes to durable files under their final names.
 
-use rustix::fs::{fsync, ftruncate};
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::fsync;
+use rustix::io::Errno;
 
 use super::super::error::FilesError;
-use super::super::staging::{set_metadata, sync_file_system};
+use super::super::journal::{Item, Record};
+use super::super::settings::Existing;
+use super::super::staged_id::StagedId;
+use super::super::staging::{sync_at_once, sync_file_system};
 use super::batch::OpenBatch;
+use super::entries::made_with;
+use super::place::Place;
 use super::{Receiving, lock};
+use crate::files::beneath::errno;
+
+/// The disk is asked to have everything this often, while there is anything.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Or at so many files that wait for it...
+const MAX_FILES: usize = 4096;
+/// ... or at so many bytes in them.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What is verified and waits to be durable.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Complete files, to be moved to their final names then.
+    files: Vec<(Arc<OpenBatch>, usize)>,
+    /// Bytes in them.
+    bytes: u64,
+    /// Files of which ranges were put on record, to be confirmed then.
+    recorded: HashSet<StagedId>,
+    /// When the first of all this came.
+    since: Option<Instant>,
+    /// A batch is at its end: nothing more may come for long.
+    ended: bool,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.files.len() >= MAX_FILES || self.bytes >= MAX_BYTES
+    }
+
+    fn is_due(&self) -> bool {
+        self.is_full() || self.ended || self.since.is_some_and(|since| since.elapsed() >= INTERVAL)
+    }
+}
 
 impl Receiving {
-    /// Gives verified files their modes and times and makes them durable; closes batches that are complete. Each file that
-    /// stands is told to `verified`, with its path and length: every byte of it is written and matches its digest. Blocks
-    /// on the disk, possibly for long: a job for a worker. Several may do it at once.
+    /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the disk has them:
+    /// all of a batch when the batch is. Each file that stands is told to `placed`, with its path as the sender named it and its length.
+    /// Blocks on the disk, possibly for long: a job for a thread of its own.
     ///
     /// # Errors
-    /// A failure of the disk.
-    pub fn settle(&self, mut verified: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
+    /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the transfer.
+    pub fn settle(&self, mut placed: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        let mut group = lock(&self.group);
+        self.settle_ready(&mut group, &mut placed)?;
+        if group.is_due() { self.place_group(&mut group, &mut placed) } else { Ok(()) }
+    }
+
+    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
+    /// to end, from any thread; the work is bounded by what was written in the last second or so, if
+    /// [`Receiving::settle`] was called whenever there was work for it.
+    ///
+    /// # Errors
+    /// As [`Receiving::settle`]'s.
+    pub fn flush(&self) -> Result<(), FilesError> {
+        let mut group = lock(&self.group);
+        self.settle_ready(&mut group, &mut |_, _| {})?;
+        self.place_group(&mut group, &mut |_, _| {})
+    }
+
+    fn settle_ready(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         loop {
-            // The lock is released before the work.
-            let next = lock(&self.ready).pop_front();
-            let Some((batch, at)) = next else { return Ok(()) };
             self.check_going()?;
+            // Files that are ready are on record.
+            let next = lock(&self.ready).pop_front();
+            self.record(group)?;
+            let Some((batch, at)) = next else { return Ok(()) };
             if self.settle_file(&batch, at)? {
-                let file = &batch.files[at];
-                verified(&file.path, file.size);
+                group.since.get_or_insert_with(Instant::now);
+                group.bytes += batch.files[at].size;
+                group.files.push((Arc::clone(&batch), at));
+            } else {
+                lock(&self.live).remove(&batch.files[at].id.path());
             }
             if batch.settled()? {
-                self.close(&batch)?;
+                group.ended = true;
+                // Before it is closed, for then all of it stands.
+                self.place_group(group, placed)?;
+                lock(&self.open).remove(&batch.number);
+            } else if group.is_full() {
+                self.place_group(group, placed)?;
             }
         }
     }
 
-    /// Says whether the file stands: it may have been voided.
+    /// Writes into the journal what was verified since the last time.
+    fn record(&self, group: &mut Group) -> Result<(), FilesError> {
+        let records = std::mem::take(&mut *lock(&self.unrecorded));
+        if records.is_empty() {
+            return Ok(());
+        }
+        let staging = &self.place()?.staging;
+        staging.journal.append(&records).map_err(|error| FilesError::system(staging.path(), error))?;
+        group.since.get_or_insert_with(Instant::now);
+        group.recorded.extend(records.iter().filter_map(|record| match record {
+            Record::Verified(id, _) => Some(*id),
+            Record::Synced(_) | Record::Item(_) => None,
+        }));
+        Ok(())
+    }
+
+    /// Gives a complete file its length, mode and time. Says whether it stands: it may have been voided.
     fn settle_file(&self, batch: &OpenBatch, at: usize) -> Result<bool, FilesError> {
-        if batch.is_voided(at) {
+        let (file, state) = (&batch.files[at], batch.state(at));
+        self.files.forget((batch.number, at));
+        if state.dropped {
             return Ok(false);
         }
-        let (key, file) = ((batch.number, at), &batch.files[at]);
-        let staging = &self.place()?.staging;
-        let work = || -> std::io::Result<()> {
-            let open = self.files.get(key, || staging.tree.open_file(&file.path))?;
-            if batch.has_holes(at) {
-                ftruncate(&open, file.size)?;
+        let place = self.place()?;
+        let staging = &place.staging;
+        let work = || -> io::Result<()> {
+            let mut wrong_mode = state.wrong_mode;
+            if !state.made {
+                // An empty one, which no block has made.
+                let (mode, wrong) = made_with(self, file.mode, true);
+                staging.open_file(file.id, mode)?;
+                wrong_mode = wrong;
             }
-            set_metadata(&open, file.mode, file.mtime)?;
-            if !batch.synced_at_once() {
-                fsync(&open)?;
+            if state.short {
+                staging.set_length(file.id, file.size)?;
             }
-            Ok(())
+            if wrong_mode {
+                staging.set_mode(file.id, file.mode)?;
+            }
+            staging.set_time(file.id, file.mtime)
         };
-        let result = work();
-        self.files.forget(key);
-        match result {
-            Err(error) if !batch.is_voided(at) => Err(FilesError::system(staging.shown(&file.path), error)),
-            result => Ok(result.is_ok()),
+        match work() {
+            Ok(()) => Ok(true),
+            Err(_) if batch.state(at).dropped => Ok(false),
+            Err(error) => self.give_up(place, batch, at, error).map(|()| false),
         }
     }
 
-    fn close(&self, batch: &OpenBatch) -> Result<(), FilesError> {
-        if batch.synced_at_once() {
-            let staging = &self.place()?.staging;
-            sync_file_system(staging.tree.root()).map_err(|error| FilesError::system(staging.path(), error))?;
+    /// Asks the disk to have all that is in the group, confirms it in the journal, and moves the complete files to their final names.
+    fn place_group(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        let Group { files, mut recorded, .. } = std::mem::take(group);
+        if files.is_empty() && recorded.is_empty() {
+            return Ok(());
         }
-        let (files, bytes) = batch.totals();
-        let mut outcome = lock(&self.outcome);
-        outcome.files += files;
-        outcome.bytes += bytes;
-        drop(outcome);
-        lock(&self.open).remove(&batch.number);
+        let place = self.place()?;
+        for (batch, at) in &files {
+            recorded.remove(&batch.files[*at].id);
+        }
+        self.make_durable(place, &files, &recorded).map_err(|error| FilesError::system(place.staging.path(), error))?;
+        for (batch, at) in &files {
+            let file = &batch.files[*at];
+            lock(&self.live).remove(&file.id.path());
+            match place.put(&file.id.name(), &file.path) {
+                Ok(()) => {
+                    let mut outcome = lock(&self.outcome);
+                    outcome.files += 1;
+                    outcome.bytes += file.size;
+                    drop(outcome);
+                    placed(&self.sent_as(&file.path), file.size);
+                }
+                Err(error) if place.is_guarded(&file.path) && errno(&error) == Errno::EXIST => {
+                    return Err(FilesError::TargetExists { names: vec![place.shown(&file.path)] });
+                }
+                Err(error) => self.give_up(place, batch, *at, error)?,
+            }
+        }
+        self.note_change();
+        Ok(())
+    }
+
+    fn make_durable(
+        &self,
+        place: &Place,
+        files: &[(Arc<OpenBatch>, usize)],
+        recorded: &HashSet<StagedId>,
+    ) -> io::Result<()> {
+        let staging = &place.staging;
+        // What comes while the disk is busy is not confirmed.
+        let until = staging.journal.records();
+        if sync_at_once((files.len() + recorded.len()) as u64) {
+            sync_file_system(&staging.dir)?;
+        } else {
+            for id in files.iter().map(|(batch, at)| &batch.files[*at].id).chain(recorded) {
+                match staging.sync_file(*id) {
+                    // Removed by hand, or voided.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && !staging.is_removed() => {}
+                    result => result?,
+                }
+            }
+            fsync(&staging.dir)?;
+        }
+        let mut records = Vec::new();
+        if !recorded.is_empty() {
+            records.push(Record::Synced(until));
+        }
+        if self.settings.existing == Existing::Refuse {
+            for (batch, at) in files {
+                let file = &batch.files[*at];
+                if place.is_guarded(&file.path)
+                    && let Ok(found) = staging.look(file.id)
+                {
+                    records.push(Record::Item(Item::new(&file.path, found.inode)));
+                }
+            }
+        }
+        if !records.is_empty() {
+            staging.journal.append(&records)?;
+            staging.journal.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Lists a complete file as failed that cannot be where it should.
+    fn give_up(&self, place: &Place, batch: &OpenBatch, at: usize, error: io::Error) -> Result<(), FilesError> {
+        let file = &batch.files[at];
+        let kind = place.refusal(&file.path, error)?;
+        place.staging.remove_file(file.id).map_err(|error| FilesError::system(place.staging.path(), error))?;
+        self.refused(&self.sent_as(&file.path), kind);
         Ok(())
     }
 }

@@ -1,13 +1,88 @@
-//! Writing a range of a file, leaving holes where it is zeros.
+//! Writing what is received into staged files, leaving holes where it is zeros.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
+use super::super::error::FilesError;
+use super::batch::{OpenBatch, Piece, SMALL_FILE};
+use super::entries::made_with;
+use super::place::Place;
+use super::{Receiving, lock};
+
 /// Zeros are looked for in windows of this size, aligned in the file.
 const WINDOW: u64 = 64 << 10;
 /// A window cut by the range's edge is left out only from here on: a smaller one is cheaper written.
 const SMALLEST_HOLE: usize = 4 << 10;
+
+impl Receiving {
+    /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are padding and dropped;
+    /// windows of zeros become holes.
+    ///
+    /// # Errors
+    /// A failure of the disk, or a batch that is not open.
+    pub fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+        let open = self.batch(batch)?;
+        let place = self.place()?;
+        for piece in open.pieces(offset, bytes.len()) {
+            let at = piece.file;
+            if open.state(at).dropped {
+                continue;
+            }
+            match self.write_piece(place, &open, &piece, &bytes[piece.bytes.clone()]) {
+                Ok(()) => {}
+                // It may have been voided, and so removed, since we asked.
+                Err(_) if open.state(at).dropped => {}
+                Err(error) => return Err(FilesError::system(place.shown(&open.files[at].path), error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
+        let file = &batch.files[piece.file];
+        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE {
+            // All of it at once, as most files come: opened once, and by nobody else.
+            let Some(open) = self.make(place, batch, piece.file, true)? else { return Ok(()) };
+            if write_sparse(&open, 0, bytes)? {
+                open.set_len(file.size)?;
+            }
+            return Ok(());
+        }
+        let open = || match self.make(place, batch, piece.file, false)? {
+            Some(made) => Ok(made),
+            None => place.staging.open_made(file.id),
+        };
+        let open = self.files.get((batch.number, piece.file), open)?;
+        if batch.state(piece.file).dense {
+            return open.write_all_at(bytes, piece.inside);
+        }
+        if write_sparse(&open, piece.inside, bytes)? {
+            batch.change(piece.file, |state| state.short = true);
+        }
+        Ok(())
+    }
+
+    /// Makes a staged file; `None` if it is made, or dropped.
+    fn make(&self, place: &Place, batch: &OpenBatch, at: usize, whole: bool) -> io::Result<Option<File>> {
+        if batch.state(at).made {
+            return Ok(None);
+        }
+        let _making = lock(&self.making);
+        let state = batch.state(at);
+        if state.made || state.dropped {
+            return Ok(None);
+        }
+        let file = &batch.files[at];
+        let (mode, wrong_mode) = made_with(self, file.mode, whole);
+        let made = place.staging.open_file(file.id, mode)?;
+        batch.change(at, |state| {
+            state.made = true;
+            state.wrong_mode = wrong_mode;
+        });
+        Ok(Some(made))
+    }
+}
 
 /// Writes `bytes` at `offset` of a new file, except windows of zeros. Says whether something was left out: the file may
 /// then end too early and must be extended to its size at the end.

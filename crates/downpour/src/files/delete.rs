@@ -1,0 +1,131 @@
+//! Deleting what the sender does not have.
+
+use std::collections::HashSet;
+use std::io;
+
+use rustix::io::Errno;
+
+use super::beneath::{Beneath, errno};
+use super::filter::Filter;
+use super::staged_id::path_hash;
+
+/// The paths of a transfer in 64 bits each. That two of them fall together, and a name stays that should go, happens once in 10^7
+/// transfers of a million names.
+#[derive(Debug, Default)]
+pub(super) struct SentPaths {
+    all: HashSet<u64>,
+}
+
+impl SentPaths {
+    pub(super) fn add(&mut self, path: &[u8], is_folder: bool) {
+        self.all.insert(path_hash(path));
+        if is_folder {
+            self.all.insert(path_hash(&as_folder(path)));
+        }
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.all.contains(&path_hash(path))
+    }
+
+    fn has_folder(&self, path: &[u8]) -> bool {
+        self.all.contains(&path_hash(&as_folder(path)))
+    }
+}
+
+/// No sent path ends in a slash, so this is one of a kind.
+fn as_folder(path: &[u8]) -> Vec<u8> {
+    [path, b"/"].concat()
+}
+
+/// A walk over a target that deletes.
+pub(super) struct Deletion<'a> {
+    pub(super) target: &'a Beneath,
+    /// What it leaves out stays.
+    pub(super) filter: &'a Filter,
+    /// Nothing is touched.
+    pub(super) dry_run: bool,
+    /// Told each name that is deleted, with its path beneath the target.
+    pub(super) deleted: &'a mut dyn FnMut(&[u8]),
+    /// Told each name that could not be.
+    pub(super) failed: &'a mut dyn FnMut(&[u8], io::Error),
+}
+
+/// What is next in a walk; not by recursion, for a tree may be any depth.
+enum Step {
+    Enter(Vec<u8>),
+    Leave(Vec<u8>),
+}
+
+impl Deletion<'_> {
+    /// Deletes what was not sent: in the folders that were, and at the top too if `top` says so. What `spare` knows stays.
+    pub(super) fn run(&mut self, sent: &SentPaths, top: bool, spare: impl Fn(&[u8]) -> bool) {
+        let mut folders = vec![Vec::new()];
+        while let Some(folder) = folders.pop() {
+            let names = match self.target.list(&folder) {
+                Ok(names) => names,
+                Err(error) => {
+                    (self.failed)(&folder, error);
+                    continue;
+                }
+            };
+            let at_top = folder.is_empty();
+            for (name, is_folder) in names {
+                let path = join(&folder, &name);
+                if is_folder && sent.has_folder(&path) {
+                    folders.push(path);
+                } else if !sent.has(&path) && (!at_top || top && !spare(&name)) {
+                    self.delete(path, is_folder);
+                }
+            }
+        }
+    }
+
+    /// Deletes a name and all beneath it, but what the filter leaves out and the folders that lead to that.
+    pub(super) fn delete(&mut self, path: Vec<u8>, is_folder: bool) {
+        if !self.filter.allows(&path, is_folder) {
+            return;
+        }
+        if !is_folder {
+            let result = if self.dry_run { Ok(()) } else { self.target.remove(&path) };
+            return self.tell(&path, result);
+        }
+        let mut steps = vec![Step::Enter(path)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Enter(folder) => match self.target.list(&folder) {
+                    Ok(names) => {
+                        steps.push(Step::Leave(folder.clone()));
+                        for (name, is_folder) in names {
+                            let path = join(&folder, &name);
+                            if is_folder && self.filter.allows(&path, true) {
+                                steps.push(Step::Enter(path));
+                            } else if !is_folder {
+                                self.delete(path, false);
+                            }
+                        }
+                    }
+                    Err(error) => (self.failed)(&folder, error),
+                },
+                Step::Leave(folder) => {
+                    let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
+                    // What the filter keeps, or what was told as failed, keeps its folder.
+                    if !matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY) {
+                        self.tell(&folder, result);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, path: &[u8], result: io::Result<()>) {
+        match result {
+            Ok(()) => (self.deleted)(path),
+            Err(error) => (self.failed)(path, error),
+        }
+    }
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}

@@ -1,0 +1,145 @@
+//! A list on disk, read from its end: of what is to be done at the end of a transfer, which may be of any length while
+//! memory must not grow with it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+
+use super::entry::Mtime;
+
+/// Bytes kept in memory before they are written.
+const BUFFER: usize = 64 << 10;
+/// Bytes of a length behind each of a record's parts.
+const LENGTH: usize = 4;
+
+/// Records of two byte strings each.
+#[derive(Debug)]
+pub(super) struct List {
+    file: File,
+    /// Bytes in the file.
+    written: u64,
+    /// Records that follow them.
+    buffer: Vec<u8>,
+    count: u64,
+}
+
+impl List {
+    /// A list in an empty file.
+    pub(super) fn new(file: File) -> Self {
+        Self { file, written: 0, buffer: Vec::new(), count: 0 }
+    }
+
+    /// Records in it.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn push(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
+        for part in [first, second] {
+            let length = u32::try_from(part.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+            self.buffer.extend_from_slice(part);
+            self.buffer.extend(length.to_be_bytes());
+        }
+        self.count += 1;
+        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// The records, the last one first.
+    pub(super) fn backwards(&mut self) -> io::Result<Backwards<'_>> {
+        self.flush()?;
+        Ok(Backwards { file: &self.file, start: self.written, window: Vec::new(), end: 0 })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Reads a list from its end.
+#[derive(Debug)]
+pub(super) struct Backwards<'a> {
+    file: &'a File,
+    /// Where the window stands in the file.
+    start: u64,
+    window: Vec<u8>,
+    /// Bytes of the window not yet given out.
+    end: usize,
+}
+
+impl Backwards<'_> {
+    /// The next record.
+    pub(super) fn next(&mut self) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+        if self.start == 0 && self.end == 0 {
+            return Ok(None);
+        }
+        let second = self.part()?;
+        let first = self.part()?;
+        Ok(Some((first, second)))
+    }
+
+    fn part(&mut self) -> io::Result<Vec<u8>> {
+        let length = self.take(LENGTH)?.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+        self.take(u32::from_be_bytes(length) as usize)
+    }
+
+    fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        if self.end < count {
+            // As many more as a buffer holds, before those not yet given out.
+            let more = (count - self.end).max(BUFFER).min(usize::try_from(self.start).unwrap_or(usize::MAX));
+            let mut window = vec![0; more];
+            self.start -= more as u64;
+            self.file.read_exact_at(&mut window, self.start)?;
+            window.extend_from_slice(&self.window[..self.end]);
+            self.end += more;
+            self.window = window;
+        }
+        let start = self.end.checked_sub(count).ok_or(io::ErrorKind::InvalidData)?;
+        let taken = self.window[start..self.end].to_vec();
+        self.end = start;
+        Ok(taken)
+    }
+}
+
+/// Mode and time as they stand in a list.
+pub(super) fn encode_attributes(mode: u32, mtime: Mtime) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&mode.to_be_bytes());
+    bytes[4..12].copy_from_slice(&mtime.seconds.to_be_bytes());
+    bytes[12..].copy_from_slice(&mtime.nanoseconds.to_be_bytes());
+    bytes
+}
+
+/// What [`encode_attributes`] made.
+pub(super) fn decode_attributes(bytes: &[u8]) -> Option<(u32, Mtime)> {
+    let (mode, rest) = bytes.split_first_chunk()?;
+    let (seconds, rest) = rest.split_first_chunk()?;
+    let nanoseconds = rest.first_chunk()?;
+    let mtime = Mtime { seconds: i64::from_be_bytes(*seconds), nanoseconds: u32::from_be_bytes(*nanoseconds) };
+    Some((u32::from_be_bytes(*mode), mtime))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_comes_out_the_last_first() {
+        let mut list = List::new(tempfile::tempfile().unwrap());
+        let record = |n: usize| (vec![b'a'; n * 37 % 4000], vec![n as u8; n % 3]);
+        for n in 0..3000 {
+            let (first, second) = record(n);
+            list.push(&first, &second).unwrap();
+        }
+        assert_eq!(list.count(), 3000);
+        let mut back = list.backwards().unwrap();
+        for n in (0..3000).rev() {
+            assert_eq!(back.next().unwrap(), Some(record(n)), "{n}");
+        }
+        assert_eq!(back.next().unwrap(), None);
+        let attributes = (0o1755, Mtime { seconds: -5, nanoseconds: 7 });
+        assert_eq!(decode_attributes(&encode_attributes(attributes.0, attributes.1)), Some(attributes));
+    }
+}

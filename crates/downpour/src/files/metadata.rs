@@ -1,0 +1,162 @@
+//! Modes, times and kinds of what stands in the file system.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, futimens};
+use rustix::io::Errno;
+
+use super::entry::Mtime;
+use super::settings::Modes;
+
+const SET_ID: u32 = 0o6000;
+const PERMISSIONS: u32 = 0o7777;
+
+/// What stands under a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) kind: FoundKind,
+    pub(super) size: u64,
+    /// Permission bits.
+    pub(super) mode: u32,
+    pub(super) mtime: Mtime,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FoundKind {
+    File,
+    Folder,
+    Link,
+    /// A socket, pipe or device.
+    Special,
+}
+
+impl From<Stat> for Found {
+    fn from(stat: Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => FoundKind::File,
+            FileType::Directory => FoundKind::Folder,
+            FileType::Symlink => FoundKind::Link,
+            _ => FoundKind::Special,
+        };
+        let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        Self {
+            kind,
+            size: stat.st_size.cast_unsigned(),
+            mode: stat.st_mode & PERMISSIONS,
+            mtime: Mtime { seconds: stat.st_mtime, nanoseconds },
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+impl Found {
+    /// Whether its time is `mtime`, as far as its file system could store that.
+    pub(super) fn has_time(&self, mtime: Mtime) -> bool {
+        /// Steps of the clocks of file systems, in nanoseconds: most, NTFS, some network ones, one second.
+        const STEPS: [u32; 4] = [1, 100, 1000, 1_000_000_000];
+        let kept = |step| mtime.nanoseconds / step * step == self.mtime.nanoseconds;
+        mtime.seconds == self.mtime.seconds && STEPS.into_iter().any(kept)
+    }
+}
+
+/// From a sent mode to the one that is applied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModeRule {
+    modes: Modes,
+    mask: u32,
+}
+
+impl ModeRule {
+    /// The rule for this process.
+    pub(super) fn new(modes: Modes) -> Self {
+        Self { modes, mask: process_mask() }
+    }
+
+    /// The mode for a name that came with `sent`.
+    pub(super) fn apply(self, sent: u32) -> u32 {
+        match self.modes {
+            Modes::Masked => sent & PERMISSIONS & !SET_ID & !self.mask,
+            Modes::Exact => sent & PERMISSIONS,
+        }
+    }
+
+    /// The mode that a name made with `mode` has: the system applies the mask itself.
+    pub(super) fn as_made(self, mode: u32) -> u32 {
+        mode & 0o777 & !self.mask
+    }
+}
+
+/// The mask for new files.
+fn process_mask() -> u32 {
+    // The system call can only replace it, which other threads would notice.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or_else(|| {
+        let mask = rustix::process::umask(mode_of(0o077));
+        rustix::process::umask(mask);
+        mask.bits()
+    })
+}
+
+/// Sets mode and time. File systems without one or the other (FAT, some network ones) refuse; the content stands.
+pub(super) fn set_metadata(file: impl AsFd, mode: u32, mtime: Mtime) -> io::Result<()> {
+    tolerate(fchmod(&file, mode_of(mode)))?;
+    tolerate(futimens(&file, &timestamps(mtime)))
+}
+
+/// Takes the answer of a file system that does not have what was asked for as good.
+pub(super) fn tolerate(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if !is_unsupported(error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// What systems answer when a file system does not have what was asked for.
+pub(super) fn is_unsupported(error: Errno) -> bool {
+    [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
+}
+
+/// Permission bits of `st_mode`; bits beyond are dropped.
+pub(super) fn mode_of(mode: u32) -> Mode {
+    Mode::from_raw_mode((mode & PERMISSIONS) as rustix::fs::RawMode)
+}
+
+/// Both times of a file, the last access being the last modification too.
+pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
+    let time = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() };
+    Timestamps { last_access: time, last_modification: time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_id_bits_are_taken_over_only_when_modes_are_exact() {
+        let masked = ModeRule { modes: Modes::Masked, mask: 0o022 };
+        assert_eq!(masked.apply(0o6777), 0o755);
+        assert_eq!(masked.apply(0o1777), 0o1755);
+        assert_eq!(ModeRule { modes: Modes::Exact, mask: 0o022 }.apply(0o6777), 0o6777);
+        assert_eq!(masked.as_made(0o1777), 0o755);
+    }
+
+    #[test]
+    fn a_time_is_compared_as_far_as_a_file_system_keeps_it() {
+        let stat = rustix::fs::stat("/").unwrap();
+        let at = |nanoseconds| Mtime { seconds: 5, nanoseconds };
+        let found = |nanoseconds| Found { mtime: at(nanoseconds), ..Found::from(stat) };
+        assert!(found(123_456_789).has_time(at(123_456_789)));
+        assert!(found(123_456_700).has_time(at(123_456_789)));
+        assert!(found(123_456_000).has_time(at(123_456_789)));
+        assert!(found(0).has_time(at(123_456_789)));
+        assert!(!found(123_456_788).has_time(at(123_456_789)));
+        assert!(!found(123_456_789).has_time(at(123_456_700)));
+        assert!(!found(123_456_789).has_time(at(0)));
+        assert!(!found(0).has_time(Mtime { seconds: 6, nanoseconds: 0 }));
+    }
+}

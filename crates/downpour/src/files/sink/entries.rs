@@ -1,0 +1,342 @@
+//! From the entries of a manifest to folders, links, and files to be received.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::super::entry::{Entry, Kind};
+use super::super::error::FilesError;
+use super::super::names::{NameError, bad_name};
+use super::super::notice::NoticeKind;
+use super::super::ranges::RangeSet;
+use super::super::settings::Existing;
+use super::super::staged_id::StagedId;
+use super::super::staging::is_staging_name;
+use super::batch::{FileState, ReceivedFile, SMALL_FILE};
+use super::fate::{Fate, Judge};
+use super::manifest::Building;
+use super::place::{Place, refusal};
+use super::{Control, FailReason, Receiving, lock};
+use crate::files::beneath::{Beneath, errno};
+use crate::files::list::encode_attributes;
+use crate::messages::ManifestPart;
+
+/// What a folder needs while names are made in it.
+const FILLABLE: u32 = 0o700;
+/// What a file needs while it is written in several pieces.
+const WRITABLE: u32 = 0o600;
+
+/// A file as it is staged now.
+struct Staged {
+    id: StagedId,
+    /// Bytes that are here and verified.
+    held: RangeSet,
+    state: FileState,
+}
+
+impl Receiving {
+    /// Deals with the entries of a checked part.
+    pub(super) fn take_entries(&self, control: &mut Control, part: &ManifestPart) -> Result<(), FilesError> {
+        for entry in &part.entries {
+            let path = self.goes_to(&entry.path, part.batch)?;
+            let target = match &entry.kind {
+                Kind::HardLink { target } => Some(self.goes_to(target, part.batch)?),
+                _ => None,
+            };
+            if let Some(sent) = &mut control.sent {
+                sent.add(&path, matches!(entry.kind, Kind::Directory));
+            }
+            let building = control.manifest.building(part);
+            let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
+            if is_staging_name(top) {
+                self.refused(&entry.path, NoticeKind::BadName);
+                self.leave_out(building, &path, entry);
+            } else if self.settings.dry_run {
+                self.foresee(building, &path, entry, target.as_deref())?;
+            } else {
+                self.take_entry(building, &path, entry, target.as_deref())?;
+            }
+            building.count(entry.size(), entry.name_bytes());
+        }
+        Ok(())
+    }
+
+    /// Does what can be done with an entry at once.
+    fn take_entry(
+        &self,
+        building: &mut Building,
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+    ) -> Result<(), FilesError> {
+        let place = self.place()?;
+        let fate = match target {
+            // Its file is not there yet.
+            Some(target) => {
+                let pushed = lock(&place.staging.links).push(path, target);
+                return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
+            }
+            None => self.judge(&place.target).fate(path, entry, None),
+        };
+        let staged = match (fate, &entry.kind) {
+            (Err(error), _) => Err(error),
+            (Ok(Fate::Refused(kind)), _) => return self.refuse(building, path, entry, kind),
+            (Ok(Fate::Kept), _) => {
+                self.kept(&entry.path);
+                Ok(None)
+            }
+            (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
+            (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
+            (Ok(Fate::Same { attributes }), _) => self.take_same(place, path, entry, attributes).map(|()| None),
+            (Ok(_), _) => match place.target.may_write(path) {
+                Ok(true) => Ok(Some(self.stage(place, path, entry)?)),
+                Ok(false) => return self.refuse(building, path, entry, NoticeKind::Permission),
+                Err(error) => Err(error),
+            },
+        };
+        match staged {
+            Ok(Some(staged)) => self.receive(building, path, entry, staged),
+            Ok(None) => self.leave_out(building, path, entry),
+            Err(error) => {
+                let kind = match (&entry.kind, errno(&error)) {
+                    // What Linux answers on a file system without links, as FAT.
+                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) => NoticeKind::NoLinks,
+                    _ => place.refusal(path, error)?,
+                };
+                return self.refuse(building, path, entry, kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what would become of an entry.
+    fn foresee(
+        &self,
+        building: &mut Building,
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+    ) -> Result<(), FilesError> {
+        let fate = match self.seen()? {
+            Some(seen) => self.judge(seen).fate(path, entry, target),
+            None => Ok(Fate::New),
+        };
+        let fate = match fate {
+            // Its folder would be made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::New,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Fate::New,
+            Err(error) => match refusal(errno(&error)) {
+                Some(kind) => Fate::Refused(kind),
+                None => return Err(FilesError::system(&self.settings.into, error)),
+            },
+            Ok(fate) => fate,
+        };
+        let kind = match fate {
+            Fate::Same { attributes: false } => None,
+            Fate::Same { attributes: true } => Some(NoticeKind::Attributes),
+            Fate::New => Some(NoticeKind::Create),
+            Fate::Replace => Some(NoticeKind::Replace),
+            Fate::Kept => {
+                self.kept(&entry.path);
+                return Ok(());
+            }
+            Fate::Refused(kind) => {
+                self.refused(&entry.path, kind);
+                return Ok(());
+            }
+        };
+        if let Some(kind) = kind {
+            self.notice(kind, &entry.path);
+        }
+        if !matches!(fate, Fate::Same { .. }) {
+            building.wanted.push(building.length..building.length + entry.size());
+        }
+        self.count(entry, matches!(fate, Fate::Same { .. }));
+        Ok(())
+    }
+
+    fn judge<'a>(&'a self, target: &'a Beneath) -> Judge<'a> {
+        Judge { settings: &self.settings, modes: self.modes, target, over: &self.over }
+    }
+
+    fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
+        let mode = self.modes.apply(entry.mode);
+        let skips = self.settings.existing == Existing::Skip;
+        if matches!(fate, Fate::Same { .. }) {
+            let found = place.target.look(path)?.filter(|found| found.mode & FILLABLE != FILLABLE && !skips);
+            if found.is_some() {
+                place.target.set_attributes(path, mode | FILLABLE, None)?;
+            }
+        } else {
+            if fate == Fate::Replace {
+                place.target.remove(path)?;
+            }
+            let made = (mode | FILLABLE) & 0o777;
+            if place.is_guarded(path) {
+                place.put_made(place.staging.make_folder(made)?, path)?;
+                place.target.enter_new(path)?;
+            } else {
+                place.target.create_folder(path, made)?;
+            }
+            self.note_change();
+        }
+        if !(skips && matches!(fate, Fate::Same { .. })) {
+            lock(&place.staging.folders).push(path, &encode_attributes(mode, entry.mtime))?;
+        }
+        self.count(entry, false);
+        Ok(())
+    }
+
+    fn take_symlink(&self, place: &Place, path: &[u8], entry: &Entry, target: &[u8], fate: Fate) -> io::Result<()> {
+        match fate {
+            Fate::Same { attributes } => {
+                if attributes {
+                    place.target.set_link_time(path, entry.mtime)?;
+                }
+            }
+            Fate::New if !place.is_guarded(path) => {
+                place.target.create_symlink(path, target, entry.mtime)?;
+                self.note_change();
+            }
+            _ => {
+                place.put_made(place.staging.make_symlink(target)?, path)?;
+                place.target.set_link_time(path, entry.mtime)?;
+                self.note_change();
+            }
+        }
+        self.count(entry, false);
+        Ok(())
+    }
+
+    fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, attributes: bool) -> io::Result<()> {
+        if attributes {
+            place.target.set_attributes(path, self.modes.apply(entry.mode), Some(entry.mtime))?;
+        }
+        self.count(entry, true);
+        Ok(())
+    }
+
+    /// Finds out what is staged of a file.
+    fn stage(&self, place: &Place, path: &[u8], entry: &Entry) -> Result<Staged, FilesError> {
+        let id = StagedId::new(path, entry);
+        if !lock(&self.live).insert(id.path()) {
+            return Err(bad_name(path, NameError::Duplicate));
+        }
+        let fresh = FileState {
+            left: entry.size(),
+            made: false,
+            short: false,
+            dense: false,
+            wrong_mode: false,
+            dropped: false,
+        };
+        let new = Staged { id, held: RangeSet::default(), state: fresh };
+        let staged = place.staging.claim(id).and_then(|claimed| match claimed {
+            true if self.may_hold_some => self.resume(place, entry, new),
+            true => place.staging.remove_file(id).map(|()| new),
+            false => Ok(new),
+        });
+        // A staging folder that cannot be used is more than a name's trouble.
+        staged.map_err(|error| FilesError::system(place.staging.path(), error))
+    }
+
+    /// Takes what an earlier run has staged of a file, as far as it counts.
+    fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> io::Result<Staged> {
+        let (size, id) = (entry.size(), new.id);
+        let (held, same_boot) = {
+            let mut held = place.staging.held();
+            (held.verified.remove(&id).unwrap_or_default(), held.same_boot)
+        };
+        if size <= SMALL_FILE {
+            let found = place.staging.look(id)?;
+            // The time was set when all was verified; after another boot that may be all that is left.
+            if same_boot && found.size == size && found.has_time(entry.mtime) {
+                let state = FileState { left: 0, made: true, wrong_mode: true, ..new.state };
+                return Ok(Staged { state, ..new });
+            }
+        } else if held.iter().next().is_some() {
+            // It may have got its final mode.
+            place.staging.set_mode(id, WRITABLE)?;
+            // What stands in the gaps is not to be relied on: holes are.
+            let dense = held.gaps(size).any(|gap| place.staging.punch(id, gap).is_err());
+            let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
+            let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
+            return Ok(Staged { held, state, ..new });
+        }
+        place.staging.remove_file(id)?;
+        Ok(new)
+    }
+
+    /// Adds a file to those that are to be received.
+    fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+        let base = building.length;
+        if staged.state.left > 0 {
+            // Wanted is what is not here; all of it where the sender does not wait to hear.
+            for gap in staged.held.gaps(entry.size()) {
+                building.wanted.push(base + gap.start..base + gap.end);
+            }
+        }
+        self.push(building, path, entry, staged.id, staged.state);
+    }
+
+    /// Counts the bytes of a file that is not to be received; they come all the same if the sender does not wait for wants.
+    fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
+        if self.may_hold_some || entry.size() == 0 {
+            return;
+        }
+        let state =
+            FileState { left: entry.size(), made: false, short: false, dense: false, wrong_mode: false, dropped: true };
+        self.push(building, path, entry, StagedId::new(path, entry), state);
+    }
+
+    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, id: StagedId, state: FileState) {
+        let file = ReceivedFile {
+            path: path.into(),
+            entry: building.entries,
+            id,
+            start: building.length,
+            size: entry.size(),
+            mode: self.modes.apply(entry.mode),
+            mtime: entry.mtime,
+        };
+        building.files.push((file, state));
+    }
+
+    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) -> Result<(), FilesError> {
+        self.refused(&entry.path, kind);
+        self.leave_out(building, path, entry);
+        Ok(())
+    }
+
+    /// Counts a name that cannot be here.
+    pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
+        lock(&self.outcome).add(sent, FailReason::Refused(kind));
+        self.notice(kind, sent);
+    }
+
+    /// Counts a name that stays as it is.
+    pub(super) fn kept(&self, sent: &[u8]) {
+        lock(&self.outcome).kept += 1;
+        self.notice(NoticeKind::Kept, sent);
+    }
+
+    /// Counts an entry that stands, or would.
+    fn count(&self, entry: &Entry, unchanged: bool) {
+        let mut outcome = lock(&self.outcome);
+        match entry.kind {
+            Kind::File { .. } | Kind::HardLink { .. } => {
+                outcome.files += 1;
+                outcome.bytes += entry.size();
+                outcome.unchanged += u64::from(unchanged);
+            }
+            Kind::Directory => outcome.directories += 1,
+            Kind::Symlink { .. } => outcome.symlinks += 1,
+        }
+    }
+}
+
+/// The mode a file is made with, and whether that is not its final one: in one piece, or in several.
+pub(super) fn made_with(receiving: &Receiving, mode: u32, whole: bool) -> (u32, bool) {
+    let made = if whole { mode } else { mode | WRITABLE } & 0o777;
+    (made, receiving.modes.as_made(made) != mode)
+}

@@ -1,0 +1,104 @@
+//! What becomes of an entry, by what stands under its name.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::super::beneath::Beneath;
+use super::super::entry::{Entry, Kind};
+use super::super::metadata::{Found, FoundKind, ModeRule};
+use super::super::notice::NoticeKind;
+use super::super::settings::{Compare, Existing, ReceiveSettings};
+
+/// Bytes read at a time to hash a file.
+const CHUNK: usize = 256 << 10;
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is here, but for mode and time perhaps.
+    Same {
+        /// They differ too.
+        attributes: bool,
+    },
+    /// Nothing stands there.
+    New,
+    /// Something else stands there.
+    Replace,
+    /// Something else stands there and stays.
+    Kept,
+    /// It cannot be here.
+    Refused(NoticeKind),
+}
+
+/// What decides.
+pub(super) struct Judge<'a> {
+    pub(super) settings: &'a ReceiveSettings,
+    pub(super) modes: ModeRule,
+    pub(super) target: &'a Beneath,
+    /// Asked while a file is hashed.
+    pub(super) over: &'a AtomicBool,
+}
+
+impl Judge<'_> {
+    /// Looks at what stands at `path`, where `entry` goes; for a hard link `target` is where its file goes.
+    pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
+        let Some(found) = self.target.look(path)? else { return Ok(Fate::New) };
+        let skips = self.settings.existing == Existing::Skip;
+        if self.is_same(path, entry, target, &found)? {
+            let mode = match entry.kind {
+                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply(entry.mode),
+                Kind::Symlink { .. } | Kind::HardLink { .. } => false,
+            };
+            let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
+            return Ok(Fate::Same { attributes: (mode || time) && !skips });
+        }
+        if skips {
+            return Ok(Fate::Kept);
+        }
+        let blocked = found.kind == FoundKind::Folder && self.settings.delete.is_none();
+        if blocked && !self.target.list(path)?.is_empty() {
+            return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
+        }
+        Ok(Fate::Replace)
+    }
+
+    fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Found) -> io::Result<bool> {
+        Ok(match &entry.kind {
+            Kind::Directory => found.kind == FoundKind::Folder,
+            Kind::Symlink { target } => found.kind == FoundKind::Link && self.target.read_link(path)? == *target,
+            Kind::HardLink { .. } => match target.map(|target| self.target.look(target)).transpose()?.flatten() {
+                Some(file) => (file.device, file.inode) == (found.device, found.inode),
+                None => false,
+            },
+            Kind::File { size, hash, .. } => {
+                found.kind == FoundKind::File
+                    && found.size == *size
+                    && match (self.settings.compare, hash) {
+                        (Compare::SizeAndTime, _) => found.has_time(entry.mtime),
+                        // One that cannot be read is not known to be the same.
+                        (Compare::Checksum, Some(hash)) => self
+                            .target
+                            .open(path)
+                            .and_then(|file| self.digest(file))
+                            .is_ok_and(|own| own == Some(*hash)),
+                        (Compare::Checksum, None) => false,
+                    }
+            }
+        })
+    }
+
+    /// BLAKE3 of a file; `None` when the transfer ends meanwhile.
+    fn digest(&self, mut file: File) -> io::Result<Option<[u8; 32]>> {
+        let (mut hasher, mut chunk) = (blake3::Hasher::new(), vec![0; CHUNK]);
+        while !self.over.load(Ordering::Relaxed) {
+            match file.read(&mut chunk) {
+                Ok(0) => return Ok(Some(*hasher.finalize().as_bytes())),
+                Ok(count) => drop(hasher.update(&chunk[..count])),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,171 @@
+//! The end of a transfer: hard links, deletion, modes and times of folders, and the last word from the disk.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::fsync;
+use rustix::io::Errno;
+
+use super::super::delete::Deletion;
+use super::super::error::FilesError;
+use super::super::list::decode_attributes;
+use super::super::metadata::{FoundKind, set_metadata};
+use super::super::notice::NoticeKind;
+use super::super::settings::Existing;
+use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
+use super::manifest::Manifest;
+use super::outcome::Outcome;
+use super::place::{Place, refusal};
+use super::{Control, FailReason, Receiving, lock};
+use crate::files::beneath::errno;
+use crate::messages::End;
+
+impl Receiving {
+    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
+    /// modes and times, makes everything durable and removes the staging folder. The caller has seen
+    /// [`Receiving::unverified`] fall to zero.
+    ///
+    /// # Errors
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], or a failure of the disk.
+    pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
+        self.check_going()?;
+        let unverified = self.unverified();
+        if unverified > 0 {
+            return Err(FilesError::Incomplete { unverified });
+        }
+        let control = self.control();
+        let Manifest { batches, entries, bytes, .. } = control.manifest;
+        if (end.batches, end.entries, end.bytes, end.skipped) != (batches, entries, bytes, control.skipped) {
+            return Err(FilesError::Protocol { batch: batches, reason: "the end counts other than what came" });
+        }
+        if end.root != control.root.root() {
+            return Err(FilesError::Root);
+        }
+        self.flush()?;
+        self.over.store(true, Ordering::Release);
+        if self.settings.dry_run {
+            if let Some(seen) = self.seen()? {
+                self.delete(&control, seen)?;
+            }
+        } else if let Some(place) = self.place.get() {
+            place.target.forget_new();
+            self.make_links(place)?;
+            self.delete(&control, &place.target)?;
+            self.seal_folders(place)?;
+            place.staging.remove(place.target.root())?;
+            place.sync_target()?;
+        }
+        Ok(lock(&self.outcome).clone())
+    }
+
+    fn make_links(&self, place: &Place) -> Result<(), FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let mut links = lock(&place.staging.links);
+        let mut links = links.backwards().map_err(failed)?;
+        while let Some((path, target)) = links.next().map_err(failed)? {
+            match self.make_link(place, &path, &target) {
+                Ok(()) => {}
+                Err(error) => {
+                    let kind = match errno(&error) {
+                        Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::XDEV => NoticeKind::NoLinks,
+                        Errno::EXIST if place.is_guarded(&path) => {
+                            return Err(FilesError::TargetExists { names: vec![place.shown(&path)] });
+                        }
+                        _ => place.refusal(&path, error)?,
+                    };
+                    self.refused(&self.sent_as(&path), kind);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn make_link(&self, place: &Place, path: &[u8], target: &[u8]) -> io::Result<()> {
+        let file = place.target.look(target)?.filter(|file| file.kind == FoundKind::File);
+        let file = file.ok_or(Errno::NOENT)?;
+        let there = place.target.look(path)?;
+        let same = there.is_some_and(|there| (there.device, there.inode) == (file.device, file.inode));
+        if !same {
+            if there.is_some() && self.settings.existing == Existing::Skip {
+                self.kept(&self.sent_as(path));
+                return Ok(());
+            }
+            let (folder, name) = place.target.parent(target)?;
+            place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
+            self.note_change();
+        }
+        let mut outcome = lock(&self.outcome);
+        outcome.files += 1;
+        outcome.unchanged += u64::from(same);
+        Ok(())
+    }
+
+    fn delete(&self, control: &Control, target: &crate::files::beneath::Beneath) -> Result<(), FilesError> {
+        let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
+        if control.incomplete {
+            lock(&self.outcome).delete_left_out = true;
+            return Ok(());
+        }
+        let mut fatal = None;
+        let mut deleted = |path: &[u8]| {
+            lock(&self.outcome).deleted += 1;
+            if self.settings.dry_run {
+                self.notice(NoticeKind::Delete, path);
+            } else {
+                self.note_change();
+            }
+        };
+        let mut failed = |path: &[u8], error: io::Error| match refusal(errno(&error)) {
+            Some(kind) => self.refused(path, kind),
+            None => fatal = Some(FilesError::system(&self.settings.into, error)),
+        };
+        let dry_run = self.settings.dry_run;
+        let mut deletion = Deletion { target, filter, dry_run, deleted: &mut deleted, failed: &mut failed };
+        deletion.run(sent, self.settings.contents, is_staging_name);
+        fatal.map_or(Ok(()), Err)
+    }
+
+    /// Applies modes and times to all folders, the deepest first, and makes all that was made durable.
+    fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let changed = self.changed.load(Ordering::Relaxed);
+        let mut folders = lock(&place.staging.folders);
+        // Folders that were there and are left alone are not in the list.
+        let at_once = changed && (sync_at_once(folders.count()) || self.settings.existing == Existing::Skip);
+        let mut folders = folders.backwards().map_err(failed)?;
+        while let Some((path, attributes)) = folders.next().map_err(failed)? {
+            let (mode, mtime) =
+                decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
+            let seal = || -> io::Result<()> {
+                let found = place.target.look(&path)?;
+                if found
+                    .is_none_or(|found| found.kind == FoundKind::Folder && found.mode == mode && found.has_time(mtime))
+                {
+                    return Ok(());
+                }
+                let folder = place.target.open(&path)?;
+                set_metadata(&folder, mode, mtime)?;
+                if changed && !at_once {
+                    fsync(&folder)?;
+                }
+                Ok(())
+            };
+            match seal() {
+                Ok(()) => {}
+                // It was removed meanwhile, or could not be made, which was told.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Err(error) => {
+                    let kind = place.refusal(&path, error)?;
+                    lock(&self.outcome).add(&self.sent_as(&path), FailReason::Refused(kind));
+                }
+            }
+        }
+        if at_once {
+            sync_file_system(place.target.root()).map_err(failed)?;
+        }
+        if changed {
+            place.sync_target()?;
+        }
+        Ok(())
+    }
+}

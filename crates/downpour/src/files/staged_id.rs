@@ -1,0 +1,69 @@
+//! Names of staged files.
+
+use std::fmt;
+
+use data_encoding::BASE32_NOPAD;
+
+use super::entry::{Entry, Kind};
+
+/// Names one content of one file: two staged files of the same path and another size, time or version are told apart, and
+/// the older one can be found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct StagedId(pub(super) [u8; 16]);
+
+impl StagedId {
+    /// The id of an entry that goes to `path`.
+    pub(super) fn new(path: &[u8], entry: &Entry) -> Self {
+        let mut content = blake3::Hasher::new();
+        content.update(&entry.mtime.seconds.to_be_bytes()).update(&entry.mtime.nanoseconds.to_be_bytes());
+        if let Kind::File { size, version, .. } = &entry.kind {
+            content.update(&size.to_be_bytes()).update(&version.to_be_bytes());
+        }
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&path_hash(path).to_be_bytes());
+        id[8..].copy_from_slice(&content.finalize().as_bytes()[..8]);
+        Self(id)
+    }
+
+    /// The half that stands for the path.
+    pub(super) fn path(self) -> u64 {
+        u64::from_be_bytes(*self.0.first_chunk().expect("16 bytes"))
+    }
+
+    /// The half that stands for size, time and version.
+    pub(super) fn content(self) -> u64 {
+        u64::from_be_bytes(*self.0.last_chunk().expect("16 bytes"))
+    }
+
+    /// The id with these halves.
+    pub(super) fn from_halves(path: u64, content: u64) -> Self {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&path.to_be_bytes());
+        id[8..].copy_from_slice(&content.to_be_bytes());
+        Self(id)
+    }
+
+    /// The name of the staged file.
+    pub(super) fn name(self) -> String {
+        let mut name = BASE32_NOPAD.encode(&self.0);
+        name.make_ascii_lowercase();
+        name
+    }
+
+    /// The id behind the name of a staged file; `None` for another name.
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
+        let decoded = BASE32_NOPAD.decode(&name.to_ascii_uppercase()).ok()?;
+        decoded.try_into().ok().map(Self)
+    }
+}
+
+/// A path in 64 bits.
+pub(super) fn path_hash(path: &[u8]) -> u64 {
+    u64::from_be_bytes(*blake3::hash(path).as_bytes().first_chunk().expect("32 bytes"))
+}
+
+impl fmt::Debug for StagedId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

@@ -1,0 +1,333 @@
+//! What stands in the target already: kept, replaced, recognised, linked, deleted.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use downpour::files::{
+    Batch, Compare, Entry, Existing, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, ReceiveSettings, Receiving,
+};
+use tempfile::{TempDir, tempdir};
+
+use crate::common::{Control, Done, SOURCE, names, snapshot, transfer_as};
+
+fn replacing(into: &Path) -> ReceiveSettings {
+    ReceiveSettings { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSettings::new(into) }
+}
+
+/// Sends `tree` of `from`.
+fn send(from: &Path, settings: ReceiveSettings) -> Done {
+    transfer_as(&[from.join("tree")], settings, 1, &mut |_| {}).unwrap()
+}
+
+fn write(path: &Path, content: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn set_mtime(path: &Path, seconds: u64) {
+    fs::File::open(path).unwrap().set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+}
+
+fn kinds(done: &Done) -> Vec<(NoticeKind, String)> {
+    done.notices.iter().map(|n| (n.kind, String::from_utf8(n.path.clone()).unwrap())).collect()
+}
+
+/// A source tree, and a copy of it.
+fn copied() -> (TempDir, TempDir) {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    for name in ["a", "d/b", "d/e/c"] {
+        write(&from.path().join("tree").join(name), name.as_bytes());
+    }
+    write(&from.path().join("tree/big"), &[5; 3 << 20]);
+    symlink("a", from.path().join("tree/link")).unwrap();
+    fs::create_dir(from.path().join("tree/empty")).unwrap();
+    send(from.path(), replacing(to.path()));
+    (from, to)
+}
+
+fn same(from: &TempDir, to: &TempDir) {
+    assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("tree")));
+    assert_eq!(names(to.path()), ["tree"]);
+}
+
+#[test]
+fn an_unchanged_tree_takes_no_bytes_and_stays_as_it_is() {
+    let (from, to) = copied();
+    let inode = to.path().join("tree/a").metadata().unwrap().ino();
+    let changed = to.path().join("tree/a").metadata().unwrap().ctime_nsec();
+    let done = send(from.path(), replacing(to.path()));
+    assert_eq!((done.wanted, done.outcome.files, done.outcome.unchanged), (0, 4, 4));
+    let found = to.path().join("tree/a").metadata().unwrap();
+    assert_eq!((found.ino(), found.ctime_nsec()), (inode, changed));
+    same(&from, &to);
+}
+
+#[test]
+fn what_differs_is_replaced_and_nothing_else_is_wanted() {
+    let (from, to) = copied();
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    fs::write(tree.join("a"), b"other").unwrap();
+    fs::write(copy.join("d/b"), b"edited here").unwrap();
+    fs::set_permissions(tree.join("big"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::remove_file(copy.join("link")).unwrap();
+    symlink("elsewhere", copy.join("link")).unwrap();
+    let done = send(from.path(), replacing(to.path()));
+    assert_eq!(done.wanted, 5 + 3, "a and d/b");
+    assert_eq!((done.outcome.files, done.outcome.unchanged), (4, 2));
+    same(&from, &to);
+}
+
+#[test]
+fn every_kind_takes_the_place_of_every_other() {
+    let (from, to) = copied();
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    // Here: a folder where a file is to be, a file where a folder is to be, and so on.
+    for name in ["a", "link"] {
+        fs::remove_file(copy.join(name)).unwrap();
+        fs::create_dir(copy.join(name)).unwrap();
+    }
+    fs::remove_dir_all(copy.join("d")).unwrap();
+    fs::write(copy.join("d"), b"file").unwrap();
+    fs::remove_dir(copy.join("empty")).unwrap();
+    symlink("/etc", copy.join("empty")).unwrap();
+    fs::remove_file(copy.join("big")).unwrap();
+    symlink("/etc/passwd", copy.join("big")).unwrap();
+    send(from.path(), replacing(to.path()));
+    same(&from, &to);
+    // There: a link and a file change places.
+    fs::remove_file(tree.join("a")).unwrap();
+    symlink("d", tree.join("a")).unwrap();
+    fs::remove_file(tree.join("link")).unwrap();
+    fs::write(tree.join("link"), b"was a link").unwrap();
+    send(from.path(), replacing(to.path()));
+    same(&from, &to);
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    for name in ["a", "link"] {
+        fs::remove_file(copy.join(name)).unwrap();
+        write(&copy.join(name).join("deep/inside"), b"x");
+    }
+    let done = send(from.path(), replacing(to.path()));
+    let expected = ["tree/a", "tree/link"].map(|name| (NoticeKind::FolderInTheWay, name.to_owned()));
+    assert_eq!(kinds(&done), expected);
+    assert_eq!((done.outcome.failed_count, done.wanted), (2, 0));
+    assert!(copy.join("a/deep/inside").exists());
+    let delete = Some(Arc::new(Filter::default()));
+    send(from.path(), ReceiveSettings { delete, ..replacing(to.path()) });
+    same(&from, &to);
+}
+
+#[test]
+fn what_exists_is_skipped_if_so_wished() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    fs::write(copy.join("a"), b"mine").unwrap();
+    fs::remove_file(copy.join("d/b")).unwrap();
+    set_mtime(&copy.join("d"), 5);
+    let skip = ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) };
+    let done = send(from.path(), skip);
+    assert_eq!(kinds(&done), [(NoticeKind::Kept, "tree/a".to_owned())]);
+    assert_eq!((done.wanted, done.outcome.kept, done.outcome.files), (3, 1, 3));
+    assert_eq!(fs::read(copy.join("a")).unwrap(), b"mine");
+    assert_eq!(fs::read(copy.join("d/b")).unwrap(), b"d/b");
+}
+
+#[test]
+fn checksums_find_what_size_and_time_do_not_tell() {
+    let dir = tempdir().unwrap();
+    let contents: [&[u8]; 2] = [b"same", b"spot"];
+    for name in ["moved", "spoiled"] {
+        fs::write(dir.path().join(name), b"same").unwrap();
+    }
+    set_mtime(&dir.path().join("spoiled"), 77);
+    let settings = ReceiveSettings { compare: Compare::Checksum, ..replacing(dir.path()) };
+    let receiving = Receiving::new(settings).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    let entry = |(name, content): (&str, &[u8])| Entry {
+        path: name.into(),
+        kind: Kind::File { size: 4, version: 0, hash: Some(*blake3::hash(content).as_bytes()) },
+        mode: 0o600,
+        mtime: Mtime { seconds: 77, nanoseconds: 0 },
+    };
+    let entries = ["moved", "spoiled"].into_iter().zip(contents).map(entry).collect();
+    let batch = Batch { number: 0, entries, length: 8, skipped: vec![], is_last: true };
+    control.send_manifest(&batch).unwrap();
+    assert_eq!(control.wanted.ranges(8).collect::<Vec<_>>(), vec![4..8]);
+    let moved = dir.path().join("moved").metadata().unwrap();
+    assert_eq!((moved.mtime(), moved.mode() & 0o777), (77, 0o600));
+}
+
+#[test]
+fn a_single_item_gets_another_name() {
+    let (from, to) = copied();
+    fs::remove_dir_all(to.path().join("tree")).unwrap();
+    let named = ReceiveSettings { rename: Some(b"copy".to_vec()), ..replacing(to.path()) };
+    assert!(!Receiving::new(named.clone()).unwrap().may_hold_some());
+    send(from.path(), named.clone());
+    assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("copy")));
+    assert_eq!(send(from.path(), named.clone()).wanted, 0);
+    let two = [from.path().join("tree"), from.path().join("tree/a")];
+    let error = transfer_as(&two, named, 1, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
+    for bad in ["a/b", "..", "", ".downpour-x"] {
+        let settings = ReceiveSettings { rename: Some(bad.into()), ..replacing(to.path()) };
+        assert!(matches!(Receiving::new(settings), Err(FilesError::BadName { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn a_target_that_is_a_link_to_a_folder_is_followed() {
+    let (from, to) = copied();
+    fs::create_dir(to.path().join("real")).unwrap();
+    symlink("real", to.path().join("alias")).unwrap();
+    send(from.path(), replacing(&to.path().join("alias")));
+    assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("real/tree")));
+}
+
+fn entry(path: &str, kind: Kind) -> Entry {
+    Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime { seconds: 99, nanoseconds: 0 } }
+}
+
+/// A transfer of entries without bytes.
+fn receive(entries: Vec<Entry>, settings: ReceiveSettings) -> downpour::files::Outcome {
+    let receiving = Receiving::new(settings).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
+    receiving.finish(&control.end()).unwrap()
+}
+
+#[test]
+fn hard_links_are_links_again() {
+    let dir = tempdir().unwrap();
+    let empty = Kind::File { size: 0, version: 0, hash: None };
+    let link = |target: &str| Kind::HardLink { target: target.into() };
+    let entries = || {
+        vec![
+            entry("d", Kind::Directory),
+            entry("d/first", empty.clone()),
+            entry("d/second", link("d/first")),
+            entry("third", link("d/first")),
+            entry("orphan", link("d/absent")),
+        ]
+    };
+    for run in 0..3 {
+        let outcome = receive(entries(), replacing(dir.path()));
+        let inode = |name: &str| dir.path().join(name).metadata().unwrap().ino();
+        assert_eq!(inode("d/first"), inode("d/second"), "run {run}");
+        assert_eq!(inode("d/first"), inode("third"), "run {run}");
+        assert_eq!((outcome.files, outcome.failed_count), (3, 1), "run {run}");
+        assert_eq!(
+            outcome.unchanged,
+            if run == 1 {
+                3
+            } else if run == 2 {
+                1
+            } else {
+                0
+            },
+            "run {run}"
+        );
+        assert_eq!(dir.path().join("d").metadata().unwrap().mtime(), 99, "run {run}");
+        assert_eq!(names(dir.path()), ["d", "third"], "run {run}");
+        if run == 1 {
+            // One is another file now, one has gone.
+            fs::remove_file(dir.path().join("d/second")).unwrap();
+            fs::remove_file(dir.path().join("third")).unwrap();
+            fs::write(dir.path().join("third"), b"else").unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    for name in ["extra", "d/e/x/y/z"] {
+        write(&copy.join(name), b"x");
+    }
+    symlink("/etc", copy.join("d/stray")).unwrap();
+    write(&to.path().join("neighbour"), b"x");
+    write(&to.path().join(".downpour-other/file"), b"x");
+    let deleting =
+        |contents| ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents, ..replacing(to.path()) };
+    let dry = ReceiveSettings { dry_run: true, ..deleting(true) };
+    let before = snapshot(to.path());
+    let done = send(from.path(), dry);
+    let mut told = kinds(&done);
+    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let gone = ["neighbour", "tree/d/e/x", "tree/d/e/x/y", "tree/d/e/x/y/z", "tree/d/stray", "tree/extra"];
+    let mut expected: Vec<_> = gone.map(|name| (NoticeKind::Delete, name.to_owned())).to_vec();
+    // Names were made in them, so their times are not the sender's.
+    expected.extend(["tree", "tree/d", "tree/d/e"].map(|name| (NoticeKind::Attributes, name.to_owned())));
+    expected.sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(told, expected);
+    assert_eq!(snapshot(to.path()), before, "a dry run touches nothing");
+    let done = send(from.path(), deleting(false));
+    assert_eq!((done.outcome.deleted, done.wanted), (5, 0));
+    assert_eq!(names(to.path()), [".downpour-other", "neighbour", "tree"]);
+    assert_eq!(snapshot(&from.path().join("tree")), snapshot(&copy));
+    assert_eq!(send(from.path(), deleting(true)).outcome.deleted, 1);
+    assert_eq!(names(to.path()), [".downpour-other", "tree"]);
+}
+
+#[test]
+fn nothing_is_deleted_when_the_sender_could_not_read_all() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("precious"), b"x").unwrap();
+    let settings =
+        ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents: true, ..replacing(dir.path()) };
+    let receiving = Receiving::new(settings).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    let skipped =
+        vec![downpour::files::Skipped { path: b"closed".to_vec(), reason: downpour::files::SkipReason::Unreadable }];
+    control.send_manifest(&Batch { number: 0, entries: vec![], length: 0, skipped, is_last: true }).unwrap();
+    let outcome = receiving.finish(&control.end()).unwrap();
+    assert!(outcome.delete_left_out && outcome.deleted == 0);
+    assert_eq!(names(dir.path()), ["precious"]);
+}
+
+#[test]
+fn a_dry_run_tells_and_touches_nothing() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    fs::write(copy.join("a"), b"mine").unwrap();
+    fs::remove_file(copy.join("d/b")).unwrap();
+    fs::set_permissions(copy.join("big"), fs::Permissions::from_mode(0o600)).unwrap();
+    set_mtime(&copy.join("d"), 5);
+    let before = snapshot(to.path());
+    let done = send(from.path(), ReceiveSettings { dry_run: true, ..replacing(to.path()) });
+    let told = kinds(&done);
+    let expected = [
+        (NoticeKind::Replace, "tree/a"),
+        (NoticeKind::Attributes, "tree/big"),
+        (NoticeKind::Attributes, "tree/d"),
+        (NoticeKind::Create, "tree/d/b"),
+    ];
+    assert_eq!(told, expected.map(|(kind, name)| (kind, name.to_owned())));
+    assert_eq!((done.wanted, done.outcome.unchanged), (4, 2));
+    assert_eq!(snapshot(to.path()), before);
+    let absent = to.path().join("absent");
+    send(from.path(), ReceiveSettings { dry_run: true, ..replacing(&absent) });
+    assert!(!absent.exists());
+}
+
+#[test]
+fn one_process_at_a_time_receives_a_source() {
+    let dir = tempdir().unwrap();
+    let first = Receiving::new(replacing(dir.path())).unwrap();
+    let _control = Control::begin(&first).unwrap();
+    let part = downpour::messages::ManifestPart { batch: 0, last: true, length: 0, entries: vec![] };
+    first.add_manifest_part(&part).unwrap();
+    let second = Receiving::new(replacing(dir.path())).unwrap();
+    assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));
+    drop(first);
+    let third = Receiving::new(replacing(dir.path())).unwrap();
+    third.begin(SOURCE).unwrap();
+}
