@@ -389,6 +389,10 @@ impl Receiving {
     fn abandon(&self, error: Error) -> Error {
         let files = self.target.files();
         let remove = matches!(error, Error::Declined);
+        if !remove {
+            // What cannot be made sure of now is sent again.
+            let _ = files.flush();
+        }
         match files.abandon(remove) {
             Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging },
             Ok(None) | Err(_) => error,

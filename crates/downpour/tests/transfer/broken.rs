@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use downpour::files::{Existing, ReceiveSettings};
 use downpour::{
-    CloseCode, CommonOptions, Error, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, Ticket, Transfer,
-    TransferEvent, receive, send,
+    CloseCode, CommonOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
+    Transfer, TransferEvent, receive, send,
 };
 
 use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
@@ -64,6 +65,11 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
         };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
         offered(&mut receiver).await;
+        wait_for(&mut receiver, |event| {
+            let came = |now: Progress| now.connection.bytes_received > 10_000_000;
+            matches!(event, TransferEvent::Progress(now) if came(now)).then_some(())
+        })
+        .await;
         process.kill().unwrap();
         process.wait().unwrap();
         receiver.accept();
@@ -110,7 +116,7 @@ fn child_that_is_asked() {
 }
 
 #[test]
-fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
+fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
@@ -121,18 +127,25 @@ fn a_receiver_that_cancels_leaves_nothing_and_tells_the_sender() {
         let mut receiver =
             receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
         wait_for(&mut receiver, |event| {
-            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 0).then_some(())
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 5_000_000).then_some(())
         })
         .await;
-        assert!(!tree(to.path()).is_empty());
         receiver.stop(Stop::Cancelled);
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert_eq!(received.unwrap_err().exit_code(), 130);
         let sent = sent.unwrap_err();
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
         assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
+        // The same again takes the rest only.
+        let settings = ReceiveSettings { existing: Existing::Replace, ..ReceiveSettings::new(to.path()) };
+        let receiver = receive(settings, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+        let summary = receiver.finish().await.unwrap();
+        assert!(summary.bytes_present > 3_000_000, "{summary:?}");
+        assert_eq!(summary.bytes, BEYOND_CREDIT as u64);
+        assert!(summary.wire_bytes < (BEYOND_CREDIT as u64 - summary.bytes_present) * 12 / 10, "{summary:?}");
     });
-    assert!(tree(to.path()).is_empty());
+    assert_eq!(fs::read(to.path().join("file")).unwrap(), noise(BEYOND_CREDIT, 1));
+    assert_eq!(tree(to.path()).len(), 1, "nothing else is left");
 }
 
 #[test]
