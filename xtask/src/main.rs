@@ -1,4 +1,4 @@
-//! The house's commands: `cargo xtask check|test|bench|demo|fuzz|soak`.
+//! The house's commands: `cargo xtask check|test|vectors|bench|demo|fuzz|soak`.
 
 mod bench;
 mod check;
@@ -6,6 +6,7 @@ mod failure;
 mod fuzz;
 mod soak;
 mod tools;
+mod vectors;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Check,
     /// All tests
     Test,
+    /// The wire's vectors, read by a second decoder written from the document
+    Vectors,
     /// Speed and memory against their targets
     Bench(bench::Options),
     /// `downpour demo`, built for speed
@@ -55,6 +58,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Check => check::run(),
         Command::Test => tools::run(tools::cargo().args(["test", "--workspace"])),
+        Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Demo { arguments } => {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))

@@ -1,0 +1,164 @@
+"""Layouts as data: a list of named fields, each of which reads itself from bytes and writes itself back.
+
+A record is a dict. Whatever the document does not allow raises `Refused`.
+"""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+Record = Dict[str, Any]
+
+
+class Refused(Exception):
+    """Bytes that the document does not allow."""
+
+
+def require(allowed: bool, reason: str) -> None:
+    """Refuses unless `allowed`."""
+    if not allowed:
+        raise Refused(reason)
+
+
+class Reader:
+    """Bytes from front to back."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+    def take(self, length: int) -> bytes:
+        require(length <= self.left, "cut off")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def number(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "big")
+
+
+class Field(NamedTuple):
+    """How one value reads and writes itself. Both calls see the fields of the record that stand before it."""
+
+    read: Callable[[Reader, Record], Any]
+    write: Callable[[Any, Record], bytes]
+
+
+Layout = List[Tuple[str, Field]]
+
+
+def number(width: int, least: int = 0, most: Optional[int] = None) -> Field:
+    """An integer in network byte order."""
+    top = 256**width - 1 if most is None else most
+
+    def read(reader: Reader, _: Record) -> int:
+        value = reader.number(width)
+        require(least <= value <= top, f"{value} is not within {least} and {top}")
+        return value
+
+    return Field(read, lambda value, _: value.to_bytes(width, "big"))
+
+
+def one_of(width: int, *allowed: int) -> Field:
+    """An integer of which only some values have a meaning."""
+
+    def read(reader: Reader, _: Record) -> int:
+        value = reader.number(width)
+        require(value in allowed, f"{value:#x} is reserved")
+        return value
+
+    return Field(read, lambda value, _: value.to_bytes(width, "big"))
+
+
+def octets(length: int) -> Field:
+    """That many bytes."""
+    return Field(lambda reader, _: reader.take(length), lambda value, _: value)
+
+
+def counted(width: int, most: int) -> Field:
+    """Bytes behind their length."""
+
+    def read(reader: Reader, _: Record) -> bytes:
+        length = reader.number(width)
+        require(length <= most, f"{length} bytes are more than {most}")
+        return reader.take(length)
+
+    return Field(read, lambda value, _: len(value).to_bytes(width, "big") + value)
+
+
+def text(width: int, most: int) -> Field:
+    """UTF-8 behind its length in bytes."""
+    inner = counted(width, most)
+
+    def read(reader: Reader, record: Record) -> str:
+        try:
+            return inner.read(reader, record).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Refused("not UTF-8") from error
+
+    return Field(read, lambda value, record: inner.write(value.encode("utf-8"), record))
+
+
+def rest() -> Field:
+    """All that is left."""
+    return Field(lambda reader, _: reader.take(reader.left), lambda value, _: value)
+
+
+def group(layout: Layout) -> Field:
+    """A record within a record."""
+    return Field(lambda reader, _: read_record(layout, reader), lambda value, _: write_record(layout, value))
+
+
+def repeated(width: int, least: int, most: int, layout: Layout) -> Field:
+    """Records behind their count."""
+
+    def read(reader: Reader, _: Record) -> List[Record]:
+        count = reader.number(width)
+        require(least <= count <= most, f"a count of {count}")
+        return [read_record(layout, reader) for _ in range(count)]
+
+    def write(value: List[Record], _: Record) -> bytes:
+        return len(value).to_bytes(width, "big") + b"".join(write_record(layout, one) for one in value)
+
+    return Field(read, write)
+
+
+def when(there: Callable[[Record], bool], inner: Field) -> Field:
+    """A field that only some records have; None in the others."""
+    return Field(
+        lambda reader, record: inner.read(reader, record) if there(record) else None,
+        lambda value, record: inner.write(value, record) if there(record) else b"",
+    )
+
+
+def checked(inner: Field, check: Callable[[Any, Record], bool], reason: str) -> Field:
+    """A field with a condition of its own, which may look at the fields before it."""
+
+    def read(reader: Reader, record: Record) -> Any:
+        value = inner.read(reader, record)
+        require(check(value, record), reason)
+        return value
+
+    return Field(read, inner.write)
+
+
+def read_record(layout: Layout, reader: Reader) -> Record:
+    """The fields of a layout, one after the other."""
+    record: Record = {}
+    for name, field in layout:
+        record[name] = field.read(reader, record)
+    return record
+
+
+def write_record(layout: Layout, record: Record) -> bytes:
+    """The bytes of a record."""
+    return b"".join(field.write(record[name], record) for name, field in layout)
+
+
+def read_whole(layout: Layout, data: bytes) -> Record:
+    """A record that takes all of `data`."""
+    reader = Reader(data)
+    record = read_record(layout, reader)
+    require(reader.left == 0, f"{reader.left} bytes too many")
+    return record

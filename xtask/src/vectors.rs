@@ -1,0 +1,14 @@
+//! `cargo xtask vectors`: the second decoder of the wire's vectors, in Python, so that the document is enough to read them.
+
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::tools;
+
+/// Runs it; an error where a vector disagrees with the document, or there is no Python.
+pub(crate) fn run() -> Result<(), Failure> {
+    let python = tools::find("python3").ok_or_else(|| {
+        Failure::new("there is no python3 here (3.9 or later; on Debian: apt-get install python3-minimal)")
+    })?;
+    tools::run(Command::new(python).arg("-B").arg(tools::root().join("docs/vectors/check.py")))
+}
