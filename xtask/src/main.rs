@@ -1,7 +1,8 @@
-//! The house's commands: `cargo xtask check|test|vectors|bench|demo|fuzz|soak`.
+//! The house's commands: `cargo xtask check|test|vectors|bench|demo|dist|fuzz|soak`.
 
 mod bench;
 mod check;
+mod dist;
 mod failure;
 mod fuzz;
 mod soak;
@@ -38,6 +39,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// A static program and what belongs to it, in an archive
+    Dist,
     /// Hostile bytes for everything that reads bytes
     Fuzz(fuzz::Options),
     /// Many more seeds of the property that the tests check on a few
@@ -63,6 +66,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Demo { arguments } => {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))
         }
+        Command::Dist => dist::run(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
     }
