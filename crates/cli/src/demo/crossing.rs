@@ -9,8 +9,8 @@ use downpour::{
     ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Transfer, TransferEvent,
 };
 use netsim::Duplex;
+use relay::{Relay, Report};
 
-use super::relay::{Relay, Report};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::output::Output;

@@ -1,8 +1,6 @@
 //! `downpour demo`: a real file between two endpoints of this machine, over a network made up in between.
 
 mod crossing;
-mod lateness;
-mod relay;
 mod results;
 mod sample;
 

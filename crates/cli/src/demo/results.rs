@@ -148,8 +148,8 @@ impl fmt::Display for Results {
 mod tests {
     use netsim::Count;
 
-    use super::super::relay::Report;
     use super::*;
+    use relay::Report;
 
     fn outcome(millis: u64, bytes: u64, is_complete: bool) -> Outcome {
         let mut relay = Report::default();

@@ -10,7 +10,7 @@ const ON_TIME: Duration = Duration::from_millis(1);
 
 /// How late packets left: a count for every microsecond up to 20 ms, and the largest.
 #[derive(Clone, Debug)]
-pub(crate) struct Lateness {
+pub struct Lateness {
     counts: Vec<u64>,
     packets: u64,
     largest: Duration,
@@ -32,12 +32,12 @@ impl Lateness {
     }
 
     /// The largest.
-    pub(crate) fn largest(&self) -> Duration {
+    pub fn largest(&self) -> Duration {
         self.largest
     }
 
     /// What 99 packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is beyond 20 ms.
-    pub(crate) fn percentile_99(&self) -> Duration {
+    pub fn percentile_99(&self) -> Duration {
         let wanted = self.packets - self.packets / 100;
         let mut seen = 0;
         for (micros, count) in (1..).zip(&self.counts[..BUCKETS - 1]) {
@@ -50,7 +50,7 @@ impl Lateness {
     }
 
     /// Whether the packets were on time, all but the odd one.
-    pub(crate) fn is_on_time(&self) -> bool {
+    pub fn is_on_time(&self) -> bool {
         self.percentile_99() <= ON_TIME
     }
 }

@@ -3,6 +3,8 @@
 //! The client sends to [`Relay::address`]; what survives the forward link reaches the server, and what the server answers comes
 //! back through the backward link. One thread waits for packets and for the next one that is due, and does nothing in between.
 
+mod lateness;
+
 use std::collections::BinaryHeap;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -16,7 +18,7 @@ use netsim::{Duplex, Ecn, Fate, Link, LinkError, LinkStats, Time};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use super::lateness::Lateness;
+pub use lateness::Lateness;
 
 /// IPv4 and UDP header: links count whole packets, sockets give payloads.
 const HEADERS: u32 = 28;
@@ -27,7 +29,7 @@ const LARGEST_BUFFER: usize = 65_535;
 
 /// A relay that runs until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub struct Relay {
     address: SocketAddr,
     report: Arc<Mutex<Report>>,
     stop: Arc<OwnedFd>,
@@ -36,27 +38,27 @@ pub(crate) struct Relay {
 
 /// What the relay did so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Report {
+pub struct Report {
     /// From the client to the server.
-    pub(crate) forward: LinkStats,
+    pub forward: LinkStats,
     /// From the server to the client.
-    pub(crate) backward: LinkStats,
+    pub backward: LinkStats,
     /// How late packets left, against what the link said.
-    pub(crate) lateness: Lateness,
+    pub lateness: Lateness,
     /// When the first datagram of the client arrived.
-    pub(crate) first: Option<Instant>,
+    pub first: Option<Instant>,
     /// Packets the kernel dropped because the relay did not fetch them in time, or would not send: loss that no link asked for.
-    pub(crate) kernel_drops: u64,
+    pub kernel_drops: u64,
 }
 
 /// Why there is no relay.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RelayError {
+pub enum RelayError {
     /// The link makes no sense.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// No socket, thread or event.
-    #[error("the relay of the demo cannot start: {0}")]
+    #[error("the relay cannot start: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -65,7 +67,7 @@ impl Relay {
     ///
     /// # Errors
     /// A link that makes no sense, or a system that gives no sockets.
-    pub(crate) fn start(server: SocketAddr, network: Duplex) -> Result<Self, RelayError> {
+    pub fn start(server: SocketAddr, network: Duplex) -> Result<Self, RelayError> {
         let client = Port::open()?;
         let address = client.socket.local_addr()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?);
@@ -86,12 +88,12 @@ impl Relay {
     }
 
     /// Where the client sends to.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// What it did so far.
-    pub(crate) fn report(&self) -> Report {
+    pub fn report(&self) -> Report {
         let mut report = lock(&self.report).clone();
         report.kernel_drops += kernel_drops(self.address.port());
         report
