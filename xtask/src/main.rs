@@ -1,11 +1,13 @@
-//! The house's commands: `cargo xtask check|test|vectors|bench|demo|dist|fuzz|soak`.
+//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|demo|dist|fuzz|soak`.
 
 mod bench;
 mod check;
 mod dist;
 mod failure;
 mod fuzz;
+mod relayed_ssh;
 mod soak;
+mod test_ssh;
 mod tools;
 mod vectors;
 
@@ -29,6 +31,12 @@ enum Command {
     Check,
     /// All tests
     Test,
+    /// The tests of the program with a real sshd, which they start themselves
+    TestSsh {
+        /// Handed on to the tests: names, --nocapture
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// The wire's vectors, read by a second decoder written from the document
     Vectors,
     /// Speed and memory against their targets
@@ -43,13 +51,16 @@ enum Command {
     Dist,
     /// Hostile bytes for everything that reads bytes
     Fuzz(fuzz::Options),
+    /// An ssh command over a made-up network, for `downpour cp --ssh`
+    #[command(name = "relayed-ssh", hide = true)]
+    RelayedSsh(Box<relayed_ssh::Options>),
     /// Many more seeds of the property that the tests check on a few
     Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("xtask: {failure}");
             ExitCode::FAILURE
@@ -57,10 +68,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Failure> {
+fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Check => check::run(),
         Command::Test => tools::run(tools::cargo().args(["test", "--workspace"])),
+        Command::TestSsh { arguments } => test_ssh::run(&arguments),
         Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Demo { arguments } => {
@@ -68,6 +80,9 @@ fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Dist => dist::run(),
         Command::Fuzz(options) => fuzz::run(&options),
+        // Ends as ssh does.
+        Command::RelayedSsh(options) => return relayed_ssh::run(&options),
         Command::Soak(options) => soak::run(&options),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,65 @@
+//! ssh with a configuration of a test's own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::sshd::Sshd;
+use crate::tools::user;
+
+/// Names for the hosts of a test, and what ssh has to know of them.
+pub(crate) struct Client {
+    folder: TempDir,
+}
+
+impl Client {
+    /// Knows these hosts by these names, and their keys.
+    pub(crate) fn of(hosts: &[(&str, &Sshd)]) -> Self {
+        let client = Self { folder: tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder") };
+        let user = user();
+        let mut config = String::new();
+        for (name, host) in hosts {
+            let (address, port) = host.address();
+            let key = host.key();
+            config += &format!("Host {name}\n  HostName {address}\n  Port {port}\n  User {user}\n");
+            config += &format!("  HostKeyAlias {name}\n  IdentityFile {}\n", key.display());
+        }
+        config += &format!(
+            "Host *\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  \
+             IdentitiesOnly yes\n  IdentityAgent none\n  BatchMode yes\n  ConnectTimeout 10\n  LogLevel ERROR\n",
+            client.known_hosts().display()
+        );
+        fs::write(client.config(), config).expect("ssh's configuration");
+        let keys: Vec<(&str, String)> = hosts.iter().map(|(name, host)| (*name, host.host_key())).collect();
+        client.know(&keys);
+        client
+    }
+
+    /// From now on these are the keys that the hosts must have.
+    pub(crate) fn know(&self, keys: &[(&str, String)]) {
+        let lines: String = keys.iter().map(|(name, key)| format!("{name} {key}\n")).collect();
+        fs::write(self.known_hosts(), lines).expect("known hosts");
+    }
+
+    /// ssh, to be given options, a host and a command.
+    pub(crate) fn ssh(&self) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(self.config());
+        ssh
+    }
+
+    /// The same in words, as `--ssh` takes it.
+    pub(crate) fn words(&self) -> String {
+        format!("ssh -F {}", self.config().display())
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("config")
+    }
+
+    fn known_hosts(&self) -> PathBuf {
+        self.folder.path().join("known_hosts")
+    }
+}

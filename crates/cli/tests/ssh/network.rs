@@ -1,0 +1,115 @@
+//! Two network namespaces with a cable between them, and a firewall: no privileges needed where users may have namespaces.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{getegid, geteuid};
+
+use crate::tools::{find, said};
+
+/// The near side is for those who call, the far side for sshd. Gone when dropped, and when the process that made it is.
+pub(crate) struct Network {
+    near: Holder,
+    far: Holder,
+}
+
+impl Network {
+    /// Address of the near side.
+    pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+    /// Address of the far side.
+    pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
+
+    /// Makes both sides and the cable.
+    pub(crate) fn start() -> Self {
+        let mut unshare = Command::new(find("unshare"));
+        if !geteuid().is_root() {
+            unshare.args(["--user", "--map-root-user"]);
+        }
+        let near = Holder::start(unshare);
+        let far = Holder::start(near.enter("unshare"));
+        let network = Self { near, far };
+        let far_process = network.far.process.id().to_string();
+        for arguments in [
+            "link add name near type veth peer name far",
+            &format!("link set far netns {far_process}"),
+            &format!("address add {}/24 dev near", Self::NEAR),
+            "link set near up",
+            "link set lo up",
+        ] {
+            said(network.near("ip").args(arguments.split(' ')));
+        }
+        for arguments in [&format!("address add {}/24 dev far", Self::FAR), "link set far up", "link set lo up"] {
+            said(network.far("ip").args(arguments.split(' ')));
+        }
+        network
+    }
+
+    /// A program on the near side.
+    pub(crate) fn near(&self, program: &str) -> Command {
+        self.near.enter(program)
+    }
+
+    /// A program on the far side.
+    pub(crate) fn far(&self, program: &str) -> Command {
+        self.far.enter(program)
+    }
+
+    /// The same for one that must not take itself for the administrator. Without privileges one is the administrator of the namespaces, of no
+    /// user but oneself: sshd would try to become others.
+    pub(crate) fn far_login(&self, program: &str) -> Command {
+        if geteuid().is_root() {
+            return self.far(program);
+        }
+        let mut command = self.far("unshare");
+        command.arg(format!("--map-user={}", geteuid())).arg(format!("--map-group={}", getegid())).arg(find(program));
+        command
+    }
+
+    /// From now on the far side drops every UDP packet that comes or goes, without a word.
+    pub(crate) fn drop_udp(&self) {
+        let hook = |name: &str| {
+            format!("chain {name} {{ type filter hook {name} priority filter; policy accept; meta l4proto udp drop; }}")
+        };
+        let rules = format!("table inet firewall {{\n{}\n{}\n}}\n", hook("input"), hook("output"));
+        let mut nft = self.far("nft");
+        let mut process = nft.args(["-f", "-"]).stdin(Stdio::piped()).spawn().expect("nft");
+        process.stdin.take().expect("a piped stdin").write_all(rules.as_bytes()).expect("rules");
+        assert!(process.wait().expect("nft").success(), "{nft:?} refuses {rules}");
+    }
+}
+
+/// A process that does nothing but keep a namespace there; it ends when its stdin is closed.
+struct Holder {
+    process: Child,
+}
+
+impl Holder {
+    /// Of a new network namespace. `unshare` is that program, with what else is to be new.
+    fn start(mut unshare: Command) -> Self {
+        unshare.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = unshare.spawn().unwrap_or_else(|error| panic!("{unshare:?}: {error}"));
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().expect("a piped stdout"));
+        output.read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "{unshare:?} makes no namespace: does this system allow users to?");
+        Self { process }
+    }
+
+    /// A program in the namespace.
+    fn enter(&self, program: &str) -> Command {
+        let mut nsenter = Command::new(find("nsenter"));
+        if !geteuid().is_root() {
+            nsenter.args(["--user", "--preserve-credentials"]);
+        }
+        nsenter.arg("--net").arg(format!("--target={}", self.process.id())).arg(find(program));
+        nsenter
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

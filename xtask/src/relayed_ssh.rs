@@ -1,0 +1,105 @@
+//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user space and without
+//! privileges. The host is this machine.
+//!
+//! What ssh carries is late by the link's delay. The ticket in the remote side's first line (`DOWNPOUR1 TICKET`) is changed to name a relay,
+//! so that UDP crosses the link as well; nothing in the program knows of it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use downpour::Ticket;
+use netsim::Duplex;
+use relay::Relay;
+
+use crate::failure::Failure;
+
+/// How the remote side's first line begins.
+const GREETING: &str = "DOWNPOUR1 ";
+/// Longer than any ticket.
+const LONGEST_LINE: u64 = 1 << 16;
+const CHUNK: usize = 16 << 10;
+/// Chunks on their way, at most: 64 MiB.
+const CHUNKS: usize = 4096;
+
+/// What `relayed-ssh` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// The network, as `downpour demo --link` takes it; the way there is that of the side that runs ssh
+    #[arg(long, value_name = "LINK")]
+    link: Duplex,
+    /// ssh and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<std::ffi::OsString>,
+}
+
+/// Runs ssh to its end; its exit code is this command's.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let mut ssh = Command::new(&options.command[0]);
+    ssh.args(&options.command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut ssh = ssh.spawn().map_err(Failure::at(options.command[0].display()))?;
+    let (input, output) = (ssh.stdin.take(), ssh.stdout.take());
+    if let Some(input) = input {
+        // Never joined: a stdin that stays open must not hold up the end.
+        delayed(io::stdin(), input, options.link.forward.delay);
+    }
+    let mut output = BufReader::new(output.ok_or_else(|| Failure::new("ssh without a stdout"))?);
+    let (line, relay) = first_line(&mut output, options.link)?;
+    let printed = delayed(io::Cursor::new(line).chain(output), io::stdout(), options.link.backward.delay);
+    let status = ssh.wait().map_err(Failure::at("ssh"))?;
+    // A panic there has been told already.
+    let _ = printed.join();
+    drop(relay);
+    Ok(code(status))
+}
+
+/// The first line as the other side is to see it, and the relay that it names.
+fn first_line(output: &mut impl BufRead, link: Duplex) -> Result<(Vec<u8>, Option<Relay>), Failure> {
+    let mut line = Vec::new();
+    output.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(Failure::at("ssh"))?;
+    let text = str::from_utf8(&line).ok().and_then(|text| text.trim_end().strip_prefix(GREETING));
+    let Some(mut ticket) = text.and_then(|text| Ticket::parse(text).ok()) else { return Ok((line, None)) };
+    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return Ok((line, None)) };
+    let relay = Relay::start((Ipv4Addr::LOCALHOST, port).into(), link).map_err(Failure::at("the relay"))?;
+    ticket.addresses = vec![relay.address()];
+    let text = ticket.to_text().map_err(Failure::at("the ticket"))?;
+    Ok((format!("{GREETING}{text}\n").into_bytes(), Some(relay)))
+}
+
+/// Copies until the end of `from`, each byte `delay` after it came; then drops `to`.
+fn delayed(from: impl Read + Send + 'static, to: impl Write + Send + 'static, delay: Duration) -> JoinHandle<()> {
+    let (sender, receiver) = sync_channel(CHUNKS);
+    thread::spawn(move || read(from, delay, &sender));
+    thread::spawn(move || write(to, &receiver))
+}
+
+/// What came, and when it is to go on. It ends where the writer has ended.
+fn read(mut from: impl Read, delay: Duration, sender: &SyncSender<(Instant, Vec<u8>)>) {
+    let mut chunk = vec![0; CHUNK];
+    // An error is an end as well.
+    while let Ok(length) = from.read(&mut chunk) {
+        // The end travels as long as every byte did: an empty chunk.
+        if sender.send((Instant::now() + delay, chunk[..length].to_vec())).is_err() || length == 0 {
+            return;
+        }
+    }
+}
+
+fn write(mut to: impl Write, receiver: &Receiver<(Instant, Vec<u8>)>) {
+    for (due, chunk) in receiver {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if chunk.is_empty() || to.write_all(&chunk).and_then(|()| to.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// As a shell tells it: the exit code; of a process that a signal ended, 255, as ssh does.
+fn code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.unwrap_or(u8::MAX).into()
+}
