@@ -29,7 +29,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) network: Option<&'a Network>,
 }
 
-/// A running sshd, with every process below it until it is dropped.
+/// A running sshd. When it is dropped, it ends with every process that was started through it.
 ///
 /// It also ends when the thread that started it does, however that comes about: it belongs to one test.
 pub(crate) struct Sshd {
@@ -110,6 +110,16 @@ impl Sshd {
 impl Drop for Sshd {
     fn drop(&mut self) {
         self.end(|_| true);
+        // Commands whose session has ended are nobody's children; they still have the home that only this sshd gives.
+        let home = format!("HOME={}", self.home().display());
+        let has_home = |entry: &fs::DirEntry| {
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(has_home);
+        for process in processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)) {
+            let _ = kill_process(process, Signal::KILL);
+        }
     }
 }
 
