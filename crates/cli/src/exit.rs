@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::interrupt::Stop;
+
 /// The exit codes. They are part of the interface: scripts tell failures apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -20,6 +22,8 @@ pub(crate) enum Code {
     Integrity = 6,
     /// A file or a folder that cannot be read or written, or a full disk.
     Disk = 7,
+    /// SIGTERM; the same command goes on.
+    Resumable = 75,
     /// Ctrl-C.
     Interrupted = 130,
 }
@@ -36,13 +40,36 @@ Exit codes:
     6  integrity: what arrived is not what was sent
     7  disk: no room, a quota, or no permission
     8  timeout: the other side fell silent
-   23  partial: some files were not sent or changed meanwhile
-  130  Ctrl-C
+   23  partial: some names did not come across, or changed meanwhile; each is named
+   24  partial, and all that is missing vanished from the source meanwhile
+   75  ended by SIGTERM; the same command goes on where it stopped
+  130  Ctrl-C; the same command goes on where it stopped
 
-Environment:
-  DOWNPOUR_TICKET  the ticket, instead of the prompt
+Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s).
 
-Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s).";
+Patterns of --include and --exclude are those of rsync; the first rule that matches a name decides:
+  *.tmp    every name that ends so, in any folder; * and ? stop at a /
+  /a/b     a / in front: only from the top of what is copied
+  cache/   a / at the end: folders only
+  a/**/b   ** crosses /
+
+Configuration: ~/.config/downpour/config.toml (or below XDG_CONFIG_HOME, or --config FILE). Its keys are the long options:
+  limit = \"08:00,200M 19:00,off\"
+  exclude = [\".cache/\", \"*.tmp\"]
+  [host.\"*.far.example\"]       for a host as it is typed, of any user; * and ? stand for anything
+  retry-for = \"1h\"
+  ipv4 = true
+An option is taken from the first of these places that has it:
+  1. the command line
+  2. the environment: DOWNPOUR_RETRY_FOR=1h for --retry-for, DOWNPOUR_QUIET=true or =false for -q
+  3. the sections of the host, from first to last
+  4. the top of the file
+A key that a command does not know does nothing there. Only on the command line, for they are for a single run:
+--checksums, --delete, --dry-run, --files-from, --from0, --keep, --ticket-file, --to.
+
+Environment, besides:
+  DOWNPOUR_CONFIG  the configuration, or none for none
+  DOWNPOUR_TICKET  the ticket, instead of the prompt";
 
 /// Why a command did not end well.
 #[derive(Debug)]
@@ -59,9 +86,18 @@ impl Failure {
         Self { message: one_line(&message.to_string()), code: code as u8 }
     }
 
-    /// Ctrl-C before anything was under way.
-    pub(crate) fn interrupted() -> Self {
-        Self::new(Code::Interrupted, "interrupted")
+    /// A signal before anything was under way.
+    pub(crate) fn stopped(stop: Stop) -> Self {
+        let message = match stop {
+            Stop::Interrupted => "interrupted",
+            Stop::Terminated => "terminated",
+        };
+        Self::new(stop.code(), message)
+    }
+
+    /// A signal, and something of the transfer is kept.
+    pub(crate) fn goes_on(stop: Stop) -> Self {
+        Self::new(stop.code(), "stopped; the same command goes on where it stopped")
     }
 }
 

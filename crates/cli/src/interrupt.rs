@@ -1,24 +1,74 @@
-//! Ctrl-C.
+//! The signals that a transfer minds: Ctrl-C, the request to end, and a terminal that goes away.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Every Ctrl-C since the start. While this exists, SIGINT no longer ends the process by itself: whatever waits must wait for this too.
+use crate::exit::Code;
+
+/// A reason to stop that came from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Ctrl-C: SIGINT.
+    Interrupted,
+    /// SIGTERM: somebody, perhaps the system, wants this process to end soon.
+    Terminated,
+}
+
+impl Stop {
+    /// How the process ends for it.
+    pub(crate) const fn code(self) -> Code {
+        match self {
+            Self::Interrupted => Code::Interrupted,
+            Self::Terminated => Code::Resumable,
+        }
+    }
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A reason to stop.
+    Stop(Stop),
+    /// SIGHUP: the terminal is gone, or whoever started this has logged out. Transfers go on.
+    HangUp,
+}
+
+/// Every signal since the start. While this exists none of them ends the process by itself: whatever waits must wait for this too.
 #[derive(Debug)]
-pub(crate) struct Interrupts(Signal);
+pub(crate) struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
 
 impl Interrupts {
-    /// Takes SIGINT over.
+    /// Takes the signals over.
     pub(crate) fn install() -> io::Result<Self> {
-        signal(SignalKind::interrupt()).map(Self)
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
-    /// Waits for the next Ctrl-C.
-    pub(crate) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            // Only when the runtime shuts down; nobody waits then.
-            std::future::pending::<()>().await;
+    /// Waits for the next signal.
+    pub(crate) async fn heard(&mut self) -> Heard {
+        // A stream ends only when the runtime shuts down; nobody waits then.
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Heard::Stop(Stop::Interrupted),
+            Some(()) = self.terminate.recv() => Heard::Stop(Stop::Terminated),
+            Some(()) = self.hang_up.recv() => Heard::HangUp,
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the next reason to stop.
+    pub(crate) async fn next(&mut self) -> Stop {
+        loop {
+            if let Heard::Stop(stop) = self.heard().await {
+                return stop;
+            }
         }
     }
 }

@@ -1,36 +1,47 @@
 //! The program `downpour`: moves files fast over networks that lose packets.
 
 mod args;
+mod config;
 mod demo;
 mod exit;
 mod human;
 mod interrupt;
 mod json;
+mod limit;
 mod options;
 mod output;
+mod papers;
 mod progress;
 mod prompt;
 mod rates;
 mod recv;
 mod send;
 mod ticket;
+mod version;
 mod watch;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
-use clap::Parser;
+use args::{Command, OutputArgs};
 use exit::{Code, Failure};
 use interrupt::Interrupts;
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match config::read() {
+        Ok(cli) => cli.command,
+        Err(failure) => return ended(OutputArgs::default(), Err(failure)),
+    };
     let shown = command.shown();
     let result = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
         .and_then(|runtime| runtime.block_on(run(command)));
+    ended(shown, result)
+}
+
+/// Says why it ended, where that is not known yet.
+fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -43,10 +54,18 @@ fn main() -> ExitCode {
 /// Runs a command; gives the exit code of one that went well or nearly.
 async fn run(command: Command) -> Result<u8, Failure> {
     let mut interrupts = Interrupts::install()
-        .map_err(|error| Failure::new(Code::Other, format!("cannot listen for Ctrl-C: {error}")))?;
+        .map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))?;
     match command {
-        Command::Send(args) => send::run(args, &mut interrupts).await,
-        Command::Recv(args) => recv::run(args, &mut interrupts).await,
-        Command::Demo(args) => demo::run(args, &mut interrupts).await,
+        Command::Send(args) => send::run(*args, &mut interrupts).await,
+        Command::Recv(args) => recv::run(*args, &mut interrupts).await,
+        Command::Demo(args) => demo::run(*args, &mut interrupts).await,
+        Command::Completions(args) => Ok(papers::completions(&args)),
+        Command::Man(args) => papers::man(&args),
+        Command::Cp(_)
+        | Command::Sync(_)
+        | Command::Verify(_)
+        | Command::Doctor(_)
+        | Command::Pipe(_)
+        | Command::Remote => Err(Failure::new(Code::Other, "not yet")),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use downpour::{ListenOptions, Peer, Profile};
 
 use crate::args::SpeedArgs;
+use crate::limit::Limit;
 
 /// How long a ticket is good.
 const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
@@ -16,7 +17,7 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Profile {
     if let Some(rate) = speed.rate {
         profile = profile.with_told_rate(rate);
     }
-    if let Some(limit) = speed.limit {
+    if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
     }
     profile

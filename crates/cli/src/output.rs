@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use downpour::{Offer, Progress, Rate, Summary};
 
-use crate::args::OutputArgs;
+use crate::args::{HowShown, OutputArgs};
 use crate::exit::Failure;
 use crate::human;
 use crate::json::{self, Line};
-use crate::progress::{Bar, Figures};
+use crate::progress::{Figures, Showing};
 use crate::rates::Both;
 
 /// How often `--json` tells how far it is.
@@ -22,7 +22,7 @@ const NAMES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Output {
     shown: OutputArgs,
-    bar: Bar,
+    showing: Showing,
     last: Option<Progress>,
     next_json: Instant,
 }
@@ -30,8 +30,8 @@ pub(crate) struct Output {
 impl Output {
     /// Shows what was asked for.
     pub(crate) fn new(shown: OutputArgs) -> Self {
-        let bar = if shown.quiet || shown.json { Bar::hidden() } else { Bar::new() };
-        Self { shown, bar, last: None, next_json: Instant::now() }
+        let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
+        Self { shown, showing: Showing::new(how), last: None, next_json: Instant::now() }
     }
 
     /// The rate that was told, in both units.
@@ -84,8 +84,8 @@ impl Output {
 
     /// How far it is.
     pub(crate) fn progress(&mut self, progress: Progress) {
-        self.bar.show(&Figures::from(&progress));
         let now = Instant::now();
+        self.showing.figures(now, &Figures::from(&progress));
         if self.shown.json && now >= self.next_json {
             self.next_json = now + JSON_PERIOD;
             json::print(&Line::Progress(json::Progress::from(&progress)));
@@ -101,9 +101,19 @@ impl Output {
         self.detail(format_args!("{path} ({})", human::bytes(bytes)));
     }
 
-    /// Ctrl-C was heard.
-    pub(crate) fn cancelling(&self) {
-        self.bar.say("Stopping. Ctrl-C again stops at once.");
+    /// How many receivers there are at the moment, where their figures would only be confused.
+    pub(crate) fn crowd(&self, receivers: u64) {
+        self.showing.words(&human::count(receivers, "receiver", "receivers"));
+    }
+
+    /// The signal to stop was heard.
+    pub(crate) fn stopping(&self) {
+        self.showing.words("Stopping. Ctrl-C again stops at once.");
+    }
+
+    /// The terminal may be gone.
+    pub(crate) fn hang_up(&mut self) {
+        self.showing.hang_up();
     }
 
     /// One of several transfers failed: the line that [`failed`] prints at the end.
@@ -114,12 +124,12 @@ impl Output {
 
     /// Takes the progress line away until there is progress again.
     pub(crate) fn rest(&self) {
-        self.bar.clear();
+        self.showing.clear();
     }
 
     /// All went well, or nearly: the last line.
     pub(crate) fn done(&self, summary: &Summary) {
-        self.bar.clear();
+        self.showing.clear();
         for (name, reason) in &summary.failed {
             warn(format_args!("{name}: {reason}"));
         }
@@ -136,14 +146,14 @@ impl Output {
     /// A line for people, unless `-q` or `--json`.
     pub(crate) fn say(&self, line: impl fmt::Display) {
         if !self.shown.quiet && !self.shown.json {
-            self.bar.above(|| err(line));
+            self.showing.above(|| err(line));
         }
     }
 
     /// A line for people who asked for more.
     pub(crate) fn detail(&self, line: impl fmt::Display) {
         if self.shown.verbose {
-            self.bar.above(|| err(line));
+            self.showing.above(|| err(line));
         }
     }
 }
@@ -176,7 +186,7 @@ pub(crate) fn out(line: impl fmt::Display) {
     let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
-/// A line on stderr.
-fn err(line: impl fmt::Display) {
+/// A line on stderr; where that is gone, nothing.
+pub(crate) fn err(line: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -6,7 +6,7 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, Stop};
 
 /// Longer lines are cut: no ticket and no answer is near it.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -14,8 +14,8 @@ const LONGEST_LINE: u64 = 64 * 1024;
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// Ctrl-C.
-    Interrupted,
+    /// Ctrl-C, or SIGTERM.
+    Stopped(Stop),
     /// The input ended, or cannot be read.
     Input(io::Error),
 }
@@ -46,7 +46,7 @@ pub(crate) async fn yes(question: &str, interrupts: &mut Interrupts) -> Result<b
         let answer = match line(interrupts).await {
             Ok(answer) => answer,
             Err(NoAnswer::Input(_)) => return Ok(false),
-            Err(interrupted) => return Err(interrupted),
+            Err(stopped) => return Err(stopped),
         };
         match answer.trim().to_ascii_lowercase().as_str() {
             "" | "y" | "yes" => return Ok(true),
@@ -76,7 +76,7 @@ async fn line(interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
     });
     tokio::select! {
         line = answered => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
-        () = interrupts.next() => Err(NoAnswer::Interrupted),
+        stop = interrupts.next() => Err(NoAnswer::Stopped(stop)),
     }
 }
 

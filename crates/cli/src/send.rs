@@ -12,26 +12,25 @@ use crate::watch::{Conduct, watch};
 
 /// Sends; gives the exit code.
 pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let common = args.common;
     let profile = options::profile(&args.speed);
     let peer = match &args.to {
         Some(argument) => {
-            Peer::Connect(ticket::read(argument.as_deref(), common.ticket_file.as_deref(), interrupts).await?)
+            Peer::Connect(ticket::read(argument.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?)
         }
         None => options::listen(args.listen, args.keep),
     };
     let options = SendOptions {
         profile,
-        handshake_timeout: common.connect_timeout,
-        dead_after: common.timeout,
-        qlog: common.qlog,
+        handshake_timeout: args.ticket.connect_timeout,
+        dead_after: args.ticket.timeout,
+        qlog: args.trace.qlog,
     };
     let transfer = downpour::send(args.paths, peer, options)?;
-    let mut output = Output::new(common.output);
+    let mut output = Output::new(args.output);
     output.told(args.speed.rate);
     let ticket = ticket::publish(
         transfer.ticket(),
-        common.ticket_file.as_deref(),
+        args.ticket.ticket_file.as_deref(),
         Guest::Receiver { many: args.keep },
         &output,
     )?;

@@ -37,7 +37,7 @@ pub(crate) async fn read(
     }
     match prompt::secret("Ticket (not shown): ", interrupts).await {
         Ok(text) => parse(&text),
-        Err(NoAnswer::Interrupted) => Err(Failure::interrupted()),
+        Err(NoAnswer::Stopped(stop)) => Err(Failure::stopped(stop)),
         Err(NoAnswer::Input(error)) => Err(Failure::new(
             Code::Usage,
             format!("no ticket on stdin ({error}): give one there, by --ticket-file or by {VARIABLE}"),

@@ -1,13 +1,18 @@
 //! Follows a transfer to its end.
 
 use std::process;
+use std::time::Duration;
 
-use downpour::{Transfer, TransferEvent};
+use downpour::{Error, Transfer, TransferEvent};
+use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Heard, Interrupts, Stop};
 use crate::output::Output;
 use crate::prompt::{self, NoAnswer};
+
+/// How long a transfer may take to end after SIGTERM: the process is to be gone within two seconds.
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// What to do about a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -18,63 +23,120 @@ pub(crate) struct Conduct {
     pub(crate) keep: bool,
 }
 
-/// Shows what happens until all is over, and gives the exit code. Ctrl-C cancels the transfer, which takes the staging folder away; a second
-/// one ends the process.
+/// Shows what happens until all is over, and gives the exit code. Ctrl-C and SIGTERM cancel the transfer, SIGTERM within [`GRACE`]; a
+/// second one ends the process.
 pub(crate) async fn watch(
-    mut transfer: Transfer,
+    transfer: Transfer,
     conduct: Conduct,
     output: &mut Output,
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
-    let mut cancelled = false;
+    let mut watch = Watch { transfer, conduct, output, stop: None, deadline: None, peers: 0 };
     let mut result = Err(Failure::new(Code::Other, "the transfer ended without a word"));
     loop {
-        let event = tokio::select! {
-            event = transfer.next() => event,
-            () = interrupts.next() => {
-                if cancelled {
-                    process::exit(i32::from(Code::Interrupted as u8));
+        let deadline = watch.deadline;
+        tokio::select! {
+            event = watch.transfer.next() => match event {
+                Some(event) => {
+                    if let Some(end) = watch.event(event, interrupts).await {
+                        result = end;
+                    }
                 }
-                cancelled = true;
-                output.cancelling();
-                transfer.cancel();
-                continue;
+                None => return result,
+            },
+            heard = interrupts.heard() => match heard {
+                Heard::HangUp => watch.output.hang_up(),
+                Heard::Stop(stop) => watch.stop(stop),
+            },
+            () = at(deadline) => {
+                return Err(Failure::stopped(Stop::Terminated));
             }
-        };
-        match event {
-            Some(TransferEvent::Connected { peer }) => output.connected(peer),
-            Some(TransferEvent::Offer(offer)) => {
-                output.offer(&offer);
-                cancelled |= answer(&transfer, conduct, interrupts).await;
-            }
-            Some(TransferEvent::Progress(progress)) => output.progress(progress),
-            Some(TransferEvent::File { path, bytes }) => output.file(&path, bytes),
-            Some(TransferEvent::Note(note)) => output.say(note),
-            Some(TransferEvent::Done(Ok(summary))) => {
-                output.done(&summary);
-                result = Ok(summary.exit_code());
-            }
-            Some(TransferEvent::Done(Err(error))) if conduct.keep && !cancelled => {
-                let failure = Failure::from(error);
-                output.one_failed(&failure);
-                result = Ok(failure.code);
-            }
-            Some(TransferEvent::Done(Err(error))) => result = Err(error.into()),
-            None => return result,
         }
     }
 }
 
-/// Asks where that is wanted, and answers the other side. True when the answer was Ctrl-C.
-async fn answer(transfer: &Transfer, conduct: Conduct, interrupts: &mut Interrupts) -> bool {
-    let answer = if conduct.ask { prompt::yes("Take it?", interrupts).await } else { Ok(true) };
-    match answer {
-        Ok(true) => transfer.accept(),
-        Ok(false) => transfer.refuse(),
-        Err(NoAnswer::Interrupted | NoAnswer::Input(_)) => {
-            transfer.cancel();
-            return true;
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A transfer that is followed.
+struct Watch<'a> {
+    transfer: Transfer,
+    conduct: Conduct,
+    output: &'a mut Output,
+    /// Why it is being cancelled.
+    stop: Option<Stop>,
+    /// When the process ends whatever the transfer does.
+    deadline: Option<Instant>,
+    /// Receivers that are being served, where there may be several.
+    peers: u64,
+}
+
+impl Watch<'_> {
+    /// Shows an event; gives the end that it brings.
+    async fn event(&mut self, event: TransferEvent, interrupts: &mut Interrupts) -> Option<Result<u8, Failure>> {
+        match event {
+            TransferEvent::Connected { peer } => {
+                self.peers += 1;
+                self.output.connected(peer);
+            }
+            TransferEvent::Offer(offer) => {
+                self.output.offer(&offer);
+                self.answer(interrupts).await;
+            }
+            // Figures of several receivers cannot be told apart.
+            TransferEvent::Progress(_) if self.peers > 1 => self.output.crowd(self.peers),
+            TransferEvent::Progress(progress) => self.output.progress(progress),
+            TransferEvent::File { path, bytes } => self.output.file(&path, bytes),
+            TransferEvent::Note(note) => self.output.say(note),
+            TransferEvent::Done(result) => {
+                self.peers = self.peers.saturating_sub(1);
+                return Some(self.done(result));
+            }
+        }
+        None
+    }
+
+    fn done(&self, result: Result<downpour::Summary, Error>) -> Result<u8, Failure> {
+        match (result, self.stop) {
+            (Ok(summary), _) => {
+                self.output.done(&summary);
+                Ok(summary.exit_code())
+            }
+            (Err(Error::Kept { .. }), Some(stop)) => Err(Failure::goes_on(stop)),
+            (Err(Error::Cancelled), Some(stop @ Stop::Terminated)) => Err(Failure::stopped(stop)),
+            (Err(error), None) if self.conduct.keep => {
+                let failure = Failure::from(error);
+                self.output.one_failed(&failure);
+                Ok(failure.code)
+            }
+            (Err(error), _) => Err(error.into()),
         }
     }
-    false
+
+    /// Cancels; the second time there is no waiting for it.
+    fn stop(&mut self, stop: Stop) {
+        if self.stop.is_some() {
+            process::exit(i32::from(stop.code() as u8));
+        }
+        self.stop = Some(stop);
+        if stop == Stop::Terminated {
+            self.deadline = Some(Instant::now() + GRACE);
+        }
+        self.output.stopping();
+        self.transfer.cancel();
+    }
+
+    /// Asks where that is wanted, and answers the other side.
+    async fn answer(&mut self, interrupts: &mut Interrupts) {
+        let answer = if self.conduct.ask { prompt::yes("Take it?", interrupts).await } else { Ok(true) };
+        match answer {
+            Ok(true) => self.transfer.accept(),
+            Ok(false) | Err(NoAnswer::Input(_)) => self.transfer.refuse(),
+            Err(NoAnswer::Stopped(stop)) => self.stop(stop),
+        }
+    }
 }

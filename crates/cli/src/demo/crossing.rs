@@ -12,7 +12,7 @@ use netsim::Duplex;
 use relay::{Relay, Report};
 
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Heard, Interrupts};
 use crate::output::Output;
 
 /// Longer than any demo.
@@ -107,10 +107,13 @@ impl Pair<'_> {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
                 () = &mut deadline => return Ok(self.stopped(interrupts).await),
-                () = interrupts.next() => {
-                    self.stop(interrupts).await;
-                    return Err(Failure::interrupted());
-                }
+                heard = interrupts.heard() => match heard {
+                    Heard::HangUp => output.hang_up(),
+                    Heard::Stop(stop) => {
+                        self.stop(interrupts).await;
+                        return Err(Failure::stopped(stop));
+                    }
+                },
             }
         }
         let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
@@ -159,7 +162,7 @@ impl Pair<'_> {
         Outcome { took, bytes: self.bytes, is_complete: false, relay: report }
     }
 
-    /// Ends both sides. A second Ctrl-C ends the process.
+    /// Ends both sides. A second signal ends the process.
     async fn stop(&mut self, interrupts: &mut Interrupts) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
             transfer.cancel();
@@ -169,7 +172,7 @@ impl Pair<'_> {
                         Some(TransferEvent::Done(_)) | None => break,
                         Some(_) => {}
                     },
-                    () = interrupts.next() => process::exit(i32::from(Code::Interrupted as u8)),
+                    stop = interrupts.next() => process::exit(i32::from(stop.code() as u8)),
                 }
             }
         }

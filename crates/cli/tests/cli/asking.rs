@@ -1,50 +1,13 @@
 //! What a person at a terminal is asked: the program runs with a terminal of its own.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::tempdir;
 
 use crate::program::{Program, arguments, command, downpour};
+use crate::terminal::Terminal;
 use crate::tree;
-
-/// A terminal, seen from its user's side, and what it has shown so far.
-struct Terminal {
-    user: File,
-    shown: String,
-}
-
-impl Terminal {
-    /// A terminal, and two descriptors of the program's side.
-    fn open() -> (Self, OwnedFd, OwnedFd) {
-        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-        grantpt(&user).expect("a terminal");
-        unlockpt(&user).expect("a terminal");
-        let name = ptsname(&user, Vec::new()).expect("its name").into_string().expect("a name");
-        let program = File::options().read(true).write(true).open(name).expect("its other side");
-        let again = program.try_clone().expect("a second descriptor");
-        (Self { user: File::from(user), shown: String::new() }, program.into(), again.into())
-    }
-
-    /// Reads until `words` are there; panics at the end of the output.
-    fn wait_for(&mut self, words: &str) {
-        let mut buffer = [0; 4096];
-        while !self.shown.contains(words) {
-            match self.user.read(&mut buffer) {
-                Ok(length) if length > 0 => self.shown += &String::from_utf8_lossy(&buffer[..length]),
-                _ => panic!("no {words:?} in {:?}", self.shown),
-            }
-        }
-    }
-
-    fn type_line(&mut self, line: &str) {
-        writeln!(self.user, "{line}").expect("a terminal");
-    }
-}
 
 /// A sender, its ticket, and a receiver at a terminal that waits for the ticket.
 fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {

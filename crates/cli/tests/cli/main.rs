@@ -2,8 +2,13 @@
 
 mod asking;
 mod breaking;
+mod configuring;
 mod demonstrating;
+mod papers;
 mod program;
 mod refusing;
+mod signals;
+mod surface;
+mod terminal;
 mod transferring;
 mod tree;

@@ -104,12 +104,23 @@ fn what_makes_no_sense() {
 #[test]
 fn help_names_every_exit_code() {
     let help = downpour(["--help"]).end().expect(0).stdout;
-    for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 23, 130] {
+    for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 23, 24, 75, 130] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{code}  "))), "no {code} in {help}");
     }
     assert!(help.contains("DOWNPOUR_TICKET"));
-    let version = downpour(["--version"]).end().expect(0).stdout;
-    assert_eq!(version, format!("downpour {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn versions_long_and_short() {
+    let short = format!("downpour {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(downpour(["-V"]).end().expect(0).stdout, short);
+    let long = downpour(["--version"]).end().expect(0).stdout;
+    assert!(long.starts_with(&short), "{long}");
+    for fact in ["commit:", "target:", "profile:", "ciphers:"] {
+        let line =
+            long.lines().find_map(|line| line.strip_prefix(fact)).unwrap_or_else(|| panic!("no {fact} in {long}"));
+        assert!(!line.trim().is_empty(), "{long}");
+    }
 }
 
 #[test]

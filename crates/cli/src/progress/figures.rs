@@ -1,93 +1,11 @@
-//! The line that moves while a transfer runs.
+//! How far a transfer is, in a line.
 
-use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
 use downpour::{LimitedBy, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::human;
-
-/// From here on a bar has room beside the figures.
-const WIDE: u16 = 100;
-const DRAWINGS_PER_SECOND: u8 = 10;
-
-/// A progress line on stderr, gone when this is dropped. Where stderr is no terminal, nothing.
-#[derive(Debug)]
-pub(crate) struct Bar {
-    bar: ProgressBar,
-    /// Whether the line is on the screen.
-    is_up: Cell<bool>,
-}
-
-impl Bar {
-    /// A line that appears with the first figures.
-    pub(crate) fn new() -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
-        Self {
-            bar: ProgressBar::with_draw_target(None, target).with_style(style("{wide_msg}")),
-            is_up: Cell::new(false),
-        }
-    }
-
-    /// No line at all.
-    pub(crate) fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), is_up: Cell::new(false) }
-    }
-
-    /// Shows how far the transfer is.
-    pub(crate) fn show(&self, figures: &Figures) {
-        self.raise();
-        if self.bar.length() != Some(figures.known) {
-            let wide = "{percent:>3} % {bar:20}  {wide_msg}";
-            self.bar.set_length(figures.known);
-            self.bar.set_style(style(if is_wide() { wide } else { "{percent:>3} %  {wide_msg}" }));
-        }
-        self.bar.set_position(figures.bytes.min(figures.known));
-        self.bar.set_message(figures.to_string());
-    }
-
-    /// Shows words instead of figures.
-    pub(crate) fn say(&self, words: &'static str) {
-        self.raise();
-        self.bar.set_style(style("{wide_msg}"));
-        self.bar.set_message(words);
-        self.bar.tick();
-    }
-
-    /// Prints something above the line.
-    pub(crate) fn above(&self, print: impl FnOnce()) {
-        if self.is_up.get() { self.bar.suspend(print) } else { print() }
-    }
-
-    /// Takes the line away, until figures come again.
-    pub(crate) fn clear(&self) {
-        if self.is_up.take() {
-            self.bar.finish_and_clear();
-        }
-    }
-
-    fn raise(&self) {
-        if !self.is_up.replace(true) && self.bar.is_finished() {
-            self.bar.reset();
-        }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the templates are constants").progress_chars("=> ")
-}
-
-fn is_wide() -> bool {
-    rustix::termios::tcgetwinsize(std::io::stderr()).is_ok_and(|size| size.ws_col >= WIDE)
-}
 
 /// What the line says.
 #[derive(Clone, Debug)]
@@ -129,6 +47,11 @@ impl From<&Progress> for Figures {
 }
 
 impl Figures {
+    /// How much of what is known to come is there.
+    pub(super) fn percent(&self) -> u64 {
+        u64::try_from(u128::from(self.bytes) * 100 / u128::from(self.known.max(1))).unwrap_or(u64::MAX).min(100)
+    }
+
     /// How long what is known to come takes at this goodput; `None` where nothing moves.
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.known.saturating_sub(self.bytes);

@@ -1,0 +1,86 @@
+//! `cp`, `sync` and `verify`: what goes by `[user@]host:path`.
+
+use clap::Args;
+use downpour::remote::Location;
+
+use super::groups::{
+    ConnectionArgs, ExistingArgs, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TargetArgs, TraceArgs,
+};
+use super::paths::PathArgs;
+use super::values;
+
+/// `downpour cp`.
+#[derive(Args, Debug)]
+pub(crate) struct CpArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathArgs,
+    /// Copy folders with everything in them
+    #[arg(short, long, help_heading = "What is copied")]
+    pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Keep modes exactly, whatever the umask there; times are always kept
+    #[arg(short, long, help_heading = "At the target")]
+    pub(crate) preserve: bool,
+    #[command(flatten)]
+    pub(crate) existing: ExistingArgs,
+    #[command(flatten)]
+    pub(crate) at_target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+/// `downpour sync`.
+#[derive(Args, Debug)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Delete at the target what the source does not have, except what is excluded
+    #[arg(long, help_heading = "At the target")]
+    pub(crate) delete: bool,
+    #[command(flatten)]
+    pub(crate) at_target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+/// `downpour verify`.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// PATH or [USER@]HOST:PATH
+    #[arg(value_name = "A", value_parser = values::location())]
+    pub(crate) a: Location,
+    /// What it is compared with
+    #[arg(value_name = "B", value_parser = values::location())]
+    pub(crate) b: Location,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}

@@ -1,0 +1,38 @@
+//! `demo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use downpour::Rate;
+use netsim::Duplex;
+
+use super::groups::OutputArgs;
+use super::values;
+use crate::rates;
+
+/// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost each way.
+const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
+
+/// `downpour demo`.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// The file or folder to send [default: a generated file]
+    #[arg(value_name = "PATH", conflicts_with = "size")]
+    pub(crate) path: Option<PathBuf>,
+    /// Size of the generated file
+    #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "50MB")]
+    pub(crate) size: u64,
+    /// The network: KEY=VALUE,..., or two of them with ` / ` between for the way there and the way back
+    ///
+    /// Keys: rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above, seed. The delay is one way.
+    #[arg(long, value_name = "LINK", default_value = DEMO_LINK)]
+    pub(crate) link: Duplex,
+    /// The rate the sender is told [default: the link's]
+    #[arg(long, value_parser = rates::parse)]
+    pub(crate) rate: Option<Rate>,
+    /// Leave out the comparison with CUBIC
+    #[arg(long)]
+    pub(crate) no_compare: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

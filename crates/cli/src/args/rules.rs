@@ -1,0 +1,63 @@
+//! `--include` and `--exclude`: one list, in the order typed.
+
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+
+/// Which names take part; the first rule that matches one decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rules(pub(crate) Vec<Rule>);
+
+/// A pattern, and what becomes of the names that match it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// They take part.
+    Include(OsString),
+    /// They do not.
+    Exclude(OsString),
+}
+
+/// The two options, each with what it makes of its pattern.
+const OPTIONS: [(&str, fn(OsString) -> Rule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
+
+impl Args for Rules {
+    fn augment_args(command: Command) -> Command {
+        let option = |name: &'static str| {
+            Arg::new(name)
+                .long(name)
+                .value_name("PATTERN")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(OsString))
+                // A pattern may begin with anything.
+                .allow_hyphen_values(true)
+        };
+        command
+            .arg(option("include").help("Take names that match, whatever a later --exclude says"))
+            .arg(option("exclude").help("Leave names that match out; `downpour --help` explains patterns"))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Rules {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut placed = Vec::new();
+        for (name, rule) in OPTIONS {
+            // What was configured has no order of its own: it follows what was typed, and exceptions precede what they are from.
+            let is_typed = matches.value_source(name) == Some(ValueSource::CommandLine);
+            let patterns = matches.get_many::<OsString>(name).into_iter().flatten().cloned().map(rule);
+            let places = matches.indices_of(name).into_iter().flatten();
+            placed.extend(places.map(|place| if is_typed { place } else { usize::MAX }).zip(patterns));
+        }
+        placed.sort_by_key(|(place, _)| *place);
+        Ok(Self(placed.into_iter().map(|(_, rule)| rule).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use downpour::Rate;
+
+use super::groups::{Links, Via};
+use super::offering::WhenExisting;
+use super::rules::Rule;
+use super::*;
+
+/// Words with single quotes, as in a shell.
+fn parse(line: &str) -> Result<Command, clap::Error> {
+    let words = shlex::split(line).expect("words");
+    Cli::try_parse_from(std::iter::once("downpour".to_owned()).chain(words)).map(|cli| cli.command)
+}
+
+fn send(line: &str) -> SendArgs {
+    match parse(line) {
+        Ok(Command::Send(args)) => *args,
+        other => panic!("{line:?} gave {other:?}"),
+    }
+}
+
+fn recv(line: &str) -> RecvArgs {
+    match parse(line) {
+        Ok(Command::Recv(args)) => *args,
+        other => panic!("{line:?} gave {other:?}"),
+    }
+}
+
+fn cp(line: &str) -> CpArgs {
+    match parse(line) {
+        Ok(Command::Cp(args)) => *args,
+        other => panic!("{line:?} gave {other:?}"),
+    }
+}
+
+fn remote(host: &str, path: &str) -> Location {
+    Location::Remote { host: host.to_owned(), path: path.into() }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn cp_has_the_habits_of_scp() {
+    let args = cp("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
+    assert_eq!(args.paths.sources, [Location::Local("a".into()), Location::Local("b/".into())]);
+    assert_eq!(args.paths.target, remote("me@far", "x"));
+    assert!(args.recursive && args.preserve && args.at_target.dry_run && args.connection.ipv4);
+    assert_eq!(args.ssh.ssh_port, Some(2222));
+    assert_eq!(args.ssh.identity, Some(PathBuf::from("key")));
+    assert_eq!(args.ssh.jump.as_deref(), Some("gate"));
+    assert_eq!(parse("cp far:a .").expect("a command").host(), Some("far"));
+    assert_eq!(parse("cp a b").expect("a command").host(), None);
+    assert_eq!(parse("doctor me@far").expect("a command").host(), Some("me@far"));
+}
+
+#[test]
+fn cp_replaces_and_recv_refuses() {
+    let args = cp("cp a b");
+    assert_eq!(args.existing.existing, WhenExisting::Replace);
+    assert_eq!((args.connection.via, args.selection.links), (Via::Auto, Links::Copy));
+    assert_eq!(recv("recv").existing, WhenExisting::Refuse);
+    assert_eq!(recv("recv --existing skip --checksum").existing, WhenExisting::Skip);
+}
+
+#[test]
+fn ssh_and_ports() {
+    let args = cp(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
+    let words: Vec<OsString> = ["ssh", "-o", "User Name=x", "-F", "~/a b"].map(OsString::from).to_vec();
+    assert_eq!(args.ssh.ssh.map(|command| command.0), Some(words));
+    assert_eq!(args.connection.port, Some(60001..=60010));
+    assert_eq!(cp("cp --port 60001 a b").connection.port, Some(60001..=60001));
+    for line in ["cp --port 0 a b", "cp --port 2:1 a b", "cp --port 70000 a b", "cp --ssh '' a b", "cp --ssh '\"x' a b"]
+    {
+        assert_eq!(parse(line).expect_err(line).kind(), ErrorKind::ValueValidation, "{line}");
+    }
+}
+
+#[test]
+fn rules_stay_in_the_order_typed() {
+    let args = cp("cp --include a/b --exclude 'a/*' --include=- a --exclude -x b");
+    let rules = [
+        Rule::Include("a/b".into()),
+        Rule::Exclude("a/*".into()),
+        Rule::Include("-".into()),
+        Rule::Exclude("-x".into()),
+    ];
+    assert_eq!(args.selection.rules.0, rules);
+    assert_eq!(send("send --exclude '*.o' a").selection.rules.0, [Rule::Exclude("*.o".into())]);
+}
+
+#[test]
+fn everything_after_the_host_is_the_command_of_a_pipe() {
+    let Ok(Command::Pipe(args)) = parse("pipe --via ssh far tar -x -C dir --verbose") else { panic!("pipe") };
+    assert_eq!(args.command, ["tar", "-x", "-C", "dir", "--verbose"].map(OsString::from));
+    assert!(!args.output.verbose);
+}
+
+#[test]
+fn to_takes_no_path_for_a_ticket() {
+    let args = send("send a --to b");
+    assert_eq!(args.paths, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert_eq!(args.to, Some(None));
+    assert_eq!(send("send a --to=T").to, Some(Some("T".to_owned())));
+    assert_eq!(send("send a").to, None);
+}
+
+#[test]
+fn either_side_listens() {
+    assert_eq!(recv("recv --listen").listen, Some(None));
+    assert_eq!(recv("recv --listen --into x").listen, Some(None));
+    let every = "[::]:4000".parse().expect("an address");
+    assert_eq!(recv("recv --listen :4000").listen, Some(Some(every)));
+    assert_eq!(send("send a --listen :4000").listen, Some(every));
+    let error = parse("recv --listen nonsense").expect_err("nonsense").to_string();
+    assert!(error.contains("192.0.2.1:4000"), "{error}");
+}
+
+#[test]
+fn defaults() {
+    let args = recv("recv");
+    assert_eq!(args.into, PathBuf::from("."));
+    assert_eq!(args.ticket.connect_timeout, Duration::from_secs(10));
+    assert!(!args.yes && args.given.is_none() && args.listen.is_none());
+    let Ok(Command::Demo(demo)) = parse("demo") else { panic!("demo") };
+    assert_eq!(demo.size, 50_000_000);
+    assert_eq!(demo.link.forward.delay, Duration::from_millis(50));
+    assert!((demo.link.backward.loss.mean() - 0.05).abs() < 1e-9);
+}
+
+#[test]
+fn numbers_with_units() {
+    let args = send("send a --rate 100M --limit 12MB/s --connect-timeout 0.5");
+    assert_eq!(args.speed.rate.map(Rate::bits_per_second), Some(100_000_000));
+    assert_eq!(args.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
+    assert_eq!(args.ticket.connect_timeout, Duration::from_millis(500));
+    assert_eq!(cp("cp --retry-for 1h --timeout 90s a b").connection.retry_for, Some(Duration::from_secs(3600)));
+    for (text, bytes) in [("10MB", 10_000_000), ("1.5 GB", 1_500_000_000), ("64KiB", 65_536), ("7", 7), ("0", 0)] {
+        assert_eq!(values::size(text), Ok(bytes), "{text}");
+    }
+    for text in ["", "MB", "10M", "10 mb", "-1", "1e9"] {
+        assert!(values::size(text).is_err(), "{text}");
+    }
+    for (text, seconds) in
+        [("10", 10.0), ("0.5", 0.5), ("90s", 90.0), ("1.5 min", 90.0), ("1h", 3600.0), ("2d", 172_800.0)]
+    {
+        assert_eq!(values::time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+    }
+    for text in ["0", "-1", "soon", "nan", "1e300", "5y", "h", ""] {
+        assert!(values::time(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_does_not_go_together() {
+    for (line, kind) in [
+        ("send", ErrorKind::MissingRequiredArgument),
+        ("send a --to --listen :1", ErrorKind::ArgumentConflict),
+        ("send a --to --keep", ErrorKind::ArgumentConflict),
+        ("recv T --listen", ErrorKind::ArgumentConflict),
+        ("send a -q -v", ErrorKind::ArgumentConflict),
+        ("demo a --size 1MB", ErrorKind::ArgumentConflict),
+        ("send a --rate 12MB", ErrorKind::ValueValidation),
+        ("send a --profile fast", ErrorKind::ValueValidation),
+        ("send a --limit 8:00", ErrorKind::ValueValidation),
+        ("demo --link rate=fast", ErrorKind::ValueValidation),
+        ("recv --rate 100M", ErrorKind::UnknownArgument),
+        ("cp a", ErrorKind::MissingRequiredArgument),
+        ("cp :a b", ErrorKind::ValueValidation),
+        ("cp -4 -6 a b", ErrorKind::ArgumentConflict),
+        ("cp -0 a b", ErrorKind::MissingRequiredArgument),
+        ("cp --delete a b", ErrorKind::UnknownArgument),
+        ("sync -r a b", ErrorKind::UnknownArgument),
+        ("cp --existing keep a b", ErrorKind::InvalidValue),
+        ("cp --via tcp a b", ErrorKind::InvalidValue),
+        ("doctor -oProxyCommand=x", ErrorKind::UnknownArgument),
+        ("doctor far:dir", ErrorKind::ValueValidation),
+        ("pipe far", ErrorKind::MissingRequiredArgument),
+        ("remote x", ErrorKind::UnknownArgument),
+    ] {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.kind(), kind, "{line}: {error}");
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}

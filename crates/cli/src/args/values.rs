@@ -1,0 +1,96 @@
+//! Values as people type them.
+
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use downpour::Profile;
+use downpour::remote::Location;
+
+use super::groups::SshCommand;
+
+/// `path` or `[user@]host:path`.
+pub(super) fn location() -> impl TypedValueParser<Value = Location> {
+    OsStringValueParser::new().try_map(|text| Location::parse(&text))
+}
+
+/// `[user@]host`, for ssh.
+pub(super) fn host(text: &str) -> Result<String, String> {
+    let colon = || {
+        let as_location = OsString::from(format!("{text}:"));
+        Location::parse(OsStr::new(&as_location)).map_err(|error| error.to_string())
+    };
+    match colon()? {
+        Location::Remote { host, path } if path.is_empty() => Ok(host),
+        _ => Err(format!("{text:?} is not a host: write host, user@host or [2001:db8::1]")),
+    }
+}
+
+/// Words, with the quotes and backslashes of a shell and nothing else of it.
+pub(super) fn command(text: &str) -> Result<SshCommand, String> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(SshCommand(words.into_iter().map(OsString::from).collect())),
+        Some(_) => Err("an empty command: write one such as 'ssh -o Compression=no'".to_owned()),
+        None => Err(format!("{text:?} has a quote without its other half")),
+    }
+}
+
+/// `60001` or `60001:60010`.
+pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once(':').unwrap_or((text, text));
+    match (first.parse::<u16>(), last.parse::<u16>()) {
+        (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
+        _ => Err(format!("{text:?} is not a range of ports: write one such as 60001, or 60001:60010")),
+    }
+}
+
+/// `192.0.2.1:4000`, `[2001:db8::1]:4000`, or `:4000` for every address.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let whole = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
+    whole
+        .parse()
+        .map_err(|_| format!("{text:?} is not an address: write one such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for every address"))
+}
+
+pub(super) fn profile(name: &str) -> Result<Profile, String> {
+    Profile::named(name).map_err(|error| error.to_string())
+}
+
+/// Seconds, with a fraction or without, or another unit: `0.5`, `90s`, `10m`, `1h`, `2d`.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let scale = match text[unit_at..].trim() {
+        "" | "s" => Some(1.0),
+        "m" | "min" => Some(60.0),
+        "h" => Some(3600.0),
+        "d" => Some(86_400.0),
+        _ => None,
+    };
+    let number = text[..unit_at].trim().parse::<f64>().ok();
+    number
+        .zip(scale)
+        .map(|(number, scale)| number * scale)
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
+}
+
+/// `10MB`, `1.5 GB`, `64KiB` or bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB or 64KiB");
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..unit_at].parse().map_err(|_| refused())?;
+    let scale: u64 = match text[unit_at..].trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(refused()),
+    };
+    Ok((number * scale as f64) as u64)
+}

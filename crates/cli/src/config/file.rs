@@ -1,0 +1,166 @@
+//! `config.toml`: options at the top, and `[host."PATTERN"]` sections.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::ONLY_TYPED;
+use super::layers::{Layer, Setting};
+
+/// The only key that is no option.
+const HOST: &str = "host";
+
+/// How much alike a word and a key have to be for a hint.
+const ALIKE: f64 = 0.7;
+
+/// A configuration that can be used.
+#[derive(Debug)]
+pub(super) struct File {
+    top: Layer,
+    /// In the order of the file.
+    hosts: Vec<(String, Layer)>,
+}
+
+/// A configuration that cannot.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileError {
+    path: PathBuf,
+    line: usize,
+    message: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
+    }
+}
+
+impl File {
+    /// Reads a configuration; `known` are the keys.
+    pub(super) fn parse(path: &Path, text: &str, known: &[String]) -> Result<Self, FileError> {
+        let reader = Reader { path, text, known };
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            reader.error(at, error.message().to_owned())
+        })?;
+        let mut file = Self { top: Vec::new(), hosts: Vec::new() };
+        let mut sections: Vec<(usize, String, Layer)> = Vec::new();
+        for (key, value) in table.get_ref() {
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                (HOST, DeValue::Table(hosts)) => {
+                    for (pattern, section) in hosts {
+                        let DeValue::Table(options) = section.get_ref() else {
+                            let hint = r#"write [host."PATTERN"], and the options below it"#;
+                            return Err(reader.error(section.span().start, hint.to_owned()));
+                        };
+                        let layer = options.iter().map(|(key, value)| reader.setting(key, value));
+                        sections.push((
+                            pattern.span().start,
+                            pattern.get_ref().to_string(),
+                            layer.collect::<Result<_, _>>()?,
+                        ));
+                    }
+                }
+                _ => file.top.push(reader.setting(key, value)?),
+            }
+        }
+        // The table is in the order of the alphabet.
+        sections.sort_by_key(|(at, ..)| *at);
+        file.hosts = sections.into_iter().map(|(_, pattern, layer)| (pattern, layer)).collect();
+        Ok(file)
+    }
+
+    /// What holds for a transfer with this host, nearest first.
+    pub(super) fn layers(&self, host: Option<&str>) -> Vec<Layer> {
+        let sections = self.hosts.iter().filter(|(pattern, _)| host.is_some_and(|host| is_meant(pattern, host)));
+        sections.map(|(_, layer)| layer.clone()).chain([self.top.clone()]).collect()
+    }
+}
+
+/// A file while it is read.
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    known: &'a [String],
+}
+
+impl Reader<'_> {
+    fn error(&self, at: usize, message: String) -> FileError {
+        FileError { path: self.path.to_owned(), line: self.line(at), message }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn setting(&self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue<'_>>) -> Result<Setting, FileError> {
+        let (name, at) = (key.get_ref().as_ref(), key.span().start);
+        if ONLY_TYPED.contains(&name) {
+            return Err(self.error(at, format!("{name} is for a single run: give it on the command line")));
+        }
+        if !self.known.iter().any(|known| known == name) {
+            return Err(self.error(at, format!("{name:?} is not a key{}", self.hint(name))));
+        }
+        let values = match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| self.scalar(name, value)).collect::<Result<_, _>>()?,
+            _ => vec![self.scalar(name, value)?],
+        };
+        let origin = format!("{}:{}", self.path.display(), self.line(at));
+        Ok(Setting { name: name.to_owned(), values: values.into_iter().map(Into::into).collect(), origin })
+    }
+
+    fn scalar(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<String, FileError> {
+        let Range { start, end } = value.span();
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            // As it was written: 30, 0.5, true.
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) => {
+                Ok(self.text.get(start..end).unwrap_or_default().to_owned())
+            }
+            _ => Err(self.error(start, format!("{name} is a text, a number, true or false"))),
+        }
+    }
+
+    /// The key that was meant, perhaps.
+    fn hint(&self, name: &str) -> String {
+        let alike = self.known.iter().map(|known| (strsim::jaro_winkler(known, name), known));
+        match alike.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((score, known)) if score >= ALIKE => format!(": did you mean {known:?}?"),
+            _ => "; the keys are the long options, without --".to_owned(),
+        }
+    }
+}
+
+/// Whether a section is for this host: `*` and `?` in the pattern stand for anything; one without `@` is for every user of the host.
+fn is_meant(pattern: &str, host: &str) -> bool {
+    let bare = host.rsplit_once('@').map_or(host, |(_, bare)| bare);
+    let host = if pattern.contains('@') { host } else { bare };
+    matches_glob(pattern.as_bytes(), host.as_bytes())
+}
+
+/// Linear in both but for stars: after a mismatch only the last star takes one more.
+fn matches_glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || byte.eq_ignore_ascii_case(&text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                (p, t) = (at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}

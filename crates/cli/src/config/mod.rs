@@ -1,0 +1,165 @@
+//! Defaults of the user's own: the environment and the configuration file.
+//!
+//! What is typed goes first, then the environment, then the sections of the host, then the top of the file. What they say becomes
+//! the default of the option, so that everything else, the check of the value too, is clap's.
+
+mod file;
+mod layers;
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use crate::args::Cli;
+use crate::exit::{Code, Failure};
+use file::File;
+use layers::{Layer, Setting};
+
+/// Options of a single run: nobody wants them for all.
+const ONLY_TYPED: [&str; 11] =
+    ["checksums", "config", "delete", "dry-run", "files-from", "from0", "help", "keep", "ticket-file", "to", "version"];
+
+/// Reads the arguments of this process, with the user's own defaults. Ends the process where clap does: help, version, usage.
+pub(crate) fn read() -> Result<Cli, Failure> {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let surroundings = Surroundings { variables: env::vars_os().collect() };
+    surroundings.read(&arguments)?.map_err(|error| error.exit())
+}
+
+/// The environment of the process.
+struct Surroundings {
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// The inner error is clap's own, about what was typed.
+    fn read(&self, arguments: &[OsString]) -> Result<Result<Cli, clap::Error>, Failure> {
+        let mut definition = Cli::command();
+        definition.build();
+        let typed = definition.clone().try_get_matches_from(arguments);
+        let (cli, matches) = match typed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
+            Ok(both) => both,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some((name, typed)) = matches.subcommand() else { return Ok(Ok(cli)) };
+        let Some(command) = definition.find_subcommand(name) else { return Ok(Ok(cli)) };
+        let file = self.file(cli.config.as_deref(), &definition)?;
+        let layers = self.layers(command, file.as_ref(), cli.command.host());
+        let settings = choose(command, typed, &layers)?;
+        // A definition that was used already does not take changes.
+        let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
+        Ok(definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)))
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The file that was named, or that stands where it is looked for.
+    fn file(&self, typed: Option<&Path>, definition: &Command) -> Result<Option<File>, Failure> {
+        let named = typed.map(PathBuf::from).or_else(|| self.variable("DOWNPOUR_CONFIG").map(PathBuf::from));
+        if named.as_deref() == Some(Path::new("none")) {
+            return Ok(None);
+        }
+        let is_named = named.is_some();
+        let Some(path) = named.or_else(|| self.usual_place()) else { return Ok(None) };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(None),
+            Err(error) => {
+                let message = format!("cannot read the configuration {}: {error}", path.display());
+                return Err(Failure::new(Code::Usage, message));
+            }
+        };
+        File::parse(&path, &text, &known(definition)).map(Some).map_err(|error| Failure::new(Code::Usage, error))
+    }
+
+    /// `~/.config/downpour/config.toml`, by the rules of XDG.
+    fn usual_place(&self) -> Option<PathBuf> {
+        let absolute = |name| self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+        Some(folder.join("downpour/config.toml"))
+    }
+
+    /// Everything that is said to this command, nearest first.
+    fn layers(&self, command: &Command, file: Option<&File>, host: Option<&str>) -> Vec<Layer> {
+        let environment = options(command).filter_map(|option| {
+            let variable = format!("DOWNPOUR_{}", option.get_long()?.replace('-', "_").to_uppercase());
+            Setting::of_variable(option, &variable, self.variable(&variable)?)
+        });
+        let mut layers = vec![environment.collect()];
+        layers.extend(file.into_iter().flat_map(|file| file.layers(host)));
+        layers
+    }
+}
+
+/// The options that can have another default.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|option| option.get_long().is_some_and(|name| !ONLY_TYPED.contains(&name)))
+}
+
+/// The keys of the file: what any command knows.
+fn known(definition: &Command) -> Vec<String> {
+    let mut names: Vec<String> =
+        definition.get_subcommands().flat_map(options).filter_map(Arg::get_long).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// For each option that was not typed the nearest setting, unless something nearer excludes it.
+fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Result<Vec<&'a Setting>, Failure> {
+    let is_typed =
+        |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
+    let mut nearer: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
+    let mut chosen = Vec::new();
+    for layer in layers {
+        let mut here: Vec<(&Arg, &Setting)> = Vec::new();
+        for setting in layer {
+            let Some(option) = options(command).find(|option| option.get_long() == Some(&*setting.name)) else {
+                continue;
+            };
+            let decided =
+                nearer.iter().any(|other| other.get_id() == option.get_id() || exclude(command, other, option));
+            if decided {
+                continue;
+            }
+            if let Some((_, other)) = here.iter().find(|(other, _)| exclude(command, other, option)) {
+                let message = format!("{}: {} and {} exclude each other", setting.origin, other.name, setting.name);
+                return Err(Failure::new(Code::Usage, message));
+            }
+            setting.check(option).map_err(|error| Failure::new(Code::Usage, error))?;
+            here.push((option, setting));
+        }
+        nearer.extend(here.iter().map(|(option, _)| *option));
+        chosen.extend(here.iter().map(|(_, setting)| *setting));
+    }
+    Ok(chosen)
+}
+
+/// Whether clap refuses the two together.
+fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
+    let names = |one: &Arg, other: &Arg| {
+        command.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
+    };
+    names(a, b) || names(b, a)
+}
+
+fn with_defaults(command: Command, settings: Vec<&Setting>) -> Command {
+    settings.into_iter().fold(command, |command, setting| {
+        let is_it = |option: &&Arg| option.get_long() == Some(&*setting.name);
+        let Some(id) = command.get_arguments().find(is_it).map(|option| option.get_id().to_string()) else {
+            return command;
+        };
+        command.mut_arg(id, |option| option.default_values(setting.values.clone()))
+    })
+}
+
+/// Whether an option is a switch: it takes no value.
+fn is_switch(option: &Arg) -> bool {
+    matches!(option.get_action(), ArgAction::SetTrue)
+}

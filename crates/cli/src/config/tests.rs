@@ -1,0 +1,150 @@
+use std::fs;
+
+use downpour::Rate;
+
+use super::*;
+use crate::args::{Command, CpArgs};
+
+/// What `cp` is with this file, these variables and this line; the file is `FILE` in messages.
+fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, String> {
+    let home = tempfile::tempdir().expect("a folder");
+    let folder = home.path().join(".config/downpour");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("config.toml");
+    fs::write(&path, file).expect("a file");
+    let all = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let variables = all.chain([("HOME".into(), home.path().into())]).collect();
+    let words: Vec<OsString> = format!("downpour {line}").split(' ').map(OsString::from).collect();
+    match (Surroundings { variables }).read(&words) {
+        Ok(Ok(cli)) => Ok(cli),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(failure) => Err(failure.message.replace(&path.display().to_string(), "FILE")),
+    }
+}
+
+fn cp(file: &str, variables: &[(&str, &str)], line: &str) -> CpArgs {
+    match read(file, variables, line).unwrap_or_else(|error| panic!("{file:?} {variables:?} {line}: {error}")).command {
+        Command::Cp(args) => *args,
+        other => panic!("{line} gave {other:?}"),
+    }
+}
+
+const FILE: &str = r#"
+rate = "1M"
+retry-for = "1h"
+
+[host."far*"]
+rate = "2M"
+
+[host."me@far.example"]
+rate = "3M"
+timeout = 5
+
+[host."*.example"]
+rate = "4M"
+timeout = 6
+verbose = true
+"#;
+
+#[test]
+fn the_nearest_place_decides() {
+    let variable = [("DOWNPOUR_RATE", "9M")];
+    let none: [(&str, &str); 0] = [];
+    for (variables, line, megabits) in [
+        (&none[..], "cp a b", Some(1)),
+        (&none[..], "cp a near:b", Some(1)),
+        (&none[..], "cp a far.example:b", Some(2)),
+        (&none[..], "cp a me@far.example:b", Some(2)),
+        (&none[..], "cp FAR:a b", Some(2)),
+        (&none[..], "cp a you@near.example:b", Some(4)),
+        (&variable[..], "cp a far.example:b", Some(9)),
+        (&variable[..], "cp --rate 7M a far.example:b", Some(7)),
+        (&variable[..], "cp --rate=7M a b", Some(7)),
+        (&[("DOWNPOUR_RATE", "")][..], "cp a b", Some(1)),
+        (&none[..], "cp --config none a b", None),
+        (&variable[..], "cp --config none a b", Some(9)),
+        (&[("DOWNPOUR_CONFIG", "none")][..], "cp a b", None),
+    ] {
+        let rate = cp(FILE, variables, line).speed.rate.map(Rate::bits_per_second);
+        assert_eq!(rate, megabits.map(|megabits| megabits * 1_000_000), "{variables:?} {line}");
+    }
+    for (line, timeout) in [("cp a me@far.example:b", 5), ("cp a far.example:b", 6), ("cp a b", 30)] {
+        let args = cp(FILE, &none, line);
+        assert_eq!(args.connection.timeout.as_secs(), timeout, "{line}");
+        assert_eq!(args.connection.retry_for.map(|time| time.as_secs()), Some(3600));
+    }
+}
+
+#[test]
+fn switches_turn_on_and_off() {
+    let quiet = "quiet = true";
+    assert!(cp(quiet, &[], "cp a b").output.quiet);
+    assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").output.quiet);
+    assert!(cp("quiet = false", &[("DOWNPOUR_QUIET", "1")], "cp a b").output.quiet);
+    assert!(cp("", &[("DOWNPOUR_HARD_LINKS", "yes")], "cp a b").selection.hard_links);
+}
+
+#[test]
+fn what_is_typed_takes_away_what_it_excludes() {
+    let shown = cp("quiet = true", &[], "cp -v a b").output;
+    assert!(shown.verbose && !shown.quiet);
+    let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").output;
+    assert!(shown.verbose && !shown.quiet);
+    let connection = cp("ipv6 = true", &[], "cp -4 a b").connection;
+    assert!(connection.ipv4 && !connection.ipv6);
+}
+
+#[test]
+fn lists() {
+    use std::ffi::OsStr;
+    let patterns = |args: CpArgs| -> Vec<OsString> {
+        let pattern = |rule| match rule {
+            crate::args::Rule::Include(pattern) | crate::args::Rule::Exclude(pattern) => pattern,
+        };
+        args.selection.rules.0.into_iter().map(pattern).collect()
+    };
+    let file = "exclude = ['*.o', '.git/']\ninclude = 'keep.o'";
+    assert_eq!(patterns(cp(file, &[], "cp a b")), ["keep.o", "*.o", ".git/"].map(OsStr::new));
+    assert_eq!(patterns(cp(file, &[], "cp --exclude x a b")).iter().filter(|pattern| *pattern == "*.o").count(), 0);
+    assert_eq!(patterns(cp("", &[("DOWNPOUR_EXCLUDE", "a\nb c")], "cp a b")), ["a", "b c"].map(OsStr::new));
+}
+
+#[test]
+fn a_key_of_another_command_does_nothing() {
+    assert!(read("into = '/x'\nrate = '1M'", &[], "demo").is_ok());
+    let Ok(Command::Recv(args)) = read("into = '/x'\nrecursive = true", &[], "recv").map(|cli| cli.command) else {
+        panic!("recv")
+    };
+    assert_eq!(args.into, PathBuf::from("/x"));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    for (file, variables, words) in [
+        ("\nretry_for = '1h'", &[][..], r#"FILE:2: "retry_for" is not a key: did you mean "retry-for"?"#),
+        ("qwxyz = 1", &[], "the keys are the long options"),
+        ("[host.x]\nlimits = '1M'", &[], r#"FILE:2: "limits" is not a key: did you mean "limit"?"#),
+        ("host = 'x'", &[], r#"FILE:1: "host" is not a key"#),
+        ("[host]\nrate = '1M'", &[], r#"FILE:2: write [host."PATTERN"]"#),
+        ("delete = true", &[], "FILE:1: delete is for a single run: give it on the command line"),
+        ("rate = ", &[], "FILE:1: "),
+        ("# x\nrate = '12MB'", &[], "FILE:2: invalid value '12MB' for '--rate"),
+        ("via = 'tcp'", &[], "[possible values: auto, udp, ssh]"),
+        ("rate = ['1M', '2M']", &[], "FILE:1: rate takes one value"),
+        ("rate = { a = 1 }", &[], "FILE:1: rate is a text, a number, true or false"),
+        ("quiet = 'very'", &[], "FILE:1: write true or false"),
+        ("quiet = true\nverbose = true", &[], "exclude each other"),
+        ("", &[("DOWNPOUR_TIMEOUT", "soon")], "DOWNPOUR_TIMEOUT: invalid value 'soon'"),
+        ("", &[("DOWNPOUR_CONFIG", "/no/such/file")], "cannot read the configuration /no/such/file"),
+    ] {
+        let error = read(file, variables, "cp a b").expect_err(file);
+        assert!(error.contains(words), "{file:?} gave {error:?}, without {words:?}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_value_does_no_harm_where_another_is_nearer() {
+    assert!(read("rate = '12MB'", &[], "cp --rate 1M a b").is_ok());
+    assert!(read("rate = '12MB'", &[("DOWNPOUR_RATE", "1M")], "cp a b").is_ok());
+}

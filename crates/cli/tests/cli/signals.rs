@@ -1,0 +1,135 @@
+//! What asks a transfer to end, and what does not make it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Program, arguments, command, downpour, sender};
+use crate::terminal::Terminal;
+use crate::tree;
+
+/// By then a process that got SIGTERM is gone.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A sender of 120 MB at 16 Mbit/s, and what its receiver needs.
+fn slow_sender() -> (TempDir, PathBuf, PathBuf, Program) {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
+    fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+    let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
+    (here, ticket, into, sender)
+}
+
+fn slow_receiver(ticket: &Path, into: &Path) -> Program {
+    let mut receiver = downpour(arguments!["recv", "--ticket-file", ticket, "--into", into, "--json"]);
+    receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    receiver
+}
+
+/// Sends SIGTERM and looks how it ends.
+#[track_caller]
+fn terminate(program: Program) -> String {
+    let start = Instant::now();
+    program.signal(Signal::TERM);
+    let ended = program.end().expect(75);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    let complaints = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).count();
+    assert_eq!(complaints, 1, "{}", ended.stderr);
+    ended.stderr
+}
+
+#[test]
+fn sigterm_ends_a_receiver_resumably() {
+    let (_here, ticket, into, sender) = slow_sender();
+    terminate(slow_receiver(&ticket, &into));
+    drop(sender);
+}
+
+#[test]
+fn sigterm_ends_a_sender_resumably() {
+    let (_here, ticket, into, sender) = slow_sender();
+    let receiver = slow_receiver(&ticket, &into);
+    terminate(sender);
+    receiver.end().expect_line(1, "interrupted");
+}
+
+#[test]
+fn sigterm_ends_a_receiver_whose_sender_does_not_answer() {
+    let (_here, ticket, into, sender) = slow_sender();
+    let receiver = slow_receiver(&ticket, &into);
+    sender.signal(Signal::STOP);
+    terminate(receiver);
+}
+
+#[test]
+fn sigterm_while_nobody_comes_and_at_a_prompt() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    terminate(sender(&[&source], &ticket, &[]));
+    let (mut terminal, stdin, stderr) = Terminal::open();
+    let mut command = command(["recv"]);
+    command.stdin(Stdio::from(stdin)).stderr(Stdio::from(stderr));
+    let receiver = Program::start(command);
+    terminal.wait_for("Ticket");
+    receiver.signal(Signal::TERM);
+    terminal.wait_for("downpour: terminated");
+    receiver.end().expect(75);
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait() {
+    let (_here, ticket, into, sender) = slow_sender();
+    let receiver = slow_receiver(&ticket, &into);
+    // The other side is stopped and answers nothing.
+    sender.signal(Signal::STOP);
+    receiver.signal(Signal::INT);
+    receiver.signal(Signal::INT);
+    let start = Instant::now();
+    receiver.end().expect(130);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_transfer_survives_its_terminal() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 3_000_000), here.path().join("ticket"));
+    let into = here.path().join("into");
+    let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
+    let (mut terminal, stdin, stderr) = Terminal::open();
+    let mut command = command(arguments!["recv", "-y", "-v", "--ticket-file", ticket, "--into", into]);
+    command.stdin(Stdio::from(stdin)).stderr(Stdio::from(stderr));
+    let receiver = Program::start(command);
+    terminal.wait_for(" MB/s");
+    drop(terminal);
+    receiver.signal(Signal::HUP);
+    receiver.end().expect(0);
+    sender.end().expect(0);
+    tree::assert_same(&source, &into.join("file"));
+}
+
+#[test]
+fn a_sender_minds_no_hang_up_either() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
+    let sender = sender(&[&source], &ticket, &[]);
+    sender.signal(Signal::HUP);
+    let into = here.path().join("into");
+    crate::program::receiver(&ticket, &into, &[]).end().expect(0);
+    sender.end().expect(0);
+    tree::assert_same(&source, &into.join("file"));
+}
+
+#[test]
+fn where_there_is_no_terminal_a_short_transfer_shows_no_progress() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
+    let sender = sender(&[&source], &ticket, &[]);
+    let more = ["--progress", "bar"];
+    let ended = crate::program::receiver(&ticket, &here.path().join("into"), &more).end().expect(0);
+    assert!(!ended.stderr.contains(" %  "), "{}", ended.stderr);
+    sender.end().expect(0);
+}

@@ -1,0 +1,19 @@
+//! The whole surface in one file: a change of an option is a readable diff. `INSTA_UPDATE=always cargo test -p cli surface` writes it anew.
+
+use crate::papers::COMMANDS;
+use crate::program::{Program, command};
+
+fn help(arguments: &[&str]) -> String {
+    let mut command = command(arguments);
+    command.env("COLUMNS", "100");
+    Program::start(command).end().expect(0).stdout
+}
+
+#[test]
+fn help_of_every_command() {
+    let mut all = help(&["--help"]);
+    for command in COMMANDS {
+        all += &format!("\n=== downpour {command} --help\n{}", help(&[command, "--help"]));
+    }
+    insta::assert_snapshot!(all);
+}
