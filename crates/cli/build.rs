@@ -6,11 +6,12 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for (name, variable) in [("DOWNPOUR_TARGET", "TARGET"), ("DOWNPOUR_PROFILE", "PROFILE")] {
+    // Not DOWNPOUR_: cargo passes them on to what it runs, and those are the user's.
+    for (name, variable) in [("BUILD_TARGET", "TARGET"), ("BUILD_PROFILE", "PROFILE")] {
         println!("cargo::rustc-env={name}={}", env::var(variable).unwrap_or_default());
     }
     if let Some(commit) = commit() {
-        println!("cargo::rustc-env=DOWNPOUR_COMMIT={commit}");
+        println!("cargo::rustc-env=BUILD_COMMIT={commit}");
     }
 }
 

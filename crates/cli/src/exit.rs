@@ -95,7 +95,7 @@ impl Failure {
         Self::new(stop.code(), message)
     }
 
-    /// A signal, and something of the transfer is kept.
+    /// A signal, and the transfer goes on another time.
     pub(crate) fn goes_on(stop: Stop) -> Self {
         Self::new(stop.code(), "stopped; the same command goes on where it stopped")
     }

@@ -29,6 +29,13 @@ pub(crate) enum Line<'a> {
         /// Its size.
         bytes: u64,
     },
+    /// What becomes of a name at the receiver; in a dry run and in a comparison, what would.
+    Notice {
+        /// `create`, `replace`, `attributes`, `delete` or `kept`.
+        what: &'a str,
+        /// Its path below the target.
+        path: &'a str,
+    },
     /// The last, when all went well or nearly.
     Summary(Summary),
     /// The last of `downpour demo`.

@@ -9,8 +9,8 @@ use jiff::Zoned;
 
 use crate::rates;
 
-/// Clocks jump and machines sleep: the timetable is looked at again after this time at most.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// How often a timetable is looked at. Clocks jump and machines sleep, so nothing waits for an entry itself.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How fast a sender may send, at every time of the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,14 +99,9 @@ impl Limit {
         begun.or(self.entries.last()).and_then(|(_, limit)| *limit)
     }
 
-    /// Waits until another limit than `held` may hold; for ever where there is but one.
-    pub(crate) async fn may_change(&self) {
-        if self.entries.len() < 2 {
-            return std::future::pending().await;
-        }
-        let now = Zoned::now();
-        let into_minute = Duration::from_secs(now.second().unsigned_abs().into());
-        tokio::time::sleep(LOOK_AGAIN.saturating_sub(into_minute).max(Duration::from_secs(1))).await;
+    /// Whether another one may hold later.
+    pub(crate) fn changes(&self) -> bool {
+        self.entries.len() > 1
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod copy;
 mod demo;
 mod exit;
 mod human;
@@ -17,6 +18,7 @@ mod rates;
 mod recv;
 mod send;
 mod ticket;
+mod verify;
 mod version;
 mod watch;
 
@@ -53,6 +55,10 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 
 /// Runs a command; gives the exit code of one that went well or nearly.
 async fn run(command: Command) -> Result<u8, Failure> {
+    if let Command::Remote = command {
+        // Its signals are the system's: whoever started it hears of its end.
+        return Ok(downpour::remote::serve().await);
+    }
     let mut interrupts = Interrupts::install()
         .map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))?;
     match command {
@@ -61,11 +67,9 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Demo(args) => demo::run(*args, &mut interrupts).await,
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),
-        Command::Cp(_)
-        | Command::Sync(_)
-        | Command::Verify(_)
-        | Command::Doctor(_)
-        | Command::Pipe(_)
-        | Command::Remote => Err(Failure::new(Code::Other, "not yet")),
+        Command::Cp(args) => copy::cp(*args, &mut interrupts).await,
+        Command::Sync(args) => copy::sync(*args, &mut interrupts).await,
+        Command::Verify(args) => verify::run(*args, &mut interrupts).await,
+        Command::Doctor(_) | Command::Pipe(_) | Command::Remote => Err(Failure::new(Code::Other, "not yet")),
     }
 }

@@ -25,5 +25,5 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Profile {
 
 /// Waits there for the other side.
 pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Peer {
-    Peer::Listen(ListenOptions { address, valid_for: TICKET_LIFETIME, keep })
+    Peer::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep })
 }

@@ -4,12 +4,14 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use downpour::files::NoticeKind;
 use downpour::{Offer, Progress, Rate, Summary};
 
 use crate::args::{HowShown, OutputArgs};
 use crate::exit::Failure;
 use crate::human;
 use crate::json::{self, Line};
+use crate::limit::Limit;
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
 
@@ -24,6 +26,7 @@ pub(crate) struct Output {
     shown: OutputArgs,
     showing: Showing,
     last: Option<Progress>,
+    noticed: u64,
     next_json: Instant,
 }
 
@@ -31,13 +34,20 @@ impl Output {
     /// Shows what was asked for.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self { shown, showing: Showing::new(how), last: None, next_json: Instant::now() }
+        Self { shown, showing: Showing::new(how), last: None, noticed: 0, next_json: Instant::now() }
     }
 
     /// The rate that was told, in both units.
     pub(crate) fn told(&self, rate: Option<Rate>) {
         if let Some(rate) = rate {
             self.say(format_args!("Sending at {}, whole IP packets.", Both(rate)));
+        }
+    }
+
+    /// The limit, in both units.
+    pub(crate) fn limited(&self, limit: Option<&Limit>) {
+        if let Some(limit) = limit {
+            self.detail(format_args!("Limit: {limit}."));
         }
     }
 
@@ -106,6 +116,32 @@ impl Output {
         self.showing.words(&human::count(receivers, "receiver", "receivers"));
     }
 
+    /// What becomes of a name at the receiver. Plans and differences are the result of a command: they go to stdout.
+    pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, path: &str) {
+        let Some((what, difference)) = words(kind) else { return };
+        match notices {
+            Notices::Done => self.detail(format_args!("{kind} {path}")),
+            // Times and modes are no content.
+            Notices::Differences if difference.is_empty() => {
+                return self.detail(format_args!("other mode or time: {path}"));
+            }
+            Notices::Planned if !self.shown.json => self.showing.above(|| out(format_args!("{kind} {path}"))),
+            Notices::Differences if !self.shown.json => {
+                self.showing.above(|| out(format_args!("{difference}: {path}")))
+            }
+            Notices::Planned | Notices::Differences => {}
+        }
+        self.noticed += 1;
+        if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
+            json::print(&Line::Notice { what, path });
+        }
+    }
+
+    /// How many notices there were.
+    pub(crate) const fn noticed(&self) -> u64 {
+        self.noticed
+    }
+
     /// The signal to stop was heard.
     pub(crate) fn stopping(&self) {
         self.showing.words("Stopping. Ctrl-C again stops at once.");
@@ -128,7 +164,7 @@ impl Output {
     }
 
     /// All went well, or nearly: the last line.
-    pub(crate) fn done(&self, summary: &Summary) {
+    pub(crate) fn done(&self, notices: Notices, summary: &Summary) {
         self.showing.clear();
         for (name, reason) in &summary.failed {
             warn(format_args!("{name}: {reason}"));
@@ -140,7 +176,19 @@ impl Output {
             json::print(&Line::Summary(json::Summary::from(summary)));
         }
         self.detail(counts(summary));
-        self.say(summary);
+        match (notices, self.noticed) {
+            (Notices::Done, _) => self.say(summary),
+            (Notices::Planned, 0) => self.say("Nothing is to be done."),
+            (Notices::Planned, names) => {
+                self.say(format_args!("A dry run: {} to change, nothing is.", human::count(names, "name", "names")));
+            }
+            (Notices::Differences, 0) => {
+                self.say(format_args!("No difference in {}.", human::count(summary.files, "file", "files")))
+            }
+            (Notices::Differences, names) => {
+                self.say(format_args!("{}.", human::count(names, "difference", "differences")))
+            }
+        }
     }
 
     /// A line for people, unless `-q` or `--json`.
@@ -156,6 +204,30 @@ impl Output {
             self.showing.above(|| err(line));
         }
     }
+}
+
+/// What the notices of a receiver mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Notices {
+    /// What it has done.
+    #[default]
+    Done,
+    /// What it would do: a dry run.
+    Planned,
+    /// How the two sides differ.
+    Differences,
+}
+
+/// A notice for `--json`, and as a difference between A and B; failures are in the summary.
+const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        NoticeKind::Create => ("create", "only in A"),
+        NoticeKind::Replace => ("replace", "differs"),
+        NoticeKind::Attributes => ("attributes", ""),
+        NoticeKind::Delete => ("delete", "only in B"),
+        NoticeKind::Kept => ("kept", "differs"),
+        _ => return None,
+    })
 }
 
 /// `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`

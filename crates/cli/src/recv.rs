@@ -1,8 +1,10 @@
 //! `downpour recv`.
 
-use downpour::{Peer, Profile, ReceiveOptions};
+use downpour::files::ReceiveSettings;
+use downpour::{CommonOptions, Peer, Profile, ReceiveOptions};
 
 use crate::args::RecvArgs;
+use crate::copy::{compare, existing};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::options;
@@ -22,14 +24,23 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
     let options = ReceiveOptions {
         profile: Profile::auto(),
         confirm: true,
-        handshake_timeout: args.ticket.connect_timeout,
-        dead_after: args.ticket.timeout,
-        qlog: args.trace.qlog,
+        common: CommonOptions {
+            handshake_timeout: args.ticket.connect_timeout,
+            dead_after: args.ticket.timeout,
+            retry_for: None,
+            checksums: None,
+            qlog: args.trace.qlog,
+        },
     };
-    let transfer = downpour::receive(args.into, peer, options)?;
+    let settings = ReceiveSettings {
+        existing: existing(args.existing),
+        compare: compare(args.checksum),
+        ..ReceiveSettings::new(args.into)
+    };
+    let transfer = downpour::receive(settings, peer, options)?;
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref());
     let ask = !args.yes && prompt::is_possible();
-    watch(transfer, Conduct { ask, keep: false }, &mut output, interrupts).await
+    watch(transfer, Conduct { ask, ..Conduct::default() }, &mut output, interrupts).await
 }

@@ -1,8 +1,9 @@
 //! `downpour send`.
 
-use downpour::{Peer, SendOptions};
+use downpour::{CommonOptions, Peer, SendOptions};
 
 use crate::args::SendArgs;
+use crate::copy::scan;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::options;
@@ -21,13 +22,19 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     };
     let options = SendOptions {
         profile,
-        handshake_timeout: args.ticket.connect_timeout,
-        dead_after: args.ticket.timeout,
-        qlog: args.trace.qlog,
+        scan: scan(&args.selection, true)?,
+        common: CommonOptions {
+            handshake_timeout: args.ticket.connect_timeout,
+            dead_after: args.ticket.timeout,
+            retry_for: None,
+            checksums: args.selection.checksums,
+            qlog: args.trace.qlog,
+        },
     };
     let transfer = downpour::send(args.paths, peer, options)?;
     let mut output = Output::new(args.output);
     output.told(args.speed.rate);
+    output.limited(args.speed.limit.as_ref());
     let ticket = ticket::publish(
         transfer.ticket(),
         args.ticket.ticket_file.as_deref(),
@@ -35,5 +42,6 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
         &output,
     )?;
     output.start("send", args.speed.rate, ticket.as_deref());
-    watch(transfer, Conduct { ask: false, keep: args.keep }, &mut output, interrupts).await
+    watch(transfer, Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() }, &mut output, interrupts)
+        .await
 }

@@ -8,9 +8,9 @@ pub(crate) fn long() -> &'static str {
         format!(
             "{}\ncommit:   {}\ntarget:   {}\nprofile:  {}\nciphers:  {}",
             env!("CARGO_PKG_VERSION"),
-            option_env!("DOWNPOUR_COMMIT").unwrap_or("unknown"),
-            env!("DOWNPOUR_TARGET"),
-            env!("DOWNPOUR_PROFILE"),
+            option_env!("BUILD_COMMIT").unwrap_or("unknown"),
+            env!("BUILD_TARGET"),
+            env!("BUILD_PROFILE"),
             features(),
         )
     });

@@ -3,27 +3,35 @@
 use std::process;
 use std::time::Duration;
 
-use downpour::{Error, Transfer, TransferEvent};
-use tokio::time::{Instant, sleep_until};
+use downpour::{Error, Rate, Transfer, TransferEvent};
+use tokio::time::{Instant, interval, sleep_until};
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Heard, Interrupts, Stop};
-use crate::output::Output;
+use crate::limit::{LOOK_AGAIN, Limit};
+use crate::output::{Notices, Output};
 use crate::prompt::{self, NoAnswer};
+use crate::rates::Both;
 
 /// How long a transfer may take to end after SIGTERM: the process is to be gone within two seconds.
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// What to do about a transfer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Conduct {
     /// Ask before anything is taken.
     pub(crate) ask: bool,
     /// Others may come after a transfer, whatever became of it.
     pub(crate) keep: bool,
+    /// What the notices of the receiver mean.
+    pub(crate) notices: Notices,
+    /// The sender's limit, where it changes with the time.
+    pub(crate) limit: Option<Limit>,
+    /// The same command goes on where it was stopped, whatever this side has kept.
+    pub(crate) resumes: bool,
 }
 
-/// Shows what happens until all is over, and gives the exit code. Ctrl-C and SIGTERM cancel the transfer, SIGTERM within [`GRACE`]; a
+/// Shows what happens until all is over, and gives the exit code. Ctrl-C and SIGTERM stop the transfer, SIGTERM within [`GRACE`]; a
 /// second one ends the process.
 pub(crate) async fn watch(
     transfer: Transfer,
@@ -31,7 +39,10 @@ pub(crate) async fn watch(
     output: &mut Output,
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
-    let mut watch = Watch { transfer, conduct, output, stop: None, deadline: None, peers: 0 };
+    let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
+    let mut look = interval(LOOK_AGAIN);
+    let held = conduct.limit.as_ref().and_then(Limit::now);
+    let mut watch = Watch { transfer, conduct, output, held, stop: None, deadline: None, peers: 0 };
     let mut result = Err(Failure::new(Code::Other, "the transfer ended without a word"));
     loop {
         let deadline = watch.deadline;
@@ -48,6 +59,7 @@ pub(crate) async fn watch(
                 Heard::HangUp => watch.output.hang_up(),
                 Heard::Stop(stop) => watch.stop(stop),
             },
+            _ = look.tick(), if changes => watch.limit(),
             () = at(deadline) => {
                 return Err(Failure::stopped(Stop::Terminated));
             }
@@ -67,6 +79,8 @@ struct Watch<'a> {
     transfer: Transfer,
     conduct: Conduct,
     output: &'a mut Output,
+    /// The limit that it has.
+    held: Option<Rate>,
     /// Why it is being cancelled.
     stop: Option<Stop>,
     /// When the process ends whatever the transfer does.
@@ -91,6 +105,7 @@ impl Watch<'_> {
             TransferEvent::Progress(_) if self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::File { path, bytes } => self.output.file(&path, bytes),
+            TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
             TransferEvent::Note(note) => self.output.say(note),
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
@@ -103,11 +118,12 @@ impl Watch<'_> {
     fn done(&self, result: Result<downpour::Summary, Error>) -> Result<u8, Failure> {
         match (result, self.stop) {
             (Ok(summary), _) => {
-                self.output.done(&summary);
+                self.output.done(self.conduct.notices, &summary);
                 Ok(summary.exit_code())
             }
-            (Err(Error::Kept { .. }), Some(stop)) => Err(Failure::goes_on(stop)),
-            (Err(Error::Cancelled), Some(stop @ Stop::Terminated)) => Err(Failure::stopped(stop)),
+            (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
+                Err(Failure::goes_on(stop))
+            }
             (Err(error), None) if self.conduct.keep => {
                 let failure = Failure::from(error);
                 self.output.one_failed(&failure);
@@ -127,7 +143,23 @@ impl Watch<'_> {
             self.deadline = Some(Instant::now() + GRACE);
         }
         self.output.stopping();
-        self.transfer.cancel();
+        self.transfer.stop(match stop {
+            Stop::Interrupted => downpour::Stop::Cancelled,
+            Stop::Terminated => downpour::Stop::Terminated,
+        });
+    }
+
+    /// Applies what the timetable says now.
+    fn limit(&mut self) {
+        let now = self.conduct.limit.as_ref().and_then(Limit::now);
+        if now != self.held {
+            self.held = now;
+            self.transfer.set_limit(now);
+            self.output.detail(match now {
+                Some(rate) => format!("From now on at most {}.", Both(rate)),
+                None => "From now on without a limit.".to_owned(),
+            });
+        }
     }
 
     /// Asks where that is wanted, and answers the other side.

@@ -19,11 +19,11 @@ use downpour::remote::Location;
 use crate::{exit, version};
 pub(crate) use copying::{CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
-pub(crate) use groups::{HowShown, OutputArgs, SpeedArgs};
-pub(crate) use offering::{RecvArgs, SendArgs};
+pub(crate) use groups::{
+    ConnectionArgs, HowShown, Links, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via,
+};
+pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs};
-#[cfg(test)]
-pub(crate) use rules::Rule;
 
 /// Moves files fast over networks that lose packets: encrypted, checked end to end, over UDP with erasure codes.
 #[derive(Debug, Parser)]

@@ -56,7 +56,7 @@ pub(crate) struct RecvArgs {
     /// What becomes of files that exist already
     #[arg(long, value_enum, value_name = "WHAT", default_value = "refuse", help_heading = "At the target")]
     pub(crate) existing: WhenExisting,
-    /// Compare by content what has the same size, instead of by time
+    /// Compare by content what has the same size, instead of by time; for senders with --checksums, who tell it
     #[arg(long, help_heading = "At the target")]
     pub(crate) checksum: bool,
     /// Wait for a `downpour send --to` and print the ticket it asks for

@@ -1,25 +1,18 @@
 //! `--include` and `--exclude`: one list, in the order typed.
 
-use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use downpour::files::{Pattern, Rule};
 
 /// Which names take part; the first rule that matches one decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules(pub(crate) Vec<Rule>);
 
-/// A pattern, and what becomes of the names that match it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// They take part.
-    Include(OsString),
-    /// They do not.
-    Exclude(OsString),
-}
-
 /// The two options, each with what it makes of its pattern.
-const OPTIONS: [(&str, fn(OsString) -> Rule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
+const OPTIONS: [(&str, fn(Pattern) -> Rule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
 
 impl Args for Rules {
     fn augment_args(command: Command) -> Command {
@@ -28,7 +21,7 @@ impl Args for Rules {
                 .long(name)
                 .value_name("PATTERN")
                 .action(ArgAction::Append)
-                .value_parser(value_parser!(OsString))
+                .value_parser(OsStringValueParser::new().try_map(|text| Pattern::new(text.as_bytes())))
                 // A pattern may begin with anything.
                 .allow_hyphen_values(true)
         };
@@ -48,7 +41,7 @@ impl FromArgMatches for Rules {
         for (name, rule) in OPTIONS {
             // What was configured has no order of its own: it follows what was typed, and exceptions precede what they are from.
             let is_typed = matches.value_source(name) == Some(ValueSource::CommandLine);
-            let patterns = matches.get_many::<OsString>(name).into_iter().flatten().cloned().map(rule);
+            let patterns = matches.get_many::<Pattern>(name).into_iter().flatten().cloned().map(rule);
             let places = matches.indices_of(name).into_iter().flatten();
             placed.extend(places.map(|place| if is_typed { place } else { usize::MAX }).zip(patterns));
         }

@@ -8,8 +8,9 @@ use downpour::Rate;
 
 use super::groups::{Links, Via};
 use super::offering::WhenExisting;
-use super::rules::Rule;
 use super::*;
+use downpour::files::{Pattern, Rule};
+use downpour::remote::Location;
 
 /// Words with single quotes, as in a shell.
 fn parse(line: &str) -> Result<Command, clap::Error> {
@@ -86,14 +87,15 @@ fn ssh_and_ports() {
 #[test]
 fn rules_stay_in_the_order_typed() {
     let args = cp("cp --include a/b --exclude 'a/*' --include=- a --exclude -x b");
+    let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
     let rules = [
-        Rule::Include("a/b".into()),
-        Rule::Exclude("a/*".into()),
-        Rule::Include("-".into()),
-        Rule::Exclude("-x".into()),
+        Rule::Include(pattern("a/b")),
+        Rule::Exclude(pattern("a/*")),
+        Rule::Include(pattern("-")),
+        Rule::Exclude(pattern("-x")),
     ];
     assert_eq!(args.selection.rules.0, rules);
-    assert_eq!(send("send --exclude '*.o' a").selection.rules.0, [Rule::Exclude("*.o".into())]);
+    assert_eq!(send("send --exclude '*.o' a").selection.rules.0, [Rule::Exclude(pattern("*.o"))]);
 }
 
 #[test]
@@ -174,6 +176,7 @@ fn what_does_not_go_together() {
         ("recv --rate 100M", ErrorKind::UnknownArgument),
         ("cp a", ErrorKind::MissingRequiredArgument),
         ("cp :a b", ErrorKind::ValueValidation),
+        ("cp --exclude [a a b", ErrorKind::ValueValidation),
         ("cp -4 -6 a b", ErrorKind::ArgumentConflict),
         ("cp -0 a b", ErrorKind::MissingRequiredArgument),
         ("cp --delete a b", ErrorKind::UnknownArgument),

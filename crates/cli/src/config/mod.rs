@@ -47,6 +47,10 @@ impl Surroundings {
         };
         let Some((name, typed)) = matches.subcommand() else { return Ok(Ok(cli)) };
         let Some(command) = definition.find_subcommand(name) else { return Ok(Ok(cli)) };
+        // What the other machine starts, and what prints papers, is the same for everybody.
+        if options(command).next().is_none() {
+            return Ok(Ok(cli));
+        }
         let file = self.file(cli.config.as_deref(), &definition)?;
         let layers = self.layers(command, file.as_ref(), cli.command.host());
         let settings = choose(command, typed, &layers)?;

@@ -6,7 +6,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Transfer, TransferEvent,
+    Bind, ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Transfer,
+    TransferEvent,
 };
 use netsim::Duplex;
 use relay::{Relay, Report};
@@ -53,7 +54,7 @@ impl Crossing<'_> {
     /// Sends, and shows how far it is.
     pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
         let listen = Peer::Listen(ListenOptions {
-            address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
         });
@@ -165,7 +166,7 @@ impl Pair<'_> {
     /// Ends both sides. A second signal ends the process.
     async fn stop(&mut self, interrupts: &mut Interrupts) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
-            transfer.cancel();
+            transfer.stop(Stop::Cancelled);
             loop {
                 tokio::select! {
                     event = transfer.next() => match event {

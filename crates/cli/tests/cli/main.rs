@@ -3,6 +3,8 @@
 mod asking;
 mod breaking;
 mod configuring;
+mod copying;
+mod copying_again;
 mod demonstrating;
 mod papers;
 mod program;

@@ -50,7 +50,13 @@ pub(crate) fn downpour<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) 
 /// The same, not started yet.
 pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_downpour"));
-    command.args(arguments).env_remove("DOWNPOUR_TICKET").env("DOWNPOUR_CONFIG", "none");
+    command.args(arguments);
+    for (variable, _) in std::env::vars_os() {
+        if variable.as_encoded_bytes().starts_with(b"DOWNPOUR_") {
+            command.env_remove(variable);
+        }
+    }
+    command.env("DOWNPOUR_CONFIG", "none");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,0 +1,164 @@
+//! `downpour cp` and `downpour sync`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use downpour::Family;
+use downpour::files::{self, Compare, Filter, Modes, ScanOptions};
+use downpour::remote::{self, Copy, Location, SshOptions};
+
+use crate::args::{
+    ConnectionArgs, CpArgs, Links, SelectionArgs, SpeedArgs, SshArgs, SyncArgs, TraceArgs, Via, WhenExisting,
+};
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::options;
+use crate::output::{Notices, Output};
+use crate::watch::{Conduct, watch};
+
+/// Copies; gives the exit code.
+pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let scan = scan(&args.selection, args.recursive)?;
+    let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
+    let copy = Copy {
+        existing: existing(args.existing.existing),
+        compare: compare(args.at_target.checksum),
+        modes: if args.preserve { Modes::Exact } else { Modes::Masked },
+        dry_run: args.at_target.dry_run,
+        checksums: args.selection.checksums,
+        ..common.copy(args.paths.sources, args.paths.target, scan)
+    };
+    run("cp", copy, &common, &mut Output::new(args.output), interrupts).await
+}
+
+/// Makes the target the same as the source; gives the exit code.
+pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let scan = scan(&args.selection, true)?;
+    let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
+    let copy = Copy {
+        compare: compare(args.at_target.checksum),
+        modes: Modes::Exact,
+        delete: args.delete,
+        dry_run: args.at_target.dry_run,
+        checksums: args.selection.checksums,
+        ..common.copy(args.paths.sources, args.paths.target, scan)
+    };
+    run("sync", copy, &common, &mut Output::new(args.output), interrupts).await
+}
+
+async fn run(
+    command: &str,
+    copy: Copy,
+    common: &Common,
+    output: &mut Output,
+    interrupts: &mut Interrupts,
+) -> Result<u8, Failure> {
+    let notices = if copy.dry_run { Notices::Planned } else { Notices::Done };
+    output.told(common.speed.rate);
+    output.limited(common.speed.limit.as_ref());
+    let transfer = remote::copy(copy)?;
+    output.start(command, common.speed.rate, None);
+    let conduct = Conduct { notices, limit: common.speed.limit.clone(), resumes: true, ..Conduct::default() };
+    watch(transfer, conduct, output, interrupts).await
+}
+
+/// What every command says that reaches another machine by ssh.
+pub(crate) struct Common {
+    pub(crate) ssh: SshArgs,
+    pub(crate) connection: ConnectionArgs,
+    pub(crate) speed: SpeedArgs,
+    pub(crate) trace: TraceArgs,
+}
+
+impl Common {
+    /// A copy that replaces what exists, and nothing special.
+    pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Copy {
+        Copy {
+            sources,
+            target,
+            scan,
+            existing: files::Existing::Replace,
+            compare: Compare::SizeAndTime,
+            modes: Modes::Masked,
+            delete: false,
+            dry_run: false,
+            is_comparison: false,
+            checksums: None,
+            via: match self.connection.via {
+                Via::Auto => remote::Via::Auto,
+                Via::Udp => remote::Via::Udp,
+                Via::Ssh => remote::Via::Ssh,
+            },
+            ssh: ssh(&self.ssh),
+            ports: self.connection.port.clone(),
+            family: match (self.connection.ipv4, self.connection.ipv6) {
+                (true, _) => Family::V4,
+                (_, true) => Family::V6,
+                _ => Family::Any,
+            },
+            profile: options::profile(&self.speed),
+            dead_after: self.connection.timeout,
+            retry_for: self.connection.retry_for,
+            qlog: self.trace.qlog.clone(),
+        }
+    }
+}
+
+fn ssh(args: &SshArgs) -> SshOptions {
+    let plain = SshOptions::default();
+    SshOptions {
+        command: args.ssh.as_ref().map_or(plain.command, |command| command.0.clone()),
+        port: args.ssh_port,
+        identity: args.identity.clone(),
+        jump: args.jump.clone(),
+        remote_program: args.remote_bin.clone(),
+    }
+}
+
+/// What is to become of what exists.
+pub(crate) const fn existing(existing: WhenExisting) -> files::Existing {
+    match existing {
+        WhenExisting::Replace => files::Existing::Replace,
+        WhenExisting::Skip => files::Existing::Skip,
+        WhenExisting::Refuse => files::Existing::Refuse,
+    }
+}
+
+/// What tells that a file is there already.
+pub(crate) const fn compare(by_checksum: bool) -> Compare {
+    if by_checksum { Compare::Checksum } else { Compare::SizeAndTime }
+}
+
+/// What of the sources takes part.
+pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions, Failure> {
+    let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
+    Ok(ScanOptions {
+        recursive,
+        links: match args.links {
+            Links::Copy => files::Links::Copy,
+            Links::Follow => files::Links::Follow,
+            Links::Skip => files::Links::Skip,
+        },
+        hard_links: args.hard_links,
+        hash: args.checksums.is_some(),
+        filter: Arc::new(Filter::new(args.rules.0.clone())),
+        files_from,
+    })
+}
+
+/// The names in a file, or on stdin.
+fn names(path: &Path, end_with_zero: bool) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| {
+        Failure::new(Code::SourceAbsent, format!("cannot read the names in {}: {error}", path.display()))
+    })?;
+    let end = if end_with_zero { 0 } else { b'\n' };
+    Ok(bytes.split(|byte| *byte == end).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+}

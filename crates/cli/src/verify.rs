@@ -1,0 +1,32 @@
+//! `downpour verify`.
+
+use downpour::files::{Compare, Modes};
+use downpour::remote::{self, Copy};
+
+use crate::args::VerifyArgs;
+use crate::copy::{Common, scan};
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::output::{Notices, Output};
+use crate::watch::{Conduct, watch};
+
+/// Compares; gives the exit code. It is a copy that is not made: what it would do is how the two differ.
+pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let scan = scan(&args.selection, true)?;
+    let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
+    let copy = Copy {
+        compare: Compare::Checksum,
+        modes: Modes::Exact,
+        delete: true,
+        dry_run: true,
+        is_comparison: true,
+        checksums: args.selection.checksums,
+        ..common.copy(vec![args.a], args.b, scan)
+    };
+    let mut output = Output::new(args.output);
+    let transfer = remote::copy(copy)?;
+    output.start("verify", None, None);
+    let conduct = Conduct { notices: Notices::Differences, ..Conduct::default() };
+    let code = watch(transfer, conduct, &mut output, interrupts).await?;
+    Ok(if output.noticed() > 0 { Code::Other as u8 } else { code })
+}

@@ -1,0 +1,105 @@
+//! `cp`, `sync` and `verify` on one machine: both sides in one process.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use tempfile::tempdir;
+
+use crate::program::{Program, arguments, command, downpour, json};
+use crate::tree;
+
+#[test]
+fn a_file_under_a_name_and_into_a_folder() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 300_000);
+    let (name, folder) = (here.path().join("copy"), here.path().join("folder"));
+    fs::create_dir(&folder).expect("a folder");
+    let ended = downpour(arguments!["cp", source, name]).end().expect(0);
+    assert!(ended.stderr.lines().last().is_some_and(|line| line.starts_with("1 file, 300")), "{}", ended.stderr);
+    downpour(arguments!["cp", source, folder]).end().expect(0);
+    tree::assert_same(&source, &name);
+    tree::assert_same(&source, &folder.join("file"));
+    assert_eq!(tree::names(here.path()).len(), 3, "nothing else");
+}
+
+#[test]
+fn a_folder_with_and_without_its_name() {
+    let here = tempdir().expect("a folder");
+    let source = tree::folder(&here.path().join("photos"));
+    let mut contents = source.clone().into_os_string();
+    contents.push("/");
+    let (with, without) = (here.path().join("with"), here.path().join("without"));
+    fs::create_dir(&with).expect("a folder");
+    downpour(arguments!["cp", "-rp", source, with]).end().expect(0);
+    downpour(arguments!["cp", "-rp", contents, without]).end().expect(0);
+    tree::assert_same(&source, &with.join("photos"));
+    tree::assert_same(&source, &without);
+    downpour(arguments!["cp", source, with]).end().expect_line(2, "photos");
+}
+
+#[test]
+fn only_what_is_selected() {
+    let here = tempdir().expect("a folder");
+    let source = tree::folder(&here.path().join("photos"));
+    let into = here.path().join("into");
+    fs::create_dir(&into).expect("a folder");
+    // Options may stand between the paths.
+    let arguments = arguments!["cp", "--include", "in/deep/", "-r", source, "--exclude", "in/*", "--links=skip", into];
+    downpour(arguments).end().expect(0);
+    let copy = into.join("photos");
+    assert_eq!(tree::names(&copy.join("in")).len(), 1);
+    tree::assert_same(&source.join("in/deep"), &copy.join("in/deep"));
+    assert!(!copy.join("link").exists());
+
+    let listed = here.path().join("listed");
+    let mut command = command(arguments!["cp", "-0", "--files-from", "-", source, listed]);
+    command.stdin(Stdio::piped());
+    let mut program = Program::start(command);
+    program.stdin().write_all(b"one\0in/some\0").expect("a program that reads");
+    program.end().expect(0);
+    let copy = listed.join("photos");
+    let copy = if copy.exists() { copy } else { listed };
+    assert_eq!(tree::names(&copy).len(), 2, "one and in");
+    tree::assert_same(&source.join("in/some"), &copy.join("in/some"));
+}
+
+#[test]
+fn checksums_are_those_of_b3sum() {
+    let here = tempdir().expect("a folder");
+    let (source, list) = (here.path().join("file"), here.path().join("list"));
+    fs::write(&source, "").expect("a file");
+    downpour(arguments!["cp", "--checksums", list, source, here.path().join("copy")]).end().expect(0);
+    let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+    assert_eq!(fs::read_to_string(&list).expect("a list"), format!("{empty}  file\n"));
+}
+
+#[test]
+fn json_tells_of_a_copy() {
+    let here = tempdir().expect("a folder");
+    let source = tree::folder(&here.path().join("photos"));
+    let ended = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
+    assert_eq!(ended.stderr, "");
+    let story = json(&ended.stdout);
+    assert_eq!((&story[0]["type"], &story[0]["command"]), (&"start".into(), &"cp".into()));
+    let summary = &story[story.len() - 1];
+    assert_eq!(
+        (&summary["type"], &summary["files"], &summary["bytes"]),
+        (&"summary".into(), &4.into(), &3_100_002.into())
+    );
+}
+
+#[test]
+fn what_makes_no_sense() {
+    let here = tempdir().expect("a folder");
+    let file = tree::file(&here.path().join("file"), 10);
+    for (arguments, code, words) in [
+        (arguments!["cp", "a:x", "b:y"].to_vec(), 2, "this machine"),
+        (arguments!["cp", file, "a:x", "b"].to_vec(), 2, "one machine"),
+        (arguments!["cp", "/no/such/file", "x"].to_vec(), 3, "/no/such/file"),
+        (arguments!["cp", "--files-from", "/no/such/list", file, "x"].to_vec(), 3, "/no/such/list"),
+    ] {
+        downpour(arguments).end().expect_line(code, words);
+    }
+    assert!(downpour(arguments!["cp", file]).end().expect(2).stderr.contains("SRC... DST"));
+}

@@ -1,0 +1,97 @@
+//! What stands at the target already: runs over a tree that is there.
+
+use std::fs::{self, FileTimes};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::tempdir;
+
+use crate::program::{Ended, arguments, downpour, json};
+use crate::tree;
+
+/// `photos`, and `copy` as `cp -rp` makes it.
+fn copied(here: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (source, copy) = (tree::folder(&here.join("photos")), here.join("copy"));
+    let mut contents = source.clone().into_os_string();
+    contents.push("/");
+    downpour(arguments!["sync", contents, copy]).end().expect(0);
+    tree::assert_same(&source, &copy);
+    (contents.into(), copy)
+}
+
+#[track_caller]
+fn summary(ended: &Ended) -> serde_json::Value {
+    json(&ended.stdout).pop().expect("a summary")
+}
+
+#[test]
+fn an_unchanged_tree_takes_no_data() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = copied(here.path());
+    let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
+    assert_eq!(summary(&again)["bytes"], 0);
+    // The same size, another time, the same bytes.
+    let old = SystemTime::now() - Duration::from_secs(1000);
+    fs::File::options()
+        .write(true)
+        .open(copy.join("one"))
+        .and_then(|file| file.set_times(FileTimes::new().set_modified(old)))
+        .expect("a time");
+    let again = downpour(arguments!["sync", "--json", "--checksum", source, copy]).end().expect(0);
+    assert_eq!(summary(&again)["bytes"], 0);
+    tree::assert_same(&source, &copy);
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_do_and_does_nothing() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = copied(here.path());
+    tree::file(&source.join("new"), 10);
+    tree::file(&source.join("in/some"), 99_999);
+    tree::file(&copy.join("old"), 10);
+    let before = tree::names(&copy);
+    let dry = downpour(arguments!["sync", "-n", "--delete", source, copy]).end().expect(0);
+    let mut lines: Vec<&str> = dry.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["create new", "delete old", "replace in/some"]);
+    assert_eq!(tree::names(&copy), before);
+    downpour(arguments!["sync", "--delete", source, copy]).end().expect(0);
+    tree::assert_same(&source, &copy);
+}
+
+#[test]
+fn what_exists_is_replaced_kept_or_refused() {
+    let here = tempdir().expect("a folder");
+    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+    for (existing, code, replaced) in [("refuse", 1, false), ("skip", 0, false), ("replace", 0, true)] {
+        fs::write(&target, "mine").expect("a file");
+        downpour(arguments!["cp", "--existing", existing, source, target]).end().expect(code);
+        assert_eq!(fs::read(&target).expect("a file") != b"mine", replaced, "{existing}");
+    }
+}
+
+#[test]
+fn verify_names_every_difference() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = copied(here.path());
+    let same = downpour(arguments!["verify", source, copy]).end().expect(0);
+    assert!(same.stderr.contains("No difference in 4 files"), "{}", same.stderr);
+    assert_eq!(same.stdout, "");
+    // The same size and time, other bytes.
+    let one = copy.join("one");
+    let time = fs::metadata(&one).and_then(|metadata| metadata.modified()).expect("a time");
+    fs::write(&one, "?").expect("a file");
+    fs::File::options()
+        .write(true)
+        .open(&one)
+        .and_then(|file| file.set_times(FileTimes::new().set_modified(time)))
+        .expect("a time");
+    tree::file(&source.join("a"), 1);
+    tree::file(&copy.join("b"), 1);
+    let differ = downpour(arguments!["verify", source, copy]).end().expect(1);
+    let mut lines: Vec<&str> = differ.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["differs: one", "only in A: a", "only in B: b"]);
+    assert!(copy.join("b").exists() && !copy.join("a").exists(), "nothing is touched");
+    downpour(arguments!["verify", one, copy.join("one")]).end().expect(0);
+}
