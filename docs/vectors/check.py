@@ -46,7 +46,7 @@ def hexed(text: str) -> bytes:
 def a_number(text: str) -> int:
     """`12`, `0x1f` or `2^32`."""
     base, power = text.split("^") if "^" in text else (text, "1")
-    return int(base, 0) ** int(power)
+    return int(base, 16 if base.startswith("0x") else 10) ** int(power)
 
 
 # --- Sentences ------------------------------------------------------------------------------------------------------
@@ -65,6 +65,7 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(inner)
     elif isinstance(value, bytes):
         yield value.decode("utf-8", "replace")
+        yield from value
     else:
         yield value
 
