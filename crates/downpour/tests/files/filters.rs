@@ -129,7 +129,7 @@ fn slow_matches(pattern: &str, path: &str, is_folder: bool) -> bool {
         return true;
     }
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
-    starts.into_iter().any(|start| slow(whole.as_bytes(), name[start..].as_bytes()))
+    starts.into_iter().any(|start| slow(whole.as_bytes(), &name.as_bytes()[start..]))
 }
 
 fn pattern() -> impl Strategy<Value = String> {

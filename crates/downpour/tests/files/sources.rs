@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use downpour::files::{Batch, BatchSource, FailReason, Links, Root, Roots, ScanOptions, Scanner, VoidReason, Wanted};
+use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use tempfile::tempdir;
 
@@ -317,5 +318,78 @@ fn ranges_outside_the_object_are_zeros() {
         bytes = [7; 4];
         source.read(offset, &mut bytes);
         assert_eq!(bytes, [0; 4], "offset {offset}");
+    }
+}
+
+/// What happens between two reads.
+#[derive(Debug, Clone, Copy)]
+enum Happens {
+    Forge(usize),
+    ChangeMode(usize),
+    Rewrite(usize),
+    Read(u16),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        1 => (0..3_usize).prop_map(Happens::Forge),
+        1 => (0..3_usize).prop_map(Happens::ChangeMode),
+        1 => (0..3_usize).prop_map(Happens::Rewrite),
+        4 => any::<u16>().prop_map(Happens::Read),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever happens to the files meanwhile, what is sent of one that is not voided is what it was at one time.
+    #[test]
+    fn no_file_is_sent_as_a_mix(happenings in prop::collection::vec(happens(), 1..30)) {
+        const LENGTHS: [usize; 3] = [700, 5000, 1200];
+        const PIECE: usize = 1000;
+        let from = quick_dir();
+        let file = |at: usize| from.path().join(at.to_string());
+        let mut states: Vec<Vec<Vec<u8>>> = (0..3).map(|at| vec![noise(LENGTHS[at], at as u64)]).collect();
+        (0..3).for_each(|at| fs::write(file(at), &states[at][0]).unwrap());
+        let mut scanner = Scanner::new(vec![Root::contents(from.path())], ScanOptions::default()).unwrap();
+        let roots = scanner.roots();
+        let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
+        let pieces = LENGTHS.iter().sum::<usize>().div_ceil(PIECE);
+        // Each piece is read once, in an order that the case decides.
+        let mut left: Vec<usize> = (0..pieces).collect();
+        let mut object = vec![0; pieces * PIECE];
+        let read = |piece: usize, object: &mut [u8]| {
+            source.read((piece * PIECE) as u64, &mut object[piece * PIECE..][..PIECE]);
+        };
+        for (number, happening) in (10..).zip(happenings) {
+            match happening {
+                Happens::ChangeMode(at) => change_mode(&file(at)),
+                Happens::Forge(at) | Happens::Rewrite(at) => {
+                    let content = noise(LENGTHS[at], number);
+                    let time = file(at).metadata().unwrap().modified().unwrap();
+                    until_it_shows(&file(at), |path| {
+                        fs::write(path, &content).unwrap();
+                        if matches!(happening, Happens::Forge(_)) {
+                            fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+                        }
+                    });
+                    states[at].push(content);
+                }
+                Happens::Read(which) if !left.is_empty() => {
+                    read(left.swap_remove(usize::from(which) % left.len()), &mut object);
+                }
+                Happens::Read(_) => {}
+            }
+        }
+        left.iter().for_each(|piece| read(*piece, &mut object));
+        let voided = voided(&source);
+        let mut start = 0;
+        for at in 0..3 {
+            let sent = &object[start..start + LENGTHS[at]];
+            let whole = states[at].iter().any(|state| state == sent);
+            let named = voided.iter().any(|(entry, _)| *entry as usize == at);
+            prop_assert!(named || whole, "file {at} is a mix, and not voided");
+            start += LENGTHS[at];
+        }
     }
 }
