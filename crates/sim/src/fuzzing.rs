@@ -10,7 +10,7 @@ use transport::wire::{
 };
 use transport::{
     AcceptOptions, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId, Limits, ObjectOptions,
-    Profile, Rate, ReceivedEcn, Reply, Request, StreamLimits, StreamOptions, Time,
+    Profile, Rate, ReceivedEcn, Reply, Request, StreamOptions, Time,
 };
 
 const KEY: [u8; 32] = [4; 32];
@@ -61,7 +61,7 @@ impl Case {
             1 => Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000)),
             _ => Profile::arq(),
         };
-        let streams = StreamLimits { allowed: StreamsAllowed { count: 3, window: 12 }, growth: 20 };
+        let streams = StreamsAllowed { count: 3, window: 12, shared: 20 };
         let limits = Limits { credit: Credit { symbols: CREDIT, control: 2_000 }, streams, ..Limits::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
@@ -72,7 +72,7 @@ impl Case {
             max_k: 1_024,
             max_symbol_size: 1_408,
             feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::EveryPacket },
-            streams: StreamsAllowed { count: 4, window: 100 },
+            streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
             application: Vec::new(),
         };
         let psk = Psk::new(KEY);

@@ -104,7 +104,7 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
         16 => match random.u8(..if careful { 20 } else { 3 }) {
             0 => Frame::Reset { flow: FlowId(flow.0 + 4), code: 1 },
             1 => Frame::Stop { flow, code: 1 },
-            _ => Frame::StreamCredit { flow, symbols: number(random, careful) },
+            _ => Frame::StreamRead { flow, symbols: number(random, careful) },
         },
         17 if random.u8(..4) == 0 => Frame::Close { code: 3, reason: &data },
         _ => Frame::Ping,

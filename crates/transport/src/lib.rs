@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use connection::{
     Batch, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
-    StreamLimits, StreamOptions,
+    StreamOptions,
 };
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,

@@ -78,7 +78,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
             blocks: true,
             timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
         },
-        streams: StreamsAllowed { count: 4, window: 100 },
+        streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),
     }
 }

@@ -5,5 +5,6 @@ mod live_limit;
 mod many_objects;
 mod same_seed;
 mod single_losses;
+mod streams;
 mod support;
 mod zero_loss;

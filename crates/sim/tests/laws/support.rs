@@ -50,7 +50,7 @@ impl Node for Censored {
 /// What the hosts do.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) link: &'static str,
+    pub(crate) link: String,
     pub(crate) profile: Profile,
     pub(crate) endpoint: EndpointConfig,
     pub(crate) objects: Vec<u64>,
@@ -65,9 +65,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(link: &'static str, profile: Profile, objects: Vec<u64>) -> Self {
+    pub(crate) fn new(link: impl Into<String>, profile: Profile, objects: Vec<u64>) -> Self {
         Self {
-            link,
+            link: link.into(),
             profile,
             endpoint: EndpointConfig::default(),
             objects,

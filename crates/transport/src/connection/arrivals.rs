@@ -118,6 +118,7 @@ pub(super) struct FeedbackClock {
     last: Option<Time>,
     pending: bool,
     urgent: bool,
+    prompt: bool,
     received: u64,
     sent: u64,
 }
@@ -129,7 +130,17 @@ impl FeedbackClock {
     const ALLOWANCE: u64 = 2_000;
 
     pub(super) const fn new(timing: FeedbackTiming) -> Self {
-        Self { timing, rtt: Duration::ZERO, number: 0, last: None, pending: false, urgent: false, received: 0, sent: 0 }
+        Self {
+            timing,
+            rtt: Duration::ZERO,
+            number: 0,
+            last: None,
+            pending: false,
+            urgent: false,
+            prompt: false,
+            received: 0,
+            sent: 0,
+        }
     }
 
     pub(super) const fn set_rtt(&mut self, rtt: Duration) {
@@ -153,6 +164,13 @@ impl FeedbackClock {
         self.urgent = true;
     }
 
+    /// Something that the sender waits for is to be said at the usual time, whatever the share of feedback: where little is
+    /// sent, a probe of the sender's costs more.
+    pub(super) const fn prompt(&mut self) {
+        self.pending = true;
+        self.prompt = true;
+    }
+
     /// Something is to be said, at the usual time.
     pub(super) const fn note(&mut self) {
         self.pending = true;
@@ -166,7 +184,7 @@ impl FeedbackClock {
             _ => return Some(Time::ZERO),
         };
         let interval = self.interval();
-        let within_share = self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
+        let within_share = self.prompt || self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
         Some(last + if within_share { interval } else { interval.max(self.rtt) })
     }
 
@@ -191,6 +209,7 @@ impl FeedbackClock {
         self.last = Some(now);
         self.pending = false;
         self.urgent = false;
+        self.prompt = false;
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Incoming {
     early: Vec<(SymbolId, u8, Vec<u8>)>,
     streams: BTreeMap<FlowId, StreamReceiver>,
     streams_allowed: StreamsAllowed,
-    /// Symbols by which streams may still grow, all together.
+    /// Symbols that streams may still start beyond their own, all together.
     stream_store: u64,
     /// What streams led to, for the program and for the peer.
     stream_events: Vec<Event>,
@@ -82,8 +82,8 @@ impl Incoming {
             told_complete: VecDeque::new(),
             early: Vec::new(),
             streams: BTreeMap::new(),
-            streams_allowed: limits.streams.allowed,
-            stream_store: limits.streams.growth,
+            streams_allowed: limits.streams,
+            stream_store: limits.streams.shared.into(),
             stream_events: Vec::new(),
             stream_pieces: Vec::new(),
             broken: None,

@@ -21,7 +21,7 @@ mod turns;
 pub use arrivals::ReceivedEcn;
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
-pub use options::{FlowError, Limits, ObjectOptions, StreamLimits};
+pub use options::{FlowError, Limits, ObjectOptions};
 pub use stats::{ConnectionStats, LimitedBy};
 pub use streams::StreamOptions;
 

@@ -11,29 +11,12 @@ pub struct Limits {
     pub credit: Credit,
     /// What flows may look like.
     pub flows: FlowLimits,
-    /// The peer's streams.
-    pub streams: StreamLimits,
+    /// The peer's streams. What waits here of them, beside what the credit is for, is at most `count x window + shared` symbols.
+    pub streams: StreamsAllowed,
     /// A connection ends when nothing authentic is heard for so long.
     pub dead_after: Duration,
     /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
     pub keep_alive: Duration,
-}
-
-/// What may wait here of the peer's streams, beside the credit for its objects: at most
-/// `allowed.count x allowed.window + growth` source symbols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamLimits {
-    /// How many at once, and how much of each at first.
-    pub allowed: StreamsAllowed,
-    /// Source symbols by which windows may grow, all together, where a path wants more and its stream is read along.
-    pub growth: u64,
-}
-
-impl Default for StreamLimits {
-    fn default() -> Self {
-        // 46 MB and 17 MB: a stream alone may have what a round trip of 100 ms takes at 1.4 Gbit/s.
-        Self { allowed: StreamsAllowed { count: 64, window: 512 }, growth: 12_000 }
-    }
 }
 
 impl Default for Limits {
@@ -42,7 +25,8 @@ impl Default for Limits {
             // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
             credit: Credit { symbols: 24_000, control: 1 << 20 },
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
-            streams: StreamLimits::default(),
+            // 23 MB and as much again: a stream alone may have what a round trip of 600 ms takes at 150 Mbit/s.
+            streams: StreamsAllowed { count: 64, window: 256, shared: 16_000 },
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }

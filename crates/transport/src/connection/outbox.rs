@@ -17,8 +17,8 @@ pub(super) enum Piece {
     Reset(FlowId),
     /// A stream of the peer is wanted no more, for this reason.
     Stop(FlowId, u32),
-    /// What the peer may start of its stream.
-    StreamCredit(FlowId, u64),
+    /// How much of a stream of the peer has been read.
+    StreamRead(FlowId, u64),
     /// A range of the control stream.
     Control(Range<u64>),
 }

@@ -13,7 +13,7 @@ use crate::flow::{
 use crate::recovery::{Content, Report};
 use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
-use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, SymbolId};
+use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId};
 use std::collections::VecDeque;
 
 /// How far ahead of sending blocks are read: in source symbols, about 4 MB.
@@ -34,9 +34,9 @@ pub(super) struct Outgoing {
     waiting_source: u64,
     /// Streams that are announced, until the peer has read them or knows that they are given up.
     streams: Vec<StreamSender>,
-    /// Streams that are not announced yet: the peer takes `streams_allowed` at once.
+    /// Streams that are not announced yet: the peer takes so many at once.
     waiting_streams: VecDeque<StreamSender>,
-    streams_allowed: usize,
+    streams_allowed: StreamsAllowed,
     turns: Turns,
     pub(super) control: ControlSender,
     pub(super) outbox: Outbox,
@@ -64,7 +64,7 @@ impl Outgoing {
             waiting_source: 0,
             streams: Vec::new(),
             waiting_streams: VecDeque::new(),
-            streams_allowed: 0,
+            streams_allowed: StreamsAllowed::default(),
             turns: Turns::default(),
             control: ControlSender::default(),
             outbox: Outbox::default(),
@@ -308,7 +308,7 @@ impl Outgoing {
                         stream.on_reset_delivered();
                     }
                 }
-                Piece::Ping | Piece::Plan(..) | Piece::Stop(..) | Piece::StreamCredit(..) => {}
+                Piece::Ping | Piece::Plan(..) | Piece::Stop(..) | Piece::StreamRead(..) => {}
             }
         }
     }
@@ -382,7 +382,7 @@ impl Outgoing {
                 Some(Frame::Reset { flow: *id, code })
             }
             Piece::Stop(flow, code) => Some(Frame::Stop { flow: *flow, code: *code }),
-            Piece::StreamCredit(flow, symbols) => Some(Frame::StreamCredit { flow: *flow, symbols: *symbols }),
+            Piece::StreamRead(flow, symbols) => Some(Frame::StreamRead { flow: *flow, symbols: *symbols }),
             Piece::Control(_) => None,
         }
     }

@@ -115,7 +115,7 @@ impl Connection {
             }
             Frame::Plan(plan) => self.incoming.on_plan(plan)?,
             Frame::AnnounceStream(announcement) => self.incoming.on_stream_announcement(&announcement)?,
-            Frame::StreamCredit { flow, symbols } => self.on_stream_credit(flow, symbols)?,
+            Frame::StreamRead { flow, symbols } => self.on_stream_read(flow, symbols)?,
             Frame::Reset { flow, code } => self.incoming.on_reset(flow, code)?,
             Frame::Stop { flow, code } => self.on_stop(now, flow, code)?,
             Frame::Close { code, reason } => {

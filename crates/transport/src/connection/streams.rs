@@ -33,8 +33,8 @@ impl Connection {
         let flow = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
         let blocks = &self.profile.blocks;
-        // Two blocks within the first credit, so that one is on its way while the other is acknowledged.
-        let k = blocks.k.min(peer.max_k).min(allowed.window / 2).max(1);
+        // No block larger than what is the stream's own: it can always go on when that is read.
+        let k = blocks.k.min(peer.max_k).min(allowed.window);
         let (code, short_code) = (blocks.code, blocks.small_code);
         let coded = [code, short_code].into_iter().all(|code| code.check(k, symbol_size.into()).is_ok());
         if !coded || usize::from(symbol_size) <= crate::wire::STREAM_HEADER {
@@ -119,13 +119,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer lets this side start more of a stream.
-    pub(super) fn on_stream_credit(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
+    /// The peer's program has read so much of a stream.
+    pub(super) fn on_stream_read(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.outgoing.is_object(flow) {
-            return Err(Violation("credit for a flow that is no stream"));
+            return Err(Violation("a flow was read that is no stream"));
         }
         if let Some(stream) = self.outgoing.stream(flow) {
-            stream.grant(symbols);
+            stream.on_read(symbols);
         }
         Ok(())
     }

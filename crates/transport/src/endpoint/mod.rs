@@ -394,7 +394,7 @@ impl Endpoint {
             max_k: limits.flows.largest_k,
             max_symbol_size: limits.flows.largest_symbol,
             feedback: profile.feedback.choice(),
-            streams: limits.streams.allowed,
+            streams: limits.streams,
             application,
         }
     }

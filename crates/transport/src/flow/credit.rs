@@ -23,11 +23,6 @@ impl SendCredit {
         covered
     }
 
-    /// Symbols that may still be started.
-    pub const fn left(&self) -> u64 {
-        self.granted - self.started
-    }
-
     /// Whether a block of `k` symbols could be started.
     pub fn covers(&self, k: u32) -> bool {
         self.started + u64::from(k) <= self.granted
@@ -48,21 +43,6 @@ impl ReceiveCredit {
         Self { room, started: 0, returned: 0 }
     }
 
-    /// Symbols that may be started and not given back.
-    pub const fn room(&self) -> u64 {
-        self.room
-    }
-
-    /// Symbols that are started and not given back.
-    pub const fn outstanding(&self) -> u64 {
-        self.started - self.returned
-    }
-
-    /// Room for so many symbols more.
-    pub const fn grow(&mut self, symbols: u64) {
-        self.room += symbols;
-    }
-
     /// The absolute grant.
     pub const fn granted(&self) -> u64 {
         self.room + self.returned
@@ -81,5 +61,63 @@ impl ReceiveCredit {
     /// Blocks of so many symbols in all are written, or will never be.
     pub fn give_back_symbols(&mut self, symbols: u64) {
         self.returned += symbols;
+    }
+}
+
+/// One stream's use of credit, as either side counts it: symbols started and not read. Up to `own` they are the stream's alone;
+/// what lies above comes out of a store that all streams of a direction share.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamUse {
+    own: u64,
+    started: u64,
+    read: u64,
+}
+
+impl StreamUse {
+    /// Nothing is started.
+    pub const fn new(own: u32) -> Self {
+        Self { own: own as u64, started: 0, read: 0 }
+    }
+
+    /// Symbols started and not read.
+    pub const fn outstanding(&self) -> u64 {
+        self.started - self.read
+    }
+
+    /// Symbols out of the shared store.
+    pub const fn shared(&self) -> u64 {
+        self.outstanding().saturating_sub(self.own)
+    }
+
+    /// Symbols that may be started when `shared` may come out of the store in all.
+    pub const fn left(&self, shared: u64) -> u64 {
+        (self.own + shared).saturating_sub(self.outstanding())
+    }
+
+    /// Symbols of its own.
+    pub const fn own(&self) -> u64 {
+        self.own
+    }
+
+    /// Symbols read so far.
+    pub const fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Symbols started so far.
+    pub const fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// A block of so many symbols begins.
+    pub const fn start(&mut self, symbols: u64) {
+        self.started += symbols;
+    }
+
+    /// So many symbols are read in all; a number that is no news, or of what was never started, changes nothing.
+    pub const fn note_read(&mut self, symbols: u64) {
+        if symbols > self.read && symbols <= self.started {
+            self.read = symbols;
+        }
     }
 }

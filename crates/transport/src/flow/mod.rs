@@ -17,7 +17,7 @@ mod stream_sending;
 mod tail;
 
 pub use control::{BeyondCredit, ControlReceiver, ControlSender};
-pub use credit::{ReceiveCredit, SendCredit};
+pub use credit::{ReceiveCredit, SendCredit, StreamUse};
 pub use layout::{BadPlan, BlockShape, Layout};
 pub use receiving::{FlowLimits, ObjectReceiver, Taken};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};

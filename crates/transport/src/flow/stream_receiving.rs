@@ -1,7 +1,7 @@
 //! The receiver half of a stream: bytes in order out of blocks that fill in any order.
 
 use super::assembly::{Assembly, Gain};
-use super::credit::ReceiveCredit;
+use super::credit::StreamUse;
 use super::receiving::{FlowLimits, Taken};
 use super::request::{DecodeJob, Request};
 use super::sender::Pool;
@@ -33,13 +33,9 @@ pub struct StreamReceiver {
     assembly: Assembly,
     /// Blocks that are done and not read to their end.
     whole: BTreeMap<u32, Block>,
-    /// Source symbols in them.
-    unread_symbols: u64,
-    credit: ReceiveCredit,
-    /// The credit that the sender was told last.
+    usage: StreamUse,
+    /// The symbols of which the sender was told last that they are read.
     told: u64,
-    /// Symbols that were taken from the connection's store for growing streams.
-    borrowed: u64,
     /// The block that is being read, and the place of the next byte in it.
     front: u32,
     at: usize,
@@ -52,7 +48,7 @@ pub struct StreamReceiver {
 }
 
 impl StreamReceiver {
-    /// A stream that the peer announced, which may start `window` symbols; `None` when it asks for more than `limits`.
+    /// A stream that the peer announced, with `window` symbols of its own; `None` when it asks for more than `limits`.
     pub fn new(announcement: StreamAnnouncement, window: u32, limits: FlowLimits) -> Option<Self> {
         if announcement.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
             return None;
@@ -62,10 +58,8 @@ impl StreamReceiver {
             layout,
             assembly: Assembly::new(announcement.flow, layout.symbol_size()),
             whole: BTreeMap::new(),
-            unread_symbols: 0,
-            credit: ReceiveCredit::new(window.into()),
-            told: window.into(),
-            borrowed: 0,
+            usage: StreamUse::new(window),
+            told: 0,
             front: 0,
             at: STREAM_HEADER,
             end: None,
@@ -81,7 +75,7 @@ impl StreamReceiver {
         self.layout.announcement() == announcement
     }
 
-    /// A symbol arrived. Where the sender is short of credit and the program reads along, the credit grows out of `store`.
+    /// A symbol arrived. What the stream has no credit of its own for comes out of `store`.
     ///
     /// # Errors
     /// [`BadBlock`] when what came contradicts itself.
@@ -96,51 +90,55 @@ impl StreamReceiver {
         if self.phase != Phase::Open {
             return Ok(Taken::Surplus);
         }
-        let Self { layout, credit, end, .. } = self;
+        let Self { layout, usage, end, .. } = self;
         let open = || {
             let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
             let within = end.is_none_or(|end| id.block <= end) && id.esi < shape.code.symbol_limit(shape.k);
-            (within && credit.start(shape.k)).then_some(shape).ok_or(Taken::Refused)
+            let (k, before) = (u64::from(shape.k), usage.shared());
+            if !within || k > usage.left(before + *store) {
+                return Err(Taken::Refused);
+            }
+            usage.start(k);
+            *store -= usage.shared() - before;
+            Ok(shape)
         };
-        let taken = match self.assembly.on_symbol(id, plan, symbol, pool, open) {
+        match self.assembly.on_symbol(id, plan, symbol, pool, open) {
             Gain::Taken(Taken::New) if id.esi == 0 => {
                 let size = self.assembly.partial(id.block).map_or(0, |block| block.bytes().len());
                 self.check(id.block, symbol, size)?;
-                Taken::New
             }
-            Gain::Taken(taken) => taken,
-            Gain::Decode(job) => {
-                self.requests.push(Request::Decode(job));
-                Taken::New
-            }
-            Gain::Whole(_, block) => {
-                self.keep(id.block, block, pool)?;
-                Taken::New
-            }
-        };
-        self.grow(store);
-        Ok(taken)
+            Gain::Taken(taken) => return Ok(taken),
+            Gain::Decode(job) => self.requests.push(Request::Decode(job)),
+            Gain::Whole(_, block) => self.keep(id.block, block, store, pool)?,
+        }
+        Ok(Taken::New)
     }
 
     /// A decoder has tried.
     ///
     /// # Errors
     /// [`BadBlock`] when the block contradicts itself.
-    pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress, pool: &mut Pool) -> Result<(), BadBlock> {
+    pub fn on_decoded(
+        &mut self,
+        job: DecodeJob,
+        progress: Progress,
+        store: &mut u64,
+        pool: &mut Pool,
+    ) -> Result<(), BadBlock> {
         match self.assembly.on_decoded(job, progress) {
-            Some((shape, block)) => self.keep(shape.number, block, pool),
+            Some((shape, block)) => self.keep(shape.number, block, store, pool),
             None => Ok(()),
         }
     }
 
     /// Appends at most `max` bytes, the next in order, to `out`; the credit of blocks read to their end goes back.
-    pub fn read(&mut self, out: &mut Vec<u8>, max: usize, pool: &mut Pool) -> usize {
+    pub fn read(&mut self, out: &mut Vec<u8>, max: usize, store: &mut u64, pool: &mut Pool) -> usize {
         let mut read = 0;
         while let Some((block, ready)) = self.ready(max - read).filter(|(_, ready)| !ready.is_empty()) {
             out.extend_from_slice(&block.bytes()[ready.clone()]);
             read += ready.len();
             self.at = ready.end;
-            self.pass(pool);
+            self.pass(store, pool);
         }
         self.readable_told &= self.is_readable();
         read
@@ -171,9 +169,14 @@ impl StreamReceiver {
         self.phase == Phase::Over || self.end.is_some_and(|end| self.assembly.done_below() > end)
     }
 
-    /// Symbols to be put back into the store when it is forgotten.
-    pub const fn borrowed(&self) -> u64 {
-        self.borrowed
+    /// Every block of which anything has come is done.
+    pub fn lacks_nothing(&self) -> bool {
+        self.assembly.begun_below() == self.assembly.done_below()
+    }
+
+    /// Symbols that it has out of the store: they go back when it is forgotten.
+    pub const fn shared(&self) -> u64 {
+        self.usage.shared()
     }
 
     /// True once, until a read finds nothing left: when there are bytes to read.
@@ -190,15 +193,15 @@ impl StreamReceiver {
         now
     }
 
-    /// The absolute credit, when the sender is to be told of it: a quarter of the window at a time.
-    pub fn new_credit(&mut self) -> Option<u64> {
-        let granted = self.credit.granted();
-        let worth_it = self.phase == Phase::Open && (granted - self.told) * 4 >= self.credit.room().max(1);
-        if !worth_it || granted == self.told {
+    /// How many symbols are read, when it is time to tell the sender: a quarter of what it takes for unread.
+    pub fn newly_read(&mut self) -> Option<u64> {
+        let (read, taken_for_unread) = (self.usage.read(), self.usage.started() - self.told);
+        let worth_it = (read - self.told) * 4 >= taken_for_unread.max(self.usage.own() / 2).max(1);
+        if self.phase != Phase::Open || !worth_it {
             return None;
         }
-        self.told = granted;
-        Some(granted)
+        self.told = read;
+        Some(read)
     }
 
     /// Work this stream wants done.
@@ -216,14 +219,13 @@ impl StreamReceiver {
     }
 
     /// A block is done: its bytes wait to be read.
-    fn keep(&mut self, number: u32, block: Block, pool: &mut Pool) -> Result<(), BadBlock> {
+    fn keep(&mut self, number: u32, block: Block, store: &mut u64, pool: &mut Pool) -> Result<(), BadBlock> {
         if self.phase != Phase::Open {
             return Ok(());
         }
         self.check(number, block.bytes(), block.bytes().len())?;
-        self.unread_symbols += u64::from(block.k());
         self.whole.insert(number, block);
-        self.pass(pool);
+        self.pass(store, pool);
         Ok(())
     }
 
@@ -262,16 +264,16 @@ impl StreamReceiver {
     }
 
     /// Leaves blocks behind that are done and read to their end.
-    fn pass(&mut self, pool: &mut Pool) {
+    fn pass(&mut self, store: &mut u64, pool: &mut Pool) {
         while let Some(block) = self.whole.get(&self.front) {
             let header = StreamHeader::decode(block.bytes(), block.bytes().len());
             if header.is_some_and(|header| self.at < STREAM_HEADER + header.length as usize) {
                 return;
             }
             if let Some(block) = self.whole.remove(&self.front) {
-                let k = u64::from(block.k());
-                self.unread_symbols -= k;
-                self.credit.give_back_symbols(k);
+                let before = self.usage.shared();
+                self.usage.note_read(self.usage.read() + u64::from(block.k()));
+                *store += before - self.usage.shared();
                 pool.put(block.into_buffer());
             }
             if self.end == Some(self.front) {
@@ -287,17 +289,5 @@ impl StreamReceiver {
         self.assembly.clear();
         self.whole.clear();
         self.requests.clear();
-        self.unread_symbols = 0;
-    }
-
-    /// A sender that has started half of what it may is soon short of credit; where the program reads along, the path is why.
-    fn grow(&mut self, store: &mut u64) {
-        let room = self.credit.room();
-        if self.credit.outstanding() * 2 >= room && self.unread_symbols * 4 <= room {
-            let more = room.min(*store);
-            *store -= more;
-            self.borrowed += more;
-            self.credit.grow(more);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The sender half of a stream: bytes that wait are put into blocks as these may go out, and kept until the receiver has them.
 
-use super::credit::SendCredit;
+use super::credit::StreamUse;
 use super::schedule::{PathEstimate, Schedule};
 use super::sender::{FlowSender, Pool, Step};
 use super::stream_layout::{StreamHeader, StreamLayout};
@@ -58,7 +58,7 @@ pub enum Opened {
 pub struct StreamSender {
     flow: FlowSender,
     layout: StreamLayout,
-    credit: SendCredit,
+    usage: StreamUse,
     phase: Phase,
     /// Written and in no block yet.
     waiting: VecDeque<u8>,
@@ -75,15 +75,13 @@ pub struct StreamSender {
 }
 
 impl StreamSender {
-    /// A stream as announced, of whose blocks `window` symbols may be started before more credit comes.
+    /// A stream as announced, of whose blocks `window` symbols are its own to start.
     pub fn new(announcement: StreamAnnouncement, window: u32, schedule: Box<dyn Schedule>) -> Self {
         let layout = StreamLayout::new(announcement);
-        let mut credit = SendCredit::default();
-        credit.grant(window.into());
         Self {
             flow: FlowSender::new(announcement.flow, layout.symbol_size(), 0, schedule),
             layout,
-            credit,
+            usage: StreamUse::new(window),
             phase: Phase::Writing,
             waiting: VecDeque::new(),
             offset: 0,
@@ -166,9 +164,14 @@ impl StreamSender {
         }
     }
 
-    /// The receiver's absolute grant.
-    pub fn grant(&mut self, symbols: u64) {
-        self.credit.grant(symbols);
+    /// The receiver's program has read blocks of so many symbols in all.
+    pub const fn on_read(&mut self, symbols: u64) {
+        self.usage.note_read(symbols);
+    }
+
+    /// Symbols that it has out of the store that all streams share.
+    pub const fn shared(&self) -> u64 {
+        self.usage.shared()
     }
 
     /// Bytes wait for credit.
@@ -217,7 +220,8 @@ impl StreamSender {
     }
 
     /// Opens a block of at most `room` symbols with what waits: at once when it fills one, or when none has been opened lately.
-    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, pool: &mut Pool) -> Opened {
+    /// `shared` symbols may be out of the store that all streams share.
+    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, shared: u64, pool: &mut Pool) -> Opened {
         (self.held_back, self.short_at) = (false, None);
         let finishing = self.phase == Phase::Finishing;
         if (self.waiting.is_empty() && !finishing) || self.flow.unsent() >= READ_AHEAD {
@@ -232,7 +236,7 @@ impl StreamSender {
             self.short_at = Some(due);
             return Opened::At(due);
         }
-        let most = u32::try_from(room.min(self.credit.left())).unwrap_or(u32::MAX);
+        let most = u32::try_from(room.min(self.usage.left(shared))).unwrap_or(u32::MAX);
         let number = self.flow.next_number();
         // The last number of all stands for a stream that is over.
         if most == 0 || self.flow.span() >= MOST_BLOCKS || number >= u32::MAX - 1 {
@@ -249,7 +253,7 @@ impl StreamSender {
         buffer.extend(self.waiting.drain(..length));
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
-        self.credit.take(shape.k);
+        self.usage.start(shape.k.into());
         self.flow.open(shape);
         self.flow.add_source(shape.k);
         if let Some(block) = self.flow.block_mut(number) {

@@ -20,7 +20,7 @@ pub(super) mod kind {
     pub(in super::super) const RESET: u8 = 0x07;
     pub(in super::super) const STOP: u8 = 0x08;
     pub(in super::super) const CLOSE: u8 = 0x09;
-    pub(in super::super) const STREAM_CREDIT: u8 = 0x0d;
+    pub(in super::super) const STREAM_READ: u8 = 0x0d;
     pub(in super::super) const ANNOUNCE_STREAM: u8 = 0x0e;
 }
 
@@ -50,8 +50,8 @@ impl Frame<'_> {
             Self::Announce(announcement) => put_announcement(announcement, out),
             Self::Plan(plan) => put_plan(plan, out),
             Self::AnnounceStream(announcement) => put_stream_announcement(announcement, out),
-            Self::StreamCredit { flow, symbols } => {
-                out.put_u8(kind::STREAM_CREDIT);
+            Self::StreamRead { flow, symbols } => {
+                out.put_u8(kind::STREAM_READ);
                 out.put_u16(flow.0);
                 out.put_u64(*symbols);
             }
@@ -75,7 +75,7 @@ impl Frame<'_> {
             Self::Announce(_) => 28,
             Self::Plan(_) => 22,
             Self::AnnounceStream(_) => 20,
-            Self::StreamCredit { .. } => 11,
+            Self::StreamRead { .. } => 11,
             Self::Reset { .. } | Self::Stop { .. } => 7,
             Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
         }
@@ -96,7 +96,7 @@ impl Frame<'_> {
             kind::ANNOUNCE => Frame::Announce(announcement(reader)?),
             kind::PLAN => Frame::Plan(plan(reader)?),
             kind::ANNOUNCE_STREAM => Frame::AnnounceStream(stream_announcement(reader)?),
-            kind::STREAM_CREDIT => Frame::StreamCredit { flow: flow(reader)?, symbols: reader.u64()? },
+            kind::STREAM_READ => Frame::StreamRead { flow: flow(reader)?, symbols: reader.u64()? },
             kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
             kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },

@@ -30,11 +30,11 @@ pub enum Frame<'a> {
     Plan(Plan),
     /// A stream begins.
     AnnounceStream(StreamAnnouncement),
-    /// What the sender of a stream may have started.
-    StreamCredit {
+    /// The receiver's program has read blocks of a stream to their end: their credit is the sender's again.
+    StreamRead {
         /// The stream.
         flow: FlowId,
-        /// Source symbols of blocks, the sum of their `k`, absolute from the stream's beginning.
+        /// Their source symbols, the sum of their `k`, from the stream's beginning.
         symbols: u64,
     },
     /// The sender gives a stream up: no more of it comes.

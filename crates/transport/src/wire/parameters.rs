@@ -51,8 +51,10 @@ pub struct Parameters {
 pub struct StreamsAllowed {
     /// Streams at once: announced and neither read to their end nor reset.
     pub count: u16,
-    /// Source symbols that the sender may start of each stream before it is granted more.
+    /// Source symbols started and not read that each stream may have of its own.
     pub window: u32,
+    /// Source symbols that all streams together may have beyond that.
+    pub shared: u32,
 }
 
 /// What a sender of data wants in its receiver's feedback. Packets and credit are always in it.
@@ -194,13 +196,15 @@ impl<'a> Found<'a> {
 }
 
 impl StreamsAllowed {
-    fn encode(self) -> [u8; 6] {
+    fn encode(self) -> [u8; 10] {
         let ([a, b], [c, d, e, f]) = (self.count.to_be_bytes(), self.window.to_be_bytes());
-        [a, b, c, d, e, f]
+        let [g, h, i, j] = self.shared.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j]
     }
 
-    const fn decode([a, b, window @ ..]: [u8; 6]) -> Self {
-        Self { count: u16::from_be_bytes([a, b]), window: u32::from_be_bytes(window) }
+    const fn decode([a, b, c, d, e, f, shared @ ..]: [u8; 10]) -> Self {
+        let (count, window) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
+        Self { count, window, shared: u32::from_be_bytes(shared) }
     }
 }
 

@@ -89,7 +89,7 @@ fn streams() -> [(&'static str, Frame<'static>); 4] {
             "announce stream: flow 2, T 1408, tag 0x0102030405060708, k 256, RaptorQ, short blocks Reed-Solomon",
             Frame::AnnounceStream(announcement),
         ),
-        ("stream credit: flow 2, 1024 symbols", Frame::StreamCredit { flow, symbols: 1_024 }),
+        ("stream read: flow 2, 1024 symbols", Frame::StreamRead { flow, symbols: 1_024 }),
         ("reset: flow 2, code 7", Frame::Reset { flow, code: 7 }),
         ("stop: flow 2, code 7", Frame::Stop { flow, code: 7 }),
     ]

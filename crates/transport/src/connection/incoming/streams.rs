@@ -37,9 +37,12 @@ impl Incoming {
         let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(()) };
         match stream.on_symbol(id, plan, symbol, &mut self.stream_store, &mut self.pool) {
             Ok(Taken::New) => {
-                // Who sends the end of a stream waits to hear that it is all there.
+                // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, all
+                // that waits for feedback is the probe.
                 if stream.is_complete() {
                     self.clock.hurry();
+                } else if stream.lacks_nothing() {
+                    self.clock.prompt();
                 }
                 Ok(())
             }
@@ -57,7 +60,7 @@ impl Incoming {
 
     pub(super) fn on_stream_decoded(&mut self, job: DecodeJob, progress: Progress) {
         let Some(stream) = self.streams.get_mut(&job.flow) else { return };
-        if stream.on_decoded(job, progress, &mut self.pool).is_err() {
+        if stream.on_decoded(job, progress, &mut self.stream_store, &mut self.pool).is_err() {
             self.broken = Some(IMPOSSIBLE_BLOCK);
         }
     }
@@ -89,7 +92,7 @@ impl Incoming {
 
     pub(super) fn forget_stream(&mut self, id: FlowId, complete: bool) {
         if let Some(stream) = self.streams.remove(&id) {
-            self.stream_store += stream.borrowed();
+            self.stream_store += stream.shared();
         }
         self.closed.insert(id, complete);
     }
@@ -97,7 +100,7 @@ impl Incoming {
     /// Appends at most `max` bytes of a stream to `out`.
     pub(in super::super) fn read_stream(&mut self, id: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
         let Some(stream) = self.streams.get_mut(&id) else { return 0 };
-        let read = stream.read(out, max, &mut self.pool);
+        let read = stream.read(out, max, &mut self.stream_store, &mut self.pool);
         if stream.is_over() {
             self.clock.hurry();
         }
@@ -119,8 +122,8 @@ impl Incoming {
             if stream.newly_finished() {
                 self.stream_events.push(Event::StreamFinished { flow: *id });
             }
-            if let Some(symbols) = stream.new_credit() {
-                self.stream_pieces.push(Piece::StreamCredit(*id, symbols));
+            if let Some(symbols) = stream.newly_read() {
+                self.stream_pieces.push(Piece::StreamRead(*id, symbols));
             }
         }
     }

@@ -19,7 +19,7 @@ pub(in super::super) enum StreamNews {
 impl Outgoing {
     /// The peer takes so many streams.
     pub(in super::super) const fn allow_streams(&mut self, allowed: StreamsAllowed) {
-        self.streams_allowed = allowed.count as usize;
+        self.streams_allowed = allowed;
     }
 
     pub(in super::super) fn open_stream(&mut self, stream: StreamSender) {
@@ -28,7 +28,7 @@ impl Outgoing {
     }
 
     fn announce_streams(&mut self) {
-        while self.streams.len() < self.streams_allowed
+        while self.streams.len() < usize::from(self.streams_allowed.count)
             && let Some(stream) = self.waiting_streams.pop_front()
         {
             self.outbox.push_thrice(Piece::Announce(stream.id()));
@@ -62,14 +62,21 @@ impl Outgoing {
     /// Opens the blocks that streams can have now. `most`: source symbols that all of them may have open.
     pub(in super::super) fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
         let mut open: u64 = self.streams.iter().map(|stream| stream.flow().open_symbols()).sum();
+        let mut borrowed: u64 = self.streams.iter().map(StreamSender::shared).sum();
+        let store = u64::from(self.streams_allowed.shared);
         for stream in &mut self.streams {
             loop {
                 let own = stream.flow().open_symbols();
                 let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
-                if stream.open_block(now, path, room, &mut self.pool) != Opened::Block {
+                // As much as stays in the store (Choudhury and Hahne 1998): one stream takes half of it, two a third each, and
+                // for whoever comes next there is some left.
+                let before = stream.shared();
+                let shared = store.saturating_sub(borrowed - before) / 2;
+                if stream.open_block(now, path, room, shared, &mut self.pool) != Opened::Block {
                     break;
                 }
                 open += stream.flow().open_symbols() - own;
+                borrowed += stream.shared() - before;
             }
         }
     }

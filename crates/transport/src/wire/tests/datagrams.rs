@@ -101,7 +101,7 @@ fn parameters() -> Parameters {
             blocks: true,
             timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
         },
-        streams: StreamsAllowed { count: 4, window: 100 },
+        streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),
     }
 }
@@ -116,7 +116,7 @@ fn parameters_layout() {
         &[0, 5, 0, 4, 0, 0, 0x20, 0],
         &[0, 6, 0, 2, 0x05, 0x80],
         &[0, 7, 0, 7, 0b11, 1, 32, 0, 0, 0x03, 0xe8],
-        &[0, 9, 0, 6, 0, 4, 0, 0, 0, 100],
+        &[0, 9, 0, 10, 0, 4, 0, 0, 0, 100, 0, 0, 3, 232],
         &[0, 8, 0, 3, b'a', b'p', b'p'],
         &[0x1a, 0x3a, 0, 2, 0x56, 0x78],
     ];
@@ -133,7 +133,7 @@ fn parameters_layout() {
     for end in 0..whole.len() - 6 {
         let read = Parameters::decode(&whole[..end]);
         // What may be missing: the program's bytes, and the streams before them.
-        let optional = [whole.len() - 13, whole.len() - 23].contains(&end);
+        let optional = [whole.len() - 13, whole.len() - 27].contains(&end);
         assert!(read.is_err() || optional, "cut after {end} bytes: {read:?}");
     }
 }

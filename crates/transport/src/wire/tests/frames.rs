@@ -86,7 +86,7 @@ fn frames_of_streams() {
     let flow = FlowId(0x0102);
     assert_layout(&Frame::Reset { flow, code: 0x0304_0506 }, &[7, 1, 2, 3, 4, 5, 6]);
     assert_layout(&Frame::Stop { flow, code: 0x0304_0506 }, &[8, 1, 2, 3, 4, 5, 6]);
-    assert_layout(&Frame::StreamCredit { flow, symbols: 0x0a0b }, &[13, 1, 2, 0, 0, 0, 0, 0, 0, 0x0a, 0x0b]);
+    assert_layout(&Frame::StreamRead { flow, symbols: 0x0a0b }, &[13, 1, 2, 0, 0, 0, 0, 0, 0, 0x0a, 0x0b]);
     let announcement = stream_announcement();
     let bytes = [14, 1, 2, 0x05, 0x80, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 1, 0, 2, 0, 1];
     assert_layout(&Frame::AnnounceStream(announcement), &bytes);

@@ -106,7 +106,7 @@ fn made() -> impl Strategy<Value = Made> {
         announcement().prop_map(|announcement| Made::Frame(Frame::Announce(announcement))),
         plan().prop_map(|plan| Made::Frame(Frame::Plan(plan))),
         stream_announcement().prop_map(|announcement| Made::Frame(Frame::AnnounceStream(announcement))),
-        (flow(), any::<u64>()).prop_map(|(flow, symbols)| Made::Frame(Frame::StreamCredit { flow, symbols })),
+        (flow(), any::<u64>()).prop_map(|(flow, symbols)| Made::Frame(Frame::StreamRead { flow, symbols })),
         (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Reset { flow, code })),
         (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Stop { flow, code })),
         (any::<u32>(), vec(any::<u8>(), 0..256)).prop_map(|(code, reason)| Made::Close(code, reason)),
