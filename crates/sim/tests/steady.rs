@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transport::{
-    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
-    ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
+    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, StreamOptions, Time,
 };
 
 /// Counts what is asked of the system's allocator.
@@ -49,6 +49,9 @@ struct End {
     batch: Batch,
     wire: Vec<u8>,
     received: bool,
+    /// What is read of a stream, and how much that was in all.
+    read: Vec<u8>,
+    read_bytes: u64,
 }
 
 impl End {
@@ -57,7 +60,8 @@ impl End {
         let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
         endpoint.add_key(KEY, None, accept);
         let address = SocketAddr::from(([192, 0, 2, seed], 1));
-        Self { endpoint, connection: None, address, batch: Batch::new(), wire: Vec::new(), received: false }
+        let (batch, wire, read) = (Batch::new(), Vec::new(), Vec::new());
+        Self { endpoint, connection: None, address, batch, wire, received: false, read, read_bytes: 0 }
     }
 
     /// Sends everything that may leave now; how many datagrams that were.
@@ -106,10 +110,20 @@ impl End {
             match event {
                 Event::Announced { flow, .. } => connection.accept_flow(now, flow, false),
                 Event::Received { .. } => self.received = true,
+                Event::StreamWritable { flow } => write(now, connection, flow),
+                Event::StreamReadable { flow } => {
+                    self.read.clear();
+                    self.read_bytes += connection.read_stream(now, flow, &mut self.read, usize::MAX) as u64;
+                }
                 _ => {}
             }
         }
     }
+}
+
+/// Writes as much as there is room for.
+fn write(now: Time, connection: &mut Connection, flow: FlowId) {
+    while connection.write_stream(now, flow, &[7; 65_536]) == Ok(65_536) {}
 }
 
 #[test]
@@ -124,29 +138,36 @@ fn packets_of_data_cost_no_allocation_each() {
     };
     sender.connection = sender.endpoint.connect(Time::ZERO, KEY, options).ok();
     let handle = sender.connection.expect("an address to ask");
-    let (mut now, mut packets, mut opened) = (Time::ZERO, 0, false);
-    let mut start = None;
-    while !receiver.received {
-        now += Duration::from_micros(500);
-        for end in [&mut sender, &mut receiver] {
+    let mut now = Time::ZERO;
+    run(&mut now, &mut sender, &mut receiver, |_, packets| packets > 2);
+    let connection = sender.endpoint.connection(handle).expect("open");
+    connection.send_object(now, ObjectOptions { length: 300_000_000, tag: 0, digest: false }).expect("connected");
+    // Buffers and rings have their size by then.
+    run(&mut now, &mut sender, &mut receiver, |_, packets| packets > 50_000);
+    let each = run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.received);
+    assert!(each < 0.1, "{each:.3} allocations for each packet of an object");
+
+    let connection = sender.endpoint.connection(handle).expect("open");
+    let flow = connection.open_stream(now, StreamOptions { tag: 0 }).expect("connected");
+    write(now, connection, flow);
+    run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.read_bytes > 50_000_000);
+    let each = run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.read_bytes > 300_000_000);
+    assert!(each < 0.1, "{each:.3} allocations for each packet of a stream");
+}
+
+/// Lets time pass until the receiver, or the number of packets since, says so; allocations for each packet.
+fn run(now: &mut Time, sender: &mut End, receiver: &mut End, until: impl Fn(&End, usize) -> bool) -> f64 {
+    let (mut packets, before, start) = (0, ALLOCATIONS.load(Ordering::Relaxed), *now);
+    while !until(receiver, packets) {
+        *now += Duration::from_micros(500);
+        for end in [&mut *sender, &mut *receiver] {
             if let Some(connection) = end.connection.and_then(|handle| end.endpoint.connection(handle)) {
-                connection.handle_timeout(now);
+                connection.handle_timeout(*now);
             }
         }
-        packets += sender.transmit(now, &mut receiver);
-        packets += receiver.transmit(now, &mut sender);
-        if !opened && packets > 2 {
-            let connection = sender.endpoint.connection(handle).expect("open");
-            let object = ObjectOptions { length: 300_000_000, tag: 0, digest: false };
-            opened = connection.send_object(now, object).is_ok();
-        }
-        // Buffers and rings have their size by then.
-        if start.is_none() && packets > 50_000 {
-            start = Some((packets, ALLOCATIONS.load(Ordering::Relaxed)));
-        }
-        assert!(now < Time::from_nanos(5_000_000_000), "{packets} packets and no end");
+        packets += sender.transmit(*now, receiver);
+        packets += receiver.transmit(*now, sender);
+        assert!(now.since(start) < Duration::from_secs(5), "{packets} packets and no end");
     }
-    let (before, allocated) = start.expect("300 MB are 213,068 symbols");
-    let each = (ALLOCATIONS.load(Ordering::Relaxed) - allocated) as f64 / (packets - before) as f64;
-    assert!(each < 0.1, "{each:.3} allocations for each of {} packets", packets - before);
+    (ALLOCATIONS.load(Ordering::Relaxed) - before) as f64 / packets as f64
 }

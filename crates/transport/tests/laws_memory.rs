@@ -10,7 +10,9 @@ mod rogue;
 use erasure::BlockCode;
 use rogue::{Rogue, announcement};
 use std::time::Duration;
-use transport::wire::{Announcement, BlockStatus, Credit, Feedback, FlowId, FlowStatus, Frame, Plan, SymbolId};
+use transport::wire::{
+    Announcement, BlockStatus, Credit, Feedback, FlowId, FlowStatus, Frame, Plan, StreamAnnouncement, SymbolId,
+};
 use transport::{ObjectOptions, Reply, Request};
 
 /// What a connection may take in all: its credit of 24,000 symbols of 1408 bytes, and as much again for everything else.
@@ -27,12 +29,13 @@ fn peak() -> u64 {
 fn memory_follows_from_our_limits_not_from_claims() {
     let before = peak();
     let mut most = 0;
-    let claims: [(&str, fn()); 5] = [
+    let claims: [(&str, fn()); 6] = [
         ("a petabyte in large blocks", petabyte),
         ("as many flows as there are numbers", many_flows),
         ("control data with holes", holes),
         ("a need of more than everything", need),
         ("symbols of one block each", scattered),
+        ("streams that are never read", unread_streams),
     ];
     for (what, claim) in claims {
         claim();
@@ -106,6 +109,19 @@ fn scattered() {
             &[1; 100],
         );
     }
+}
+
+fn unread_streams() {
+    let mut rogue = Rogue::new();
+    for flow in (1..=64).map(FlowId) {
+        let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+        let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 256, code, short_code };
+        rogue.send(&[Frame::AnnounceStream(stream)]);
+        for block in 0..500 {
+            rogue.send_symbol(SymbolId { flow, block, esi: 255 }, 0, &[1; 1_408]);
+        }
+    }
+    rogue.listen();
 }
 
 fn serve(rogue: &mut Rogue) {

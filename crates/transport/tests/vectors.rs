@@ -19,8 +19,8 @@ use transport::secure::{
 };
 use transport::wire::{
     ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, KeyId, Message1, Message2,
-    PacketHeader, PacketKind, Parameters, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
-    fuzzing::fuzz_wire,
+    PacketHeader, PacketKind, Parameters, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG,
+    VersionAnswer, fuzzing::fuzz_wire,
 };
 
 const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
@@ -112,6 +112,20 @@ fn every_frame() {
         })
         .collect();
     compare_json("frames", &json!(vectors));
+}
+
+/// Source symbols of a stream's blocks, by plan.
+#[test]
+fn stream_plans() {
+    let (code, short_code) = (erasure::BlockCode::RaptorQ, erasure::BlockCode::ReedSolomon);
+    let vectors = [10, 200, 256, 1_024, 8_192].map(|k| {
+        let stream = StreamAnnouncement { flow: FlowId(1), symbol_size: 1_408, tag: 0, k, code, short_code };
+        let layout = transport::flow::StreamLayout::new(stream);
+        let plans = [0, 1, 9, 10, 127, 128, 129, 130, 200, 254, 255];
+        let plans: Vec<_> = plans.iter().map(|plan| json!({ "plan": plan, "k": layout.k(*plan) })).collect();
+        json!({ "announced_k": k, "plans": plans })
+    });
+    compare_json("streams", &json!(vectors));
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod excess;
 mod peers;
 mod rogue;
 mod strangers;
+mod streams;

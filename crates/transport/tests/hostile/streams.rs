@@ -1,0 +1,206 @@
+//! Peers that hold the key and break the rules of streams, or try to make us keep more of them than we allowed.
+
+use crate::rogue::{Rogue, announcement, parameters};
+use erasure::BlockCode;
+use transport::wire::{ConnectionId, FlowId, Frame, Refused, StreamAnnouncement, StreamsAllowed, SymbolId};
+use transport::{EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
+
+const FLOW: FlowId = FlowId(1);
+const SIZE: usize = 100;
+
+fn rogue() -> Rogue {
+    let limits = Limits { streams: StreamsAllowed { count: 3, window: 20, shared: 50 }, ..Limits::default() };
+    Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])))
+}
+
+fn stream(flow: u16) -> StreamAnnouncement {
+    let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+    StreamAnnouncement { flow: FlowId(flow), symbol_size: SIZE as u16, tag: 5, k: 10, code, short_code }
+}
+
+/// The first symbol of a block whose header says this.
+fn beginning(length: u32, flags: u8) -> Vec<u8> {
+    let mut symbol = [&length.to_be_bytes()[..], &[flags]].concat();
+    symbol.resize(SIZE, b'x');
+    symbol
+}
+
+fn symbol(block: u32, esi: u32) -> SymbolId {
+    SymbolId { flow: FLOW, block, esi }
+}
+
+/// Plan 1: a block of one symbol.
+fn send_short(rogue: &mut Rogue, block: u32, length: u32, flags: u8) {
+    rogue.send_symbol(symbol(block, 0), 1, &beginning(length, flags));
+}
+
+fn read(rogue: &mut Rogue) -> Vec<u8> {
+    let (mut out, now) = (Vec::new(), rogue.now);
+    rogue.connection().read_stream(now, FLOW, &mut out, usize::MAX);
+    out
+}
+
+#[test]
+fn a_stream_is_read_in_order_and_ends() {
+    let mut rogue = rogue();
+    send_short(&mut rogue, 2, 0, 1);
+    rogue.send(&[Frame::AnnounceStream(stream(1)), Frame::AnnounceStream(stream(1))]);
+    assert_eq!(rogue.events(), [Event::StreamAnnounced { flow: FLOW, tag: 5 }], "the end is early, and not all");
+    send_short(&mut rogue, 1, 3, 0);
+    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "block 0 is missing");
+    send_short(&mut rogue, 0, 2, 0);
+    assert_eq!(rogue.events(), [Event::StreamReadable { flow: FLOW }]);
+    assert_eq!(read(&mut rogue), b"xxxxx");
+    assert_eq!(rogue.events(), [Event::StreamFinished { flow: FLOW }]);
+    send_short(&mut rogue, 1, 3, 0);
+    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "what comes again is nothing new");
+}
+
+#[test]
+fn bytes_are_read_before_their_block_is_whole() {
+    let mut rogue = rogue();
+    rogue.send(&[Frame::AnnounceStream(stream(1))]);
+    rogue.send_symbol(symbol(0, 1), 0, &[b'y'; SIZE]);
+    assert_eq!(read(&mut rogue), b"");
+    rogue.send_symbol(symbol(0, 0), 0, &beginning(990, 0));
+    assert_eq!(read(&mut rogue).len(), 2 * SIZE - 5);
+    rogue.send_symbol(symbol(0, 3), 0, &[b'z'; SIZE]);
+    assert_eq!(read(&mut rogue), b"", "symbol 2 is missing");
+    assert_eq!(rogue.connection().refused().total(), 0);
+}
+
+#[test]
+fn blocks_that_contradict_themselves_end_the_connection() {
+    // More than a symbol holds, nothing and no end, a flag without meaning.
+    for (length, flags) in [(96, 0), (0, 0), (5, 2), (u32::MAX, 1)] {
+        let mut rogue = rogue();
+        rogue.send(&[Frame::AnnounceStream(stream(1))]);
+        send_short(&mut rogue, 0, length, flags);
+        rogue.assert_violation("impossible block");
+    }
+    // The beginning of a longer block is enough.
+    let mut early = rogue();
+    early.send(&[Frame::AnnounceStream(stream(1))]);
+    early.send_symbol(symbol(0, 0), 0, &beginning(996, 0));
+    early.assert_violation("impossible block");
+    // Two ends, and bytes behind the end.
+    for (first, second) in [((3, 1), (1, 1)), ((3, 0), (1, 1))] {
+        let mut rogue = rogue();
+        rogue.send(&[Frame::AnnounceStream(stream(1))]);
+        send_short(&mut rogue, first.0, 1, first.1);
+        send_short(&mut rogue, second.0, 1, second.1);
+        rogue.assert_violation("impossible block");
+    }
+}
+
+#[test]
+fn symbols_beyond_the_credit_and_the_end_are_refused() {
+    let mut rogue = rogue();
+    rogue.send(&[Frame::AnnounceStream(stream(1)), Frame::AnnounceStream(stream(2))]);
+    for block in 0..100 {
+        rogue.send_symbol(symbol(block, 5), 0, &[0; SIZE]);
+    }
+    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
+    // The store is empty; what is its own nobody takes from another stream.
+    for block in 0..100 {
+        rogue.send_symbol(SymbolId { flow: FlowId(2), block, esi: 5 }, 0, &[0; SIZE]);
+    }
+    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93 + 98);
+    // A reset stream gives back what it had out of the store.
+    rogue.send(&[Frame::Reset { flow: FLOW, code: 3 }, Frame::AnnounceStream(stream(3))]);
+    for block in 0..100 {
+        rogue.send_symbol(SymbolId { flow: FlowId(3), block, esi: 5 }, 0, &[0; SIZE]);
+    }
+    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93 + 98 + 93);
+    let mut ended = self::rogue();
+    ended.send(&[Frame::AnnounceStream(stream(1))]);
+    send_short(&mut ended, 1, 5, 1);
+    send_short(&mut ended, 2, 5, 0);
+    ended.send_symbol(symbol(0, 0), 200, &beginning(5, 0));
+    assert_eq!(ended.connection().refused().get(Refused::Unacceptable), 2, "behind the end, and a plan there is not");
+}
+
+#[test]
+fn impossible_announcements_end_the_connection() {
+    let impossible =
+        [StreamAnnouncement { k: 8_193, ..stream(1) }, StreamAnnouncement { symbol_size: 1_410, ..stream(1) }];
+    for announcement in impossible {
+        let mut rogue = rogue();
+        rogue.send(&[Frame::AnnounceStream(announcement)]);
+        rogue.assert_violation("impossible stream");
+    }
+    let twice = [
+        [Frame::AnnounceStream(stream(1)), Frame::AnnounceStream(StreamAnnouncement { tag: 6, ..stream(1) })],
+        [Frame::AnnounceStream(stream(1)), Frame::Announce(announcement(1, 100))],
+        [Frame::Announce(announcement(1, 100)), Frame::AnnounceStream(stream(1))],
+    ];
+    for frames in twice {
+        let mut rogue = rogue();
+        rogue.send(&frames);
+        rogue.assert_violation("announced twice");
+    }
+    let mut rogue = rogue();
+    (1..=3).for_each(|flow| rogue.send(&[Frame::AnnounceStream(stream(flow))]));
+    assert!(!rogue.connection().is_closed());
+    rogue.send(&[Frame::AnnounceStream(stream(4))]);
+    rogue.assert_violation("too many streams");
+}
+
+#[test]
+fn endings_of_what_is_no_stream_end_the_connection() {
+    let (flow, code, symbols) = (FLOW, 0, 1);
+    for frame in [Frame::Stop { flow, code }, Frame::StreamRead { flow, symbols }] {
+        let mut never = rogue();
+        never.send(std::slice::from_ref(&frame));
+        never.assert_violation("no stream");
+        let mut object = rogue();
+        let now = object.now;
+        let options = ObjectOptions { length: 100, tag: 0, digest: false };
+        assert_eq!(object.connection().send_object(now, options), Ok(FLOW));
+        object.send(&[frame]);
+        object.assert_violation("no stream");
+    }
+    let mut object = rogue();
+    object.send(&[Frame::Announce(announcement(1, 100)), Frame::Reset { flow, code }]);
+    object.assert_violation("an object was reset");
+}
+
+#[test]
+fn a_reset_before_its_announcement_is_the_end_of_the_stream() {
+    let mut rogue = rogue();
+    send_short(&mut rogue, 0, 5, 0);
+    rogue.send(&[Frame::Reset { flow: FLOW, code: 1 }]);
+    rogue.send(&[Frame::AnnounceStream(stream(1))]);
+    send_short(&mut rogue, 1, 5, 0);
+    assert_eq!(rogue.events(), []);
+    // None of them is open: three more may come.
+    (2..=4).for_each(|flow| rogue.send(&[Frame::AnnounceStream(stream(flow))]));
+    assert!(!rogue.connection().is_closed());
+}
+
+#[test]
+fn claims_of_what_was_read_let_us_start_no_more_than_that() {
+    let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
+    let now = rogue.now;
+    let flow = rogue.connection().open_stream(now, StreamOptions { tag: 0 }).expect("it takes four");
+    let written = rogue.connection().write_stream(now, flow, &vec![1; 8 << 20]).expect("open");
+    assert_eq!(written, 4 << 20, "no more than this is kept");
+    rogue.send(&[Frame::StreamRead { flow, symbols: u64::MAX }]);
+    rogue.send(&[Frame::StreamRead { flow, symbols: 1_000_000 }]);
+    assert_eq!(rogue.events(), []);
+    assert!(!rogue.connection().is_closed());
+    let now = rogue.now;
+    rogue.connection().reset_stream(now, flow, 9);
+    assert_eq!(rogue.connection().write_stream(now, flow, b"more"), Err(FlowError::UnknownStream));
+    rogue.send(&[Frame::Stop { flow, code: 1 }]);
+    assert_eq!(rogue.events(), [], "given up before it was stopped");
+}
+
+#[test]
+fn a_peer_that_takes_no_streams_gets_none() {
+    let takes_none =
+        transport::wire::Parameters { streams: StreamsAllowed::default(), ..parameters(ConnectionId([1; 8])) };
+    let mut rogue = Rogue::with(EndpointConfig::default(), takes_none);
+    let now = rogue.now;
+    assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(FlowError::NoStreams));
+}
