@@ -179,8 +179,7 @@ impl BatchSource {
         if self.is_expected(piece, out.len(), &seen)? {
             return Ok(());
         }
-        // Nothing of it was read yet, and only mode, owner or names are other than at the scan: this is the state to send, unless it
-        // changes once more.
+        // Nothing of it was read yet, and it has the size and time of the scan: this is the state to send, unless it changes once more.
         fill(file, piece.start, out)?;
         let again = look(file, piece.entry)?;
         let sent = *self.states().begun.entry(piece.index).or_insert(seen.version);

@@ -28,7 +28,12 @@ pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>
     field(&mut hasher, &machine_id());
     count(&mut hasher, roots.items().len());
     for item in roots.items() {
-        field(&mut hasher, absolute(&item.path, item.name.is_empty()).as_os_str().as_bytes());
+        field(
+            &mut hasher,
+            absolute(&item.path, item.name.is_empty() || item.path.as_os_str().as_bytes().ends_with(b"/"))
+                .as_os_str()
+                .as_bytes(),
+        );
         field(&mut hasher, &item.name);
     }
     count(&mut hasher, filter.rules().len());
@@ -48,10 +53,11 @@ pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>
     SourceId(id)
 }
 
-/// The path from the root of the file system, with links resolved; a link that is itself the item is not.
-fn absolute(path: &Path, contents: bool) -> PathBuf {
+/// The path from the root of the file system, with links resolved; the last component only where `follow` says so: a link may itself be
+/// the item.
+fn absolute(path: &Path, follow: bool) -> PathBuf {
     let resolved = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !contents => {
+        (Some(parent), Some(name)) if !follow => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             parent.canonicalize().map(|parent| parent.join(name))
         }
