@@ -153,6 +153,16 @@ PLAN: Layout = [
 ]
 
 
+GIVEN_UP: Layout = [("flow", number(2, least=1)), ("code", number(4))]
+ANNOUNCE_STREAM: Layout = [
+    ("flow", number(2, least=1)),
+    ("T", number(2, least=1)),
+    ("tag", number(8)),
+    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon")),
+    ("code of short blocks", one_of(1, *CODES)),
+]
+
+
 class Frame(NamedTuple):
     """A row of the table of frames."""
 
@@ -201,7 +211,19 @@ FRAMES: Dict[int, Frame] = {
             **CODING_SAYS,
         },
     ),
+    0x07: Frame("reset", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
+    0x08: Frame("stop", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
     0x09: Frame("close", [("code", number(4)), ("reason", text(2, most=256))], {"code #": "code"}),
+    0x0D: Frame(
+        "stream read",
+        [("flow", number(2, least=1)), ("symbols", number(8))],
+        {"flow #": "flow", "# symbols": "symbols"},
+    ),
+    0x0E: Frame(
+        "announce stream",
+        ANNOUNCE_STREAM,
+        {"flow #": "flow", "T #": "T", "tag #": "tag", **CODING_SAYS},
+    ),
 }
 
 
@@ -230,6 +252,8 @@ def derived(record: Record) -> Iterator[Any]:
             yield from ends
     if "code" in record and "k" in record:
         yield CODES[record["code"]]
+    if "code of short blocks" in record:
+        yield CODES[record["code of short blocks"]]
 
 
 # --- Section 1: datagrams -------------------------------------------------------------------------------------------
@@ -315,6 +339,11 @@ PARAMETERS: Dict[int, Parameter] = {
     8: Parameter(
         "application",
         [("application", checked(rest(), lambda value, _: len(value) <= 1024, "more than 1024 bytes"))],
+        must=False,
+    ),
+    9: Parameter(
+        "streams accepted",
+        [("streams", number(2)), ("symbols of each", number(4)), ("symbols shared", number(4))],
         must=False,
     ),
 }
