@@ -94,15 +94,15 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal in the folder `dir`, or begins one. What it held is written anew, without what no longer counts:
-    /// after another boot, for another source, or of a file that `is_staged` does not know.
+    /// Opens the journal in the folder `dir`, or begins one. What it held, without what no longer counts after another boot or for another
+    /// source, is shown to `clean`, and what that leaves is written anew.
     ///
     /// # Errors
     /// A failure of the disk; the old journal stands then.
     pub(super) fn open(
         dir: &OwnedFd,
         source: SourceId,
-        is_staged: impl Fn(&StagedId) -> bool,
+        clean: impl FnOnce(&mut Held) -> io::Result<()>,
     ) -> io::Result<(Self, Held)> {
         let boot = boot_id();
         let mut held = match openat(dir, NAME, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
@@ -110,8 +110,7 @@ impl Journal {
             Err(rustix::io::Errno::NOENT) => Held::default(),
             Err(error) => return Err(error.into()),
         };
-        held.verified.retain(|id, _| is_staged(id));
-        held.durable.retain(|id, _| is_staged(id));
+        clean(&mut held)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?);
         let journal = Self { file, count: Mutex::new(0) };
@@ -155,6 +154,17 @@ impl Journal {
 }
 
 impl Held {
+    /// Forgets all files but those that `is_staged` knows.
+    pub(super) fn retain(&mut self, is_staged: impl Fn(StagedId) -> bool) {
+        self.verified.retain(|id, _| is_staged(*id));
+        self.durable.retain(|id, _| is_staged(*id));
+    }
+
+    /// Files of which not all that counts is durable.
+    pub(super) fn not_durable(&self) -> impl Iterator<Item = StagedId> + '_ {
+        self.verified.iter().filter(|(id, set)| self.durable.get(id) != Some(set)).map(|(id, _)| *id)
+    }
+
     /// Whether anything counts.
     pub(super) fn is_empty(&self) -> bool {
         self.verified.is_empty() && self.items.is_empty()

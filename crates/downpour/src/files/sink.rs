@@ -22,6 +22,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
@@ -33,7 +34,7 @@ use self::place::{Place, open_target};
 use self::settle::Group;
 use super::beneath::Beneath;
 use super::delete::SentPaths;
-use super::entry::{Entry, Skipped, SourceId};
+use super::entry::{Entry, Mtime, Skipped, SourceId};
 use super::error::FilesError;
 use super::journal::Record;
 use super::metadata::{Found, ModeRule};
@@ -80,6 +81,8 @@ pub struct Receiving {
     making: Mutex<()>,
     outcome: Mutex<Outcome>,
     notices: Mutex<Vec<Notice>>,
+    /// When this began, in seconds since 1970.
+    started: i64,
     /// Something was made, moved or deleted that is to be durable at the end.
     changed: AtomicBool,
     over: AtomicBool,
@@ -156,6 +159,7 @@ impl Receiving {
             making: Mutex::default(),
             outcome: Mutex::default(),
             notices: Mutex::default(),
+            started: seconds_now(),
             changed: AtomicBool::new(false),
             over: AtomicBool::new(false),
         })
@@ -189,6 +193,8 @@ impl Receiving {
         if !self.settings.dry_run
             && let Some(place) = Place::open(&self.settings, source, false)?
         {
+            // The next word that the disk has everything must be true of these too.
+            lock(&self.group).expect_of_disk(place.staging.held().not_durable());
             self.place.get_or_init(|| place);
         }
         Ok(())
@@ -433,6 +439,13 @@ impl Receiving {
         }
     }
 
+    /// Whether a file with this time may get it by chance when it is written, on a file system with a coarse clock.
+    fn is_fresh(&self, mtime: Mtime) -> bool {
+        /// The coarsest clock's step, FAT's, in seconds.
+        const STEP: i64 = 2;
+        mtime.seconds >= self.started - STEP
+    }
+
     fn note_change(&self) {
         self.changed.store(true, Ordering::Relaxed);
     }
@@ -444,6 +457,11 @@ impl Receiving {
     fn control(&self) -> MutexGuard<'_, Control> {
         lock(&self.control)
     }
+}
+
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Whether a target that exists may hold some of what comes.

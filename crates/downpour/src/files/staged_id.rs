@@ -1,6 +1,7 @@
 //! Names of staged files.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use data_encoding::BASE32_NOPAD;
 
@@ -8,7 +9,7 @@ use super::entry::{Entry, Kind};
 
 /// Names one content of one file: two staged files of the same path and another size, time or version are told apart, and
 /// the older one can be found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StagedId(pub(super) [u8; 16]);
 
 impl StagedId {
@@ -30,17 +31,12 @@ impl StagedId {
         u64::from_be_bytes(*self.0.first_chunk().expect("16 bytes"))
     }
 
-    /// The half that stands for size, time and version.
-    pub(super) fn content(self) -> u64 {
-        u64::from_be_bytes(*self.0.last_chunk().expect("16 bytes"))
-    }
-
-    /// The id with these halves.
-    pub(super) fn from_halves(path: u64, content: u64) -> Self {
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&path.to_be_bytes());
-        id[8..].copy_from_slice(&content.to_be_bytes());
-        Self(id)
+    /// All ids with that half.
+    pub(super) fn of_same_path(self) -> RangeInclusive<Self> {
+        let (mut first, mut last) = (self, self);
+        first.0[8..].fill(0);
+        last.0[8..].fill(u8::MAX);
+        first..=last
     }
 
     /// The name of the staged file.

@@ -4,7 +4,7 @@
 //! files, each under its [`StagedId`]; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
 //! `links`, lists of what is to be done at the end of the transfer.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -51,8 +51,8 @@ pub(super) struct Staging {
     pub(super) journal: Journal,
     /// What the journal held, and no entry has claimed yet.
     held: Mutex<Held>,
-    /// Contents of files staged by an earlier run, by path, which no entry has claimed yet.
-    staged: Mutex<HashMap<u64, u64>>,
+    /// Files staged by an earlier run which no entry has claimed yet.
+    staged: Mutex<BTreeSet<StagedId>>,
     pub(super) folders: Mutex<List>,
     pub(super) links: Mutex<List>,
     /// This process has made it.
@@ -97,9 +97,19 @@ impl Staging {
     }
 
     fn with(path: PathBuf, name: String, dir: OwnedFd, lock: File, source: SourceId, is_new: bool) -> io::Result<Self> {
-        let staged = staged_files(&dir)?;
-        let is_staged = |id: &StagedId| staged.get(&id.path()) == Some(&id.content());
-        let (journal, held) = Journal::open(&dir, source, is_staged)?;
+        let mut staged = staged_files(&dir)?;
+        let clean = |held: &mut Held| {
+            held.retain(|id| staged.contains(&id));
+            if !held.same_boot {
+                // Size and time may be all that is right of a file that is not on record. It goes before the journal that forgets of
+                // the other boot is there: the next run could not tell any more.
+                for id in staged.extract_if(.., |id| !held.verified.contains_key(id)) {
+                    remove(&dir, id)?;
+                }
+            }
+            Ok(())
+        };
+        let (journal, held) = Journal::open(&dir, source, clean)?;
         let list = |name| -> io::Result<_> {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(Mutex::new(List::new(File::from(openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?))))
@@ -127,12 +137,16 @@ impl Staging {
     /// Whether an earlier run has left `id`, which is now this run's. Another content of the same file is removed: nobody
     /// asks for it any more.
     pub(super) fn claim(&self, id: StagedId) -> io::Result<bool> {
-        let staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.path());
-        match staged {
-            Some(content) if content == id.content() => Ok(true),
-            Some(content) => self.remove_file(StagedId::from_halves(id.path(), content)).map(|()| false),
-            None => Ok(false),
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = false;
+        for found in staged.extract_if(id.of_same_path(), |_| true) {
+            if found == id {
+                known = true;
+            } else {
+                self.remove_file(found)?;
+            }
         }
+        Ok(known)
     }
 
     /// What is staged under `id`.
@@ -196,10 +210,7 @@ impl Staging {
 
     /// Removes a staged file; none is fine too.
     pub(super) fn remove_file(&self, id: StagedId) -> io::Result<()> {
-        match unlinkat(&self.dir, id.name(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        remove(&self.dir, id)
     }
 
     /// Makes a folder to be moved on; returns its name and what it is.
@@ -264,6 +275,14 @@ impl Staging {
     }
 }
 
+/// Removes a staged file; none is fine too.
+fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
+    match unlinkat(dir, id.name(), AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The name of the staging folder of a source.
 pub(super) fn staging_name(source: SourceId) -> String {
     let mut id = BASE32_NOPAD.encode(&source.0);
@@ -305,14 +324,11 @@ fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
 }
 
-/// Staged files in a staging folder: content by path. Of two contents of one path, which only two runs killed at the worst moment can
-/// leave, one is forgotten and removed with the folder.
-fn staged_files(dir: &OwnedFd) -> io::Result<HashMap<u64, u64>> {
-    let mut found = HashMap::new();
+/// Staged files in a staging folder.
+fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
+    let mut found = BTreeSet::new();
     for item in Dir::read_from(dir)? {
-        if let Some(id) = StagedId::from_name(item?.file_name().to_bytes()) {
-            found.insert(id.path(), id.content());
-        }
+        found.extend(StagedId::from_name(item?.file_name().to_bytes()));
     }
     Ok(found)
 }

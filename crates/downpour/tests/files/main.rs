@@ -10,6 +10,8 @@ mod filters;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod journal;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lists;
@@ -23,5 +25,7 @@ mod roundtrip;
 mod scanning;
 #[cfg(test)]
 mod sources;
+#[cfg(test)]
+mod survival;
 #[cfg(test)]
 mod tickets;

@@ -11,7 +11,7 @@ fn dir(path: &Path) -> OwnedFd {
 }
 
 fn open(path: &Path) -> (Journal, Held) {
-    Journal::open(&dir(path), SOURCE, |_| true).unwrap()
+    Journal::open(&dir(path), SOURCE, |_| Ok(())).unwrap()
 }
 
 fn id(number: u8) -> StagedId {
@@ -79,10 +79,14 @@ fn a_record_that_came_while_the_disk_was_synced_does_not_count_as_durable() {
 fn what_is_of_no_staged_file_or_another_source_is_dropped() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());
-    let (_, held) = Journal::open(&dir(temp.path()), SOURCE, |staged| *staged == id(2)).unwrap();
+    let (_, held) = Journal::open(&dir(temp.path()), SOURCE, |held| {
+        held.retain(|staged| staged == id(2));
+        Ok(())
+    })
+    .unwrap();
     assert_eq!((ranges(&held, 1), ranges(&held, 2)), (vec![], vec![(5, 6)]));
     assert_eq!(ranges(&open(temp.path()).1, 1), []);
-    let (_, held) = Journal::open(&dir(temp.path()), SourceId([8; 16]), |_| true).unwrap();
+    let (_, held) = Journal::open(&dir(temp.path()), SourceId([8; 16]), |_| Ok(())).unwrap();
     assert!(held.is_empty());
 }
 

@@ -243,14 +243,11 @@ impl Receiving {
     /// Takes what an earlier run has staged of a file, as far as it counts.
     fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> io::Result<Staged> {
         let (size, id) = (entry.size(), new.id);
-        let (held, same_boot) = {
-            let mut held = place.staging.held();
-            (held.verified.remove(&id).unwrap_or_default(), held.same_boot)
-        };
+        let held = place.staging.held().verified.remove(&id).unwrap_or_default();
         if size <= SMALL_FILE {
             let found = place.staging.look(id)?;
-            // The time was set when all was verified; after another boot that may be all that is left.
-            if same_boot && found.size == size && found.has_time(entry.mtime) {
+            // The time was set when all was verified.
+            if found.size == size && found.has_time(entry.mtime) {
                 let state = FileState { left: 0, made: true, wrong_mode: true, ..new.state };
                 return Ok(Staged { state, ..new });
             }

@@ -42,6 +42,11 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Adds files of which more is on record than the disk is known to have.
+    pub(super) fn expect_of_disk(&mut self, files: impl Iterator<Item = StagedId>) {
+        self.recorded.extend(files);
+    }
+
     fn is_full(&self) -> bool {
         self.files.len() >= MAX_FILES || self.bytes >= MAX_BYTES
     }

@@ -41,7 +41,7 @@ impl Receiving {
 
     fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
         let file = &batch.files[piece.file];
-        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE {
+        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE && !self.is_fresh(file.mtime) {
             // All of it at once, as most files come: opened once, and by nobody else.
             let Some(open) = self.make(place, batch, piece.file, true)? else { return Ok(()) };
             if write_sparse(&open, 0, bytes)? {
@@ -76,8 +76,14 @@ impl Receiving {
         let file = &batch.files[at];
         let (mode, wrong_mode) = made_with(self, file.mode, whole);
         let made = place.staging.open_file(file.id, mode)?;
+        let spare = !whole && file.size <= SMALL_FILE;
+        if spare {
+            // It must not look complete before it is, not even if this is written at the very time that it is to have in the end.
+            made.set_len(file.size + 1)?;
+        }
         batch.change(at, |state| {
             state.made = true;
+            state.short |= spare;
             state.wrong_mode = wrong_mode;
         });
         Ok(Some(made))
