@@ -1,36 +1,39 @@
-//! What the kernel gives a UDP socket: where a slow transfer may have its cause on this side.
+//! What the kernel gives a UDP socket and the thread that serves it: where a slow transfer may have its cause on this side.
 
 use std::fs;
 use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustix::net::sockopt;
+use serde::{Deserialize, Serialize};
 
 use super::socket::{KERNEL_BUFFER, Socket};
 
 /// What the kernel gave the UDP socket of a driver when it was bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SocketFacts {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketFacts {
     /// Datagrams that one call to the kernel may send (`UDP_SEGMENT`); 1 where it does not segment.
-    pub(crate) send_segments: usize,
+    pub send_segments: usize,
     /// Datagrams that the kernel may join into one (`UDP_GRO`); 1 where it does not.
-    pub(crate) receive_segments: usize,
+    pub receive_segments: usize,
     /// The queue of datagrams that have come.
-    pub(crate) receive_buffer: BufferFacts,
+    pub receive_buffer: BufferFacts,
     /// The queue of datagrams that have not left.
-    pub(crate) send_buffer: BufferFacts,
+    pub send_buffer: BufferFacts,
     /// Whether the kernel tells the ECN marks of datagrams; the path may erase them all the same.
-    pub(crate) ecn: bool,
+    pub ecn: bool,
 }
 
 /// A queue of the kernel, in bytes as they are asked for: the kernel itself counts double, for its bookkeeping (socket(7)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BufferFacts {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BufferFacts {
     /// Asked for.
-    pub(crate) asked: usize,
+    pub asked: usize,
     /// Granted.
-    pub(crate) granted: usize,
+    pub granted: usize,
     /// What a program without privileges gets at most (`net.core.rmem_max`, `net.core.wmem_max`), where that can be read.
-    pub(crate) limit: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl SocketFacts {
@@ -59,10 +62,47 @@ fn kernel_limit(name: &str) -> Option<usize> {
     fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
 }
 
+/// A thread of this process, as the kernel counts it; nothing is known of it before it runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Thread(Arc<OnceLock<rustix::process::Pid>>);
+
+/// What a thread has had of a core since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadTime {
+    /// It ran.
+    pub(crate) running: Duration,
+    /// It could have run, but every core had other work.
+    pub(crate) waiting: Duration,
+}
+
+impl Thread {
+    /// It is the one that calls.
+    pub(super) fn begin(&self) {
+        self.0.get_or_init(rustix::thread::gettid);
+    }
+
+    /// Nothing where the kernel does not count (proc(5), schedstat), or the thread has ended.
+    pub(crate) fn time(&self) -> Option<ThreadTime> {
+        let text = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid())).ok()?;
+        let mut nanoseconds = text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
+        Some(ThreadTime { running: nanoseconds.next()?, waiting: nanoseconds.next()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::driver::Bind;
+
+    #[test]
+    fn a_thread_that_works_has_had_a_core() {
+        let thread = Thread::default();
+        assert_eq!(thread.time(), None);
+        thread.begin();
+        let Some(before) = thread.time() else { return };
+        while thread.time().is_some_and(|now| now.running < before.running + Duration::from_millis(2)) {}
+        assert!(thread.time().unwrap().waiting >= before.waiting);
+    }
 
     #[test]
     fn facts_are_those_of_the_kernel() {

@@ -36,7 +36,8 @@ use transport::{
 use crate::error::Error;
 pub use bind::{Bind, Family};
 use carrier::Carrier;
-pub(crate) use facts::SocketFacts;
+pub use facts::{BufferFacts, SocketFacts};
+pub(crate) use facts::{Thread, ThreadTime};
 use inbox::Inbox;
 use pipe::Pipe;
 use run::Running;
@@ -245,6 +246,7 @@ struct Handle {
     facts: Option<SocketFacts>,
     clock: Clock,
     next_link: Arc<AtomicU64>,
+    thread: Thread,
 }
 
 impl Drop for Handle {
@@ -307,14 +309,17 @@ impl Driver {
         let config = EndpointConfig { limits, ..EndpointConfig::default() };
         let endpoint = transport::Endpoint::new(config, seed()?);
         let running = Running::new(endpoint, carrier, clock, Arc::clone(&inbox), workers, Arc::clone(&next_link));
+        let thread = Thread::default();
+        let own = thread.clone();
         thread::Builder::new()
             .name("downpour-net".into())
             .spawn(move || {
+                own.begin();
                 running.run();
                 drop(until_end);
             })
             .map_err(Error::System)?;
-        Ok(Self { handle: Arc::new(Handle { inbox, local_address, facts, clock, next_link }) })
+        Ok(Self { handle: Arc::new(Handle { inbox, local_address, facts, clock, next_link, thread }) })
     }
 
     /// The address of the socket; [`PIPE_PEER`] over pipes.
@@ -323,9 +328,13 @@ impl Driver {
     }
 
     /// What the kernel gave the socket; nothing over pipes, or where the kernel does not tell.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the program's doctor"))]
     pub(crate) fn facts(&self) -> Option<SocketFacts> {
         self.handle.facts
+    }
+
+    /// Its thread, to learn how busy that is. It does not keep the driver alive.
+    pub(crate) fn thread(&self) -> Thread {
+        self.handle.thread.clone()
     }
 
     /// Opens a connection; the peer is tried at all of `options.remotes`.

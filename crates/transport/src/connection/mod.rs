@@ -27,7 +27,7 @@ pub use streams::StreamOptions;
 
 use crate::flow::{Direction, ObjectSender, PathEstimate, Reply, Request};
 use crate::profile::Profile;
-use crate::recovery::Recovery;
+use crate::recovery::{EcnState, Recovery};
 use crate::secure::Secrets;
 use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
@@ -385,6 +385,12 @@ impl Connection {
             in_flight: self.recovery.bytes_in_flight(),
             pacing_rate: self.recovery.pacing_rate(),
             marked: recovery.marked_packets,
+            ecn: match self.recovery.ecn().state() {
+                EcnState::Testing => None,
+                EcnState::Capable => Some(true),
+                EcnState::Failed => Some(false),
+            },
+            datagram: self.payload,
             refused: self.refused.total(),
             limited_by: self.limited_by,
         }

@@ -1,10 +1,12 @@
 //! Counts and estimates of a connection, for people and for tests.
 
 use crate::time::Rate;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What keeps a connection from sending faster at the moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
     /// There is nothing to send.
     #[default]
@@ -58,6 +60,10 @@ pub struct ConnectionStats {
     pub pacing_rate: Option<Rate>,
     /// Packets reported as marked CE.
     pub marked: u64,
+    /// Whether the path keeps ECN marks; unknown until marked packets have arrived.
+    pub ecn: Option<bool>,
+    /// Payload bytes of the largest datagram that the path is known to carry.
+    pub datagram: usize,
     /// Datagrams for this connection that were refused.
     pub refused: u64,
     /// What holds sending back.
