@@ -1,6 +1,7 @@
 //! Transfers between this machine and one that ssh reaches.
 
 mod copy;
+pub mod doctor;
 mod guide;
 mod location;
 mod pipe;
@@ -22,6 +23,7 @@ use crate::files::{Compare, Existing, Modes, ScanOptions};
 use serde::{Deserialize, Serialize};
 
 pub use copy::copy;
+pub use doctor::doctor;
 pub use location::{Location, LocationError};
 pub use pipe::{Pipe, pipe};
 pub use serve::serve;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use transport::Profile;
 
 use super::Via;
-use crate::driver::Family;
+use crate::driver::{Bind, Family};
 use crate::error::Error;
 use crate::files::{Compare, Existing, Filter, Links, Modes, ScanOptions};
 
@@ -58,6 +58,11 @@ pub(super) enum Task {
     },
     /// Runs a command whose input is a stream.
     Pipe { command: String },
+    /// Answers a doctor's probes, and says what this machine can do.
+    Examine {
+        /// The folder whose disk is measured; the home if there is none.
+        folder: Option<Bytes>,
+    },
 }
 
 /// What decides under which name a target takes what comes.
@@ -140,6 +145,12 @@ impl Request {
     ) -> Self {
         let ports = ports.map(|range| (*range.start(), *range.end()));
         Self { version: VERSION, task, via, family, ports, profile, dead_after }
+    }
+
+    /// Where the other side's UDP socket is to be.
+    pub(super) fn bind(&self) -> Bind {
+        let ports = self.ports.map_or(0..=0, |(first, last)| first..=last);
+        Bind::Ports { family: self.family, ports }
     }
 
     /// The request as it is written.

@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 use super::place::{Destination, sources};
 use super::request::{Request, Task as Wanted};
 use super::ssh::answer_error;
-use super::{ANSWER, GO_ON_OVER_SSH, Via, pipe_end};
-use crate::driver::Bind;
+use super::{ANSWER, GO_ON_OVER_SSH, Via, doctor, pipe_end};
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, Scanner};
 use crate::ticket::{Ticket, fresh_key};
@@ -37,21 +36,39 @@ enum Word {
 ///
 /// Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
 pub async fn serve() -> u8 {
-    match prepare() {
-        Ok(Work::Transfer(serving)) => serving.run().await,
-        Ok(Work::Ended(code)) => code,
-        Err(error) => {
-            answer(&answer_error(&error));
-            error.exit_code()
+    let request = match Request::read(&mut Unbuffered) {
+        Ok(request) => request,
+        Err(error) => return refuse(&error),
+    };
+    match &request.task {
+        Wanted::Examine { .. } => apart(move || examine(request)).await,
+        Wanted::Pipe { command } => {
+            let (bind, command) = (request.bind(), command.clone());
+            apart(move || pipe_end::run(&command, &bind, request.dead_after, request.profile)).await
         }
+        Wanted::Send { .. } | Wanted::Receive { .. } => match prepare(request) {
+            Ok(serving) => serving.run().await,
+            Err(error) => refuse(&error),
+        },
     }
 }
 
-/// What a request comes to.
-enum Work {
-    Transfer(Box<Serving>),
-    /// It is done, with this exit code.
-    Ended(u8),
+/// Says what is wrong, and gives the exit code.
+fn refuse(error: &Error) -> u8 {
+    answer(&answer_error(error));
+    error.exit_code()
+}
+
+/// Runs `work`, which blocks, on a thread of its own; gives the exit code.
+async fn apart(work: impl FnOnce() -> Result<u8, Error> + Send + 'static) -> u8 {
+    let (done, ended) = tokio::sync::oneshot::channel();
+    // Nobody waits for it when the program ends.
+    let spawned = thread::Builder::new().name("downpour-apart".into()).spawn(move || drop(done.send(work())));
+    let result = match spawned {
+        Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread that did not end"))),
+        Err(error) => Err(Error::System(error)),
+    };
+    result.unwrap_or_else(|error| refuse(&error))
 }
 
 struct Serving {
@@ -61,14 +78,17 @@ struct Serving {
     transfer: Option<Transfer>,
 }
 
-fn prepare() -> Result<Work, Error> {
-    let request = Request::read(&mut Unbuffered)?;
-    let via = request.via;
-    let ports = request.ports.map_or(0..=0, |(first, last)| first..=last);
-    let bind = Bind::Ports { family: request.family, ports };
-    if let Wanted::Pipe { command } = &request.task {
-        return pipe_end::run(command, &bind, request.dead_after, request.profile).map(Work::Ended);
-    }
+/// Answers a doctor over standard input and output.
+fn examine(request: Request) -> Result<u8, Error> {
+    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+    let read = own(io::stdin().as_fd().try_clone_to_owned())?;
+    let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+    // What goes wrong is in the answers.
+    Ok(doctor::attend(request, read.into(), write.into()).map_or_else(|error| error.exit_code(), |()| 0))
+}
+
+fn prepare(request: Request) -> Result<Serving, Error> {
+    let (via, bind) = (request.via, request.bind());
     let plan = plan(request)?;
     let (transfer, ticket) = if via == Via::Ssh {
         let expires = std::time::SystemTime::now() + VALID_FOR;
@@ -81,7 +101,7 @@ fn prepare() -> Result<Work, Error> {
         (Some(transfer), ticket)
     };
     answer(&ticket.to_text()?);
-    Ok(Work::Transfer(Box::new(Serving { plan, ticket, transfer })))
+    Ok(Serving { plan, ticket, transfer })
 }
 
 /// The address of this host that ssh has come to is likely to be reached from there.
@@ -116,7 +136,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
                 ReceiveSettings { into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run };
             Task::Receive { settings, ask: false }
         }
-        Wanted::Pipe { .. } => return Err(Error::Internal("a pipe is no transfer")),
+        Wanted::Pipe { .. } | Wanted::Examine { .. } => return Err(Error::Internal("it is no transfer")),
     };
     Ok(Plan {
         task,

@@ -1,6 +1,7 @@
 //! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key crosses ssh, the data do not.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
@@ -184,7 +185,7 @@ impl Starting {
 }
 
 /// The line that begins with [`ANSWER`], without it; `None` at the end of the stream.
-fn read_answer(stdout: &mut ChildStdout) -> io::Result<Option<String>> {
+pub(super) fn read_answer(stdout: &mut impl Read) -> io::Result<Option<String>> {
     // Read byte by byte: what follows the line belongs to the carrier.
     let mut reader = BufReader::with_capacity(1, stdout);
     for _ in 0..MAX_NOISE {
@@ -202,7 +203,7 @@ fn read_answer(stdout: &mut ChildStdout) -> io::Result<Option<String>> {
     Err(io::Error::other("too many lines"))
 }
 
-fn parse_answer(line: &str) -> Result<Ticket, Error> {
+pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {
             let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
@@ -237,12 +238,17 @@ fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
 impl Remote {
     /// Tells the other side to go on over ssh, and gives the pipes to it: what is read, what is written.
     pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let (Some(mut stdin), Some(stdout)) = (self.stdin.take(), self.stdout.take()) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        stdin.write_all(&[GO_ON_OVER_SSH])?;
-        stdin.flush()?;
-        Ok((stdout.into(), stdin.into()))
+        let (read, mut write) = self.take_pipes()?;
+        write.write_all(&[GO_ON_OVER_SSH])?;
+        Ok((read.into(), write.into()))
+    }
+
+    /// The pipes to the other side: what is read, what is written.
+    pub(super) fn take_pipes(&mut self) -> io::Result<(File, File)> {
+        match (self.stdout.take(), self.stdin.take()) {
+            (Some(read), Some(write)) => Ok((OwnedFd::from(read).into(), OwnedFd::from(write).into())),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     /// What the other side's command prints, if it runs one.

@@ -70,7 +70,7 @@ impl Switch {
     }
 
     /// Ends everything. The first reason stands.
-    pub(super) fn stop(&self, why: Stop) {
+    pub(crate) fn stop(&self, why: Stop) {
         let mut state = self.lock();
         if state.stopped.is_some() {
             return;

@@ -1,0 +1,200 @@
+//! What would make transfers faster, or possible: only what applies, each with the command to run.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+use transport::LimitedBy;
+
+use super::Doctor;
+use super::checkup::{Checkup, Side, Udp};
+use super::meter::Traffic;
+use super::show;
+use super::verdict::Bottleneck;
+
+/// Ports that a firewall may be opened for when the user has named none. In the range that no system hands out by itself (RFC 6335).
+const PORTS: RangeInclusive<u16> = 44_000..=44_009;
+
+/// Loss from which a controller that takes every loss for congestion loses most of a path.
+const MUCH_LOSS: f64 = 0.002;
+
+/// Loss at a told rate from which the rate is more than the path carries.
+const TOO_MUCH_LOSS: f64 = 0.05;
+
+/// Queues count as long when the round trip becomes so many times as long under load, and so many seconds longer.
+const LONG_QUEUE: f64 = 3.0;
+const LONG_QUEUE_SECONDS: f64 = 0.1;
+
+/// A share of a core waited for, from which other work is in the way.
+const CROWDED: f64 = 0.2;
+
+/// Files per second below which a disk makes small files slowly.
+const SLOW_FILES: u64 = 1_000;
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// On which machine.
+    pub side: Side,
+    /// What is the matter, in a few words.
+    pub why: String,
+    /// What to run.
+    pub command: String,
+}
+
+/// What to do about a checkup whose verdict is there.
+pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
+    let mut advice = Vec::new();
+    let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
+    udp(checkup, doctor, &mut add);
+    for side in [Side::Here, Side::There] {
+        socket(side, checkup, &mut add);
+    }
+    for (traffic, up) in [(&checkup.up, true), (&checkup.down, false)] {
+        if let Some(traffic) = traffic.as_ref().filter(|_| !checkup.over_ssh) {
+            path(traffic, up, checkup, doctor, &mut add);
+        }
+    }
+    for side in [Side::Here, Side::There] {
+        machine(side, checkup, doctor, &mut add);
+    }
+    if checkup.here.version != checkup.there.version {
+        let why = format!("two versions of downpour, {} and {}", checkup.here.version, checkup.there.version);
+        let install = "'mkdir -p .local/bin && cat >.local/bin/downpour.new && chmod +x .local/bin/downpour.new && mv .local/bin/downpour.new .local/bin/downpour'";
+        let command = format!("ssh {} {install} <\"$(command -v downpour)\"", checkup.host);
+        add(Side::Here, why, command);
+    }
+    advice
+}
+
+type Add<'a> = dyn FnMut(Side, String, String) + 'a;
+
+/// UDP that does not pass, or only in small datagrams.
+fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+    match &checkup.udp {
+        Udp::Closed { arrived: false, .. } => {
+            let ports = doctor.ports.clone().unwrap_or(PORTS);
+            let (first, last) = (ports.start(), ports.end());
+            let (ufw, nft, option) = if first == last {
+                (first.to_string(), first.to_string(), first.to_string())
+            } else {
+                (format!("{first}:{last}"), format!("{first}-{last}"), format!("{first}:{last}"))
+            };
+            let why = format!("a firewall keeps UDP out: open ports, then use `--port {option}`");
+            let command = format!(
+                "sudo ufw allow {ufw}/udp   # or: sudo nft insert rule inet filter input udp dport {nft} accept"
+            );
+            add(Side::There, why, command);
+        }
+        Udp::Closed { arrived: true, .. } => {
+            let why = "datagrams arrive there, the answers do not come back: let answers in".to_owned();
+            let command = "sudo nft insert rule inet filter input ct state established,related accept".to_owned();
+            add(Side::Here, why, command);
+        }
+        Udp::Open { address, datagram, largest_tried, .. } if datagram < largest_tried => {
+            let why = format!("only small datagrams pass ({datagram} bytes): find the hop with the small MTU");
+            add(Side::Here, why, format!("tracepath -n {}", address.ip()));
+        }
+        Udp::Open { .. } | Udp::Unclear => {}
+    }
+}
+
+/// Queues of the kernel that are shorter than was asked for.
+fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
+    let machine = checkup.machine(side);
+    let Some(socket) = &machine.socket else { return };
+    let queues = [("rmem_max", socket.receive_buffer), ("wmem_max", socket.send_buffer)];
+    let short: Vec<_> = queues.into_iter().filter(|(_, buffer)| buffer.granted < buffer.asked).collect();
+    if let Some((_, buffer)) = short.first() {
+        let why = format!(
+            "the kernel's UDP queues are {} instead of {}: bursts are lost",
+            show::bytes(buffer.granted as f64),
+            show::bytes(buffer.asked as f64)
+        );
+        let settings: Vec<String> =
+            short.iter().map(|(name, buffer)| format!("net.core.{name}={}", buffer.asked)).collect();
+        add(side, why, format!("sudo sysctl -w {}", settings.join(" ")));
+    }
+    if socket.send_segments == 1 || socket.receive_segments == 1 {
+        let why = format!("{} sends or takes one datagram at a time: Linux 5.0 and later take many", machine.system);
+        add(side, why, "uname -r".to_owned());
+    }
+}
+
+/// What one direction's traffic shows.
+fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+    let way = if up { "up" } else { "down" };
+    let rate = traffic.rate_bits_per_second as f64;
+    let percent = show::percent(traffic.loss);
+    let told = doctor.profile.told_rate().is_some();
+    if told && traffic.loss > TOO_MUCH_LOSS {
+        let why = format!("{way}: at the told rate {percent} is lost: tell what arrives");
+        add(Side::Here, why, format!("downpour cp --rate {} ...", option_rate(rate)));
+    } else if !told && traffic.loss > MUCH_LOSS && traffic.limited_by == LimitedBy::Window {
+        let why =
+            format!("{way}: {percent} is lost, which slows the controller down: if the line is yours, tell its rate");
+        add(
+            Side::Here,
+            why,
+            format!("downpour cp --rate {} ...   # or what the line is sold as", option_rate(2.0 * rate)),
+        );
+    }
+    if let (Some(loaded), Some(min)) = (traffic.loaded_rtt, checkup.min_rtt)
+        && loaded > LONG_QUEUE * min
+        && loaded > min + LONG_QUEUE_SECONDS
+    {
+        let why =
+            format!("{way}: full speed makes the round trip {} long for everybody: leave room", show::seconds(loaded));
+        add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(0.9 * rate)));
+    }
+}
+
+/// What a machine's own figures show.
+fn machine(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+    let disk = &checkup.machine(side).disk;
+    let waiting = waiting(side, checkup);
+    if waiting > CROWDED {
+        let share = show::percent(waiting);
+        let why = format!("other programs have the cores: downpour waits for one {share} of the time");
+        add(side, why, "top -b -n 1 | head -n 17".to_owned());
+    }
+    let verdicts = [&checkup.verdict.up, &checkup.verdict.down];
+    if verdicts.into_iter().flatten().any(|speed| speed.bottleneck == Bottleneck::Disk(side)) {
+        let why = "the disk is slower than the network: see what else uses it".to_owned();
+        add(side, why, "iostat -x 1 3".to_owned());
+    }
+    if let (Some(free), Some(size)) = (disk.free, doctor.size)
+        && free < size
+    {
+        let why = format!("{} are free, fewer than {}", show::bytes(free as f64), show::bytes(size as f64));
+        add(side, why, format!("df -h {}", quoted(&disk.folder)));
+    }
+    if disk.small_files.is_some_and(|rate| rate < SLOW_FILES) {
+        let why = "this disk makes few files a second: send many small ones as one".to_owned();
+        let (from, to) = match side {
+            Side::There => ("tar -cf - FOLDER".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
+            Side::Here => (format!("ssh {} 'tar -cf - FOLDER'", checkup.host), "tar -xf -".to_owned()),
+        };
+        add(side, why, format!("{from} | {to}"));
+    }
+}
+
+/// The larger share of the time in which the network thread of a side waited for a core.
+fn waiting(side: Side, checkup: &Checkup) -> f64 {
+    let (sends, takes) = match side {
+        Side::Here => (&checkup.up, &checkup.down),
+        Side::There => (&checkup.down, &checkup.up),
+    };
+    let sending = sends.as_ref().and_then(|traffic| traffic.sender);
+    let taking = takes.as_ref().and_then(|traffic| traffic.receiver);
+    [sending, taking].into_iter().flatten().map(|share| share.waiting).fold(0.0, f64::max)
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A rate as the program's options take it: whole megabits, or kilobits below ten of them.
+fn option_rate(bits: f64) -> String {
+    if bits >= 1e7 { format!("{:.0}M", bits / 1e6) } else { format!("{:.0}K", (bits / 1e3).max(1.0)) }
+}

@@ -1,0 +1,135 @@
+//! The side of an examination that ssh starts.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::DEAD_AFTER;
+use super::machine::{self, Machine};
+use super::probe::Answering;
+use crate::driver::{Bind, Driver};
+use crate::error::Error;
+use crate::remote::place::expand;
+use crate::remote::request::{Request, Task};
+use crate::remote::serve::{VALID_FOR, add_ssh_address};
+use crate::remote::ssh::answer_error;
+use crate::remote::{ANSWER, GO_ON_OVER_SSH};
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::reachable;
+
+/// What standard input gets when the network has been looked at and the machine is next.
+pub(super) const MEASURE: u8 = b'M';
+
+/// What the other machine says of itself: one line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// Connections that were begun with the right key.
+    pub(super) arrivals: usize,
+    pub(super) machine: Machine,
+}
+
+/// Does what the doctor at the other end of `input` asks for, until that end is closed.
+///
+/// # Errors
+/// As told on `output` too: no socket, a system that refuses.
+pub(in crate::remote) fn attend(request: Request, input: File, mut output: File) -> Result<(), Error> {
+    match Attending::new(request) {
+        Ok((attending, ticket)) => {
+            say(&mut output, &format!("\n{ANSWER}{}\n", ticket.to_text()?));
+            attending.run(input, output)
+        }
+        Err(error) => {
+            say(&mut output, &format!("\n{ANSWER}{}\n", answer_error(&error)));
+            Err(error)
+        }
+    }
+}
+
+/// Where nobody listens, nobody misses it.
+fn say(output: &mut File, text: &str) {
+    let _ = output.write_all(text.as_bytes());
+}
+
+struct Attending {
+    request: Request,
+    driver: Driver,
+    key: [u8; 32],
+    answering: Answering,
+    load: Option<f64>,
+}
+
+impl Attending {
+    fn new(request: Request) -> Result<(Self, Ticket), Error> {
+        let load = machine::load();
+        let (first, last) = request.ports.unwrap_or_default();
+        let bind = Bind::Ports { family: request.family, ports: first..=last };
+        let driver = Driver::start(&bind, DEAD_AFTER, ())?;
+        let addresses = reachable(driver.local_address()).map_err(Error::System)?;
+        let key = fresh_key()?;
+        let expires = SystemTime::now() + VALID_FOR;
+        let mut ticket = Ticket { key, expires, addresses, listener: Role::Receives };
+        add_ssh_address(&mut ticket);
+        let answering = Answering::default();
+        answering.begin(&driver, key, request.profile.clone(), ());
+        Ok((Self { request, driver, key, answering, load }, ticket))
+    }
+
+    fn run(self, mut input: File, output: File) -> Result<(), Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut measuring = None;
+        let go_on = loop {
+            let mut byte = [0];
+            match input.read(&mut byte) {
+                Ok(1) if byte == [MEASURE] && measuring.is_none() => {
+                    let output = output.try_clone().map_err(Error::System)?;
+                    measuring = Some(self.measure(output, Arc::clone(&stop))?);
+                }
+                Ok(1) if byte == [GO_ON_OVER_SSH] => break true,
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // ssh has ended, so nobody waits for figures; what is on the disk for their sake goes first.
+                _ => break false,
+            }
+        };
+        stop.store(!go_on, Ordering::Relaxed);
+        // A thread that panics has said so itself.
+        measuring.into_iter().for_each(|thread| drop(thread.join()));
+        if go_on { self.over_ssh(input, output) } else { Ok(()) }
+    }
+
+    /// Measures this machine and says what it is.
+    fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
+        // The network has been looked at.
+        self.driver.stop_listening();
+        let folder = match &self.request.task {
+            Task::Examine { folder: Some(folder) } => expand(&folder.path()),
+            _ => expand(Path::new("~")),
+        };
+        let (socket, load, arrivals) = (self.driver.facts(), self.load, self.answering.arrivals());
+        let work = move || {
+            let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
+            if let Ok(text) = serde_json::to_string(&Report { arrivals, machine }) {
+                say(&mut output, &format!("{text}\n"));
+            }
+        };
+        thread::Builder::new().name("downpour-measure".into()).spawn(work).map_err(Error::System)
+    }
+
+    /// Answers probes over standard input and output until these end.
+    fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
+        let (until_closed, closed) = channel::<()>();
+        let driver = Driver::start_over(input.into(), output.into(), DEAD_AFTER, ())?;
+        self.answering.begin(&driver, self.key, self.request.profile.clone(), until_closed);
+        // Nothing is ever sent: it is dropped when the pipes have ended.
+        let _ = closed.recv();
+        drop(driver);
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! How fast the disk below a folder is. Whatever is written is gone afterwards.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, fadvise, statvfs};
+use serde::{Deserialize, Serialize};
+
+use crate::files::display_name;
+
+/// Bytes written at most.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Bytes of one call to the kernel.
+const PIECE: usize = 1 << 20;
+
+/// Bytes between two syncs: the first are few, so that a slow disk is asked for no more than it can do in time.
+const FIRST_STRETCH: usize = 4 << 20;
+const LONGEST_STRETCH: usize = 64 << 20;
+
+/// How long writing, reading and making files may take.
+const WRITE_TIME: Duration = Duration::from_millis(1000);
+const READ_TIME: Duration = Duration::from_millis(500);
+const FILES_TIME: Duration = Duration::from_millis(500);
+
+/// Small files made at most, and the bytes of each.
+const MAX_FILES: usize = 500;
+const SMALL_FILE: usize = 4_000;
+
+/// Less free space than so many times what is written, and nothing is written.
+const RESERVE: u64 = 4;
+
+/// A disk, as a transfer would meet it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Where it was measured, escaped for a terminal: the folder asked for, or the nearest one above it that exists.
+    pub folder: String,
+    /// Bytes that a program without privileges may still write.
+    pub free: Option<u64>,
+    /// Bytes per second, written in sequence and synced.
+    pub write: Option<u64>,
+    /// Bytes per second, read in sequence; not from the kernel's cache, where the file system heeds that.
+    pub read: Option<u64>,
+    /// Files of 4 kB per second, made, written and renamed as a receiver does it.
+    pub small_files: Option<u64>,
+    /// What could not be measured, and why.
+    pub trouble: Option<String>,
+}
+
+/// Measures the disk below `folder`.
+pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
+    let folder = existing(folder);
+    let mut disk = Disk { folder: display_name(folder.as_os_str().as_bytes()), ..Disk::default() };
+    let result = statvfs(&folder).map_err(io::Error::from).and_then(|found| {
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        disk.free = Some(free);
+        if free < RESERVE * MAX_BYTES as u64 {
+            return Err(io::Error::other("too little space to write a trial file"));
+        }
+        sequential(&folder, &mut disk, stopped)?;
+        disk.small_files = Some(small_files(&folder, stopped)?);
+        Ok(())
+    });
+    disk.trouble = result.err().map(|error| error.to_string());
+    disk
+}
+
+/// `folder`, or the nearest one above it that exists.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|path| path.is_dir());
+    let found = found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    found.canonicalize().unwrap_or_else(|_| found.to_owned())
+}
+
+fn per_second(count: usize, since: Instant) -> u64 {
+    (count as f64 / since.elapsed().as_secs_f64().max(1e-6)) as u64
+}
+
+/// Writes and reads a file that never has a name, so that nothing can be left behind.
+fn sequential(folder: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(folder)?;
+    // Bytes that no file system can make fewer.
+    let mut piece = vec![0; PIECE];
+    getrandom::fill(&mut piece).map_err(io::Error::other)?;
+    let started = Instant::now();
+    let (mut written, mut stretch) = (0, FIRST_STRETCH);
+    while written < MAX_BYTES && !stopped() {
+        let before = started.elapsed();
+        for _ in 0..stretch / PIECE {
+            file.write_all(&piece)?;
+        }
+        file.sync_data()?;
+        written += stretch;
+        let took = started.elapsed() - before;
+        stretch = (2 * stretch).min(LONGEST_STRETCH).min(MAX_BYTES - written);
+        // The next stretch is twice as long.
+        if started.elapsed() + 2 * took > WRITE_TIME {
+            break;
+        }
+    }
+    disk.write = Some(per_second(written, started));
+    disk.read = Some(read(&mut file, piece, stopped)?);
+    Ok(())
+}
+
+fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
+    // What is synced can be dropped from the cache; where it stays there, the figure is that of memory.
+    fadvise(&*file, 0, None, Advice::DontNeed)?;
+    file.seek(SeekFrom::Start(0))?;
+    let started = Instant::now();
+    let mut total = 0;
+    while started.elapsed() < READ_TIME && !stopped() {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => total += count,
+        }
+    }
+    Ok(per_second(total, started))
+}
+
+/// Files per second. They are in a folder of their own, which goes with them.
+fn small_files(folder: &Path, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
+    let folder = tempfile::Builder::new().prefix(".downpour-doctor-").tempdir_in(folder)?;
+    let bytes = [0x5a; SMALL_FILE];
+    let started = Instant::now();
+    let mut made = 0;
+    while made < MAX_FILES && started.elapsed() < FILES_TIME && !stopped() {
+        let staged = folder.path().join(format!("{made}.new"));
+        File::create_new(&staged)?.write_all(&bytes)?;
+        fs::rename(&staged, folder.path().join(made.to_string()))?;
+        made += 1;
+    }
+    let rate = per_second(made, started);
+    folder.close()?;
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_has_figures_and_nothing_stays_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = measure(&dir.path().join("not/there"), &|| false);
+        assert_eq!((disk.folder.as_str(), &disk.trouble), (dir.path().to_str().unwrap(), &None), "{disk:?}");
+        assert!([disk.write, disk.read].iter().all(|rate| rate.is_some_and(|rate| rate > 1_000_000)), "{disk:?}");
+        assert!(disk.small_files.is_some_and(|rate| rate > 10), "{disk:?}");
+        assert!(disk.free > Some(1 << 20), "{disk:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_trouble_and_no_error() {
+        let disk = measure(Path::new("/proc"), &|| false);
+        assert!(disk.trouble.is_some() && disk.write.is_none(), "{disk:?}");
+        assert_eq!(disk.folder, "/proc");
+    }
+
+    #[test]
+    fn who_is_stopped_ends_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        let disk = measure(dir.path(), &|| true);
+        assert_eq!(disk.small_files, Some(0));
+        assert!(started.elapsed() < Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,221 @@
+//! The examination, step by step, on the machine where the doctor is called.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attend::{MEASURE, Report};
+use super::checkup::{Checkup, Finding, Side, Udp};
+use super::machine::{self, Machine};
+use super::meter::{TICK, Traffic};
+use super::probe::{Direction, Failure, Opened, Target};
+use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
+use crate::driver::{Bind, Driver, PIPE_PEER};
+use crate::error::Error;
+use crate::remote::guide::UDP_TIMEOUT;
+use crate::remote::request::{Bytes, Request, Task};
+use crate::remote::ssh::Starting;
+use crate::remote::{GO_ON_OVER_SSH, Via};
+use crate::ticket::Ticket;
+
+/// How long the other machine may take to measure itself.
+const REPORT_TIME: Duration = Duration::from_secs(30);
+
+/// Longest report, in bytes.
+const MAX_REPORT: u64 = 64 << 10;
+
+/// What IP and UDP add to a datagram.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+
+/// Finds the other machine and examines it.
+pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
+    let starting = Starting::launch(&doctor.ssh, &doctor.host, doctor.family, &request(doctor))?;
+    let process = starting.process();
+    let watch = reporter.switch.watch(Box::new(move |_| process.iter().for_each(|process| process.end())));
+    let answer = starting.answer();
+    reporter.switch.unwatch(watch);
+    let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
+    let (read, write) = remote.take_pipes().map_err(Error::System)?;
+    let ticket = remote.ticket.clone();
+    reporter.found(Finding::Reached { host: doctor.host.clone() });
+    // The pipes are closed before ssh is waited for.
+    examine(doctor, ticket, (read, write), UDP_TIMEOUT, reporter)
+}
+
+/// What the other machine is asked.
+pub(super) fn request(doctor: &Doctor) -> Request {
+    let folder = doctor.target.as_ref().map(|folder| Bytes(folder.as_os_str().as_bytes().to_vec()));
+    let task = Task::Examine { folder };
+    Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), DEAD_AFTER)
+}
+
+/// Examines the machine that `ticket` leads to and whose program reads and writes `pipes`.
+pub(super) fn examine(
+    doctor: &Doctor,
+    ticket: Ticket,
+    pipes: (File, File),
+    udp_timeout: Duration,
+    reporter: &Reporter,
+) -> Result<Checkup, Error> {
+    let load = machine::load();
+    let driver = Driver::start(&Bind::Ports { family: doctor.family, ports: 0..=0 }, DEAD_AFTER, ())?;
+    let mut found = Network::default();
+    let stopped = || reporter.stopped();
+    let mut target = Target {
+        driver: &driver,
+        key: ticket.key,
+        remotes: ticket.addresses.clone(),
+        patience: udp_timeout,
+        profile: &doctor.profile,
+        time: doctor.probe_time,
+        stopped: &stopped,
+    };
+    let silence = found.probe(&target, reporter)?;
+    let (read, mut write) = pipes;
+    let (report, read) = report(read, &mut write, reporter)?;
+    let port = ticket.addresses.first().map_or(0, SocketAddr::port);
+    if let Some(hint) = silence {
+        let udp = Udp::Closed {
+            port,
+            waited: udp_timeout.as_secs_f64(),
+            arrived: report.arrivals > 0,
+            hint: hint.map(|hint| machine::cleaned(&hint)),
+        };
+        found.tell_udp(udp, reporter);
+    }
+    let there = report.machine.cleaned();
+    reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
+    let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
+    if over_ssh {
+        write.write_all(&[GO_ON_OVER_SSH]).map_err(|_| Error::Vanished)?;
+        let driver = Driver::start_over(read.into(), write.into(), DEAD_AFTER, ())?;
+        (target.driver, target.remotes, target.patience) = (&driver, vec![PIPE_PEER], DEAD_AFTER);
+        // The pipes are there, so somebody answers, or it is a trouble like any other.
+        if found.probe(&target, reporter)?.is_some() {
+            found.troubles.push(Error::Vanished.to_string());
+        }
+    } else {
+        drop((read, write));
+    }
+    let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
+    let here = Machine::measure(&folder, driver.facts(), load, &|| reporter.stopped().is_err());
+    reporter.stopped()?;
+    reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(here.clone()) });
+    Ok(found.checkup(doctor, over_ssh, here, there))
+}
+
+/// What was found out about the way.
+#[derive(Default)]
+struct Network {
+    udp: Option<Udp>,
+    min_rtt: Option<Duration>,
+    up: Option<Traffic>,
+    down: Option<Traffic>,
+    troubles: Vec<String>,
+}
+
+impl Network {
+    /// Probes both directions. Where nobody answers, what the kernel said of it, if anything.
+    fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
+        for direction in [Direction::Up, Direction::Down] {
+            let trouble = match Opened::new(target, direction) {
+                Ok(opened) => self.run(opened, direction, reporter).err(),
+                Err(Failure::Silence(hint)) if direction == Direction::Up => return Ok(Some(hint)),
+                Err(Failure::Silence(_)) => Some(Error::Vanished),
+                Err(Failure::Other(error)) => Some(error),
+            };
+            match trouble {
+                Some(error @ (Error::Cancelled | Error::Terminated | Error::Version)) => return Err(error),
+                Some(error) => self.troubles.push(machine::cleaned(&format!("{direction}: {error}"))),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(&mut self, opened: Opened<'_>, direction: Direction, reporter: &Reporter) -> Result<(), Error> {
+        let (remote, stats) = (opened.remote, opened.stats);
+        let headers = if remote.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
+        self.min_rtt = [self.min_rtt, stats.min_rtt].into_iter().flatten().min();
+        if remote != PIPE_PEER && self.udp.is_none() {
+            let udp = Udp::Open {
+                address: remote,
+                datagram: stats.datagram,
+                packet: stats.datagram + headers,
+                largest_tried: opened.largest_tried(),
+                min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
+            };
+            self.tell_udp(udp, reporter);
+        }
+        let (sender, receiver) = opened.run()?;
+        let traffic = Traffic::of(&sender, &receiver, headers);
+        reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: traffic.clone() });
+        match direction {
+            Direction::Up => self.up = Some(traffic),
+            Direction::Down => self.down = Some(traffic),
+        }
+        Ok(())
+    }
+
+    fn tell_udp(&mut self, udp: Udp, reporter: &Reporter) {
+        reporter.found(Finding::Udp(udp.clone()));
+        self.udp = Some(udp);
+    }
+
+    fn checkup(self, doctor: &Doctor, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
+        let told = doctor.profile.told_rate().is_some() || doctor.profile.limit.is_some();
+        let mut checkup = Checkup {
+            host: doctor.host.clone(),
+            udp: self.udp.unwrap_or(Udp::Unclear),
+            over_ssh,
+            min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
+            up: self.up,
+            down: self.down,
+            here,
+            there,
+            troubles: self.troubles,
+            verdict: verdict::Verdict::default(),
+            advice: Vec::new(),
+        };
+        checkup.verdict = verdict::judge(&checkup, told, doctor.size);
+        checkup.advice = advice::advise(&checkup, doctor);
+        checkup
+    }
+}
+
+/// Asks the other machine what it is. It may take its time, and the user may lose patience.
+fn report(read: File, write: &mut File, reporter: &Reporter) -> Result<(Report, File), Error> {
+    write.write_all(&[MEASURE]).map_err(|_| Error::Vanished)?;
+    let (sender, receiver) = channel();
+    let work = move || {
+        let mut line = Vec::new();
+        // Byte by byte: what follows the line belongs to the carrier.
+        let mut reader = BufReader::with_capacity(1, read);
+        let result = reader.by_ref().take(MAX_REPORT).read_until(b'\n', &mut line);
+        // The doctor may have left.
+        let _ = sender.send(result.map(|_| (line, reader.into_inner())));
+    };
+    thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;
+    let deadline = Instant::now() + REPORT_TIME;
+    loop {
+        reporter.stopped()?;
+        match receiver.recv_timeout(TICK) {
+            Ok(result) => {
+                let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh has ended: {error}")))?;
+                if line.is_empty() {
+                    return Err(Error::Vanished);
+                }
+                let unreadable = |error| Error::Ssh(format!("the other side's report cannot be understood: {error}"));
+                return Ok((serde_json::from_slice(&line).map_err(unreadable)?, read));
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+            Err(_) => return Err(Error::Ssh("the other side does not say what it is".to_owned())),
+        }
+    }
+}

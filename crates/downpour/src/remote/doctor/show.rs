@@ -1,0 +1,251 @@
+//! A checkup in words.
+
+use std::fmt::{self, Display, Formatter};
+
+use transport::LimitedBy;
+
+use super::checkup::{Checkup, Finding, Side, Udp};
+use super::disk::Disk;
+use super::machine::{Core, Machine};
+use super::meter::Traffic;
+use super::verdict::{Bottleneck, Forecast, Speed};
+use crate::driver::SocketFacts;
+
+/// Advice that is shown; the rest is in the figures.
+const MAX_ADVICE: usize = 5;
+
+/// Tasks per core from which a machine is called busy.
+const BUSY: f64 = 1.0;
+
+/// `4.2 GB`; powers of ten.
+pub(super) fn bytes(bytes: f64) -> String {
+    scaled(bytes, "B")
+}
+
+fn bytes_per_second(rate: Option<u64>) -> String {
+    rate.map_or_else(|| "unknown".to_owned(), |rate| scaled(rate as f64, "B/s"))
+}
+
+fn scaled(number: f64, unit: &str) -> String {
+    let (divisor, prefix) = match number {
+        ..1e3 => (1.0, ""),
+        ..1e6 => (1e3, "k"),
+        ..1e9 => (1e6, "M"),
+        ..1e12 => (1e9, "G"),
+        ..1e15 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    let number = number / divisor;
+    let decimals = if number < 10.0 && divisor > 1.0 { 1 } else { 0 };
+    format!("{number:.decimals$} {prefix}{unit}")
+}
+
+/// `0.5 %`.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = match percent {
+        0.0 => 0,
+        ..0.1 => 3,
+        ..9.95 => 1,
+        _ => 0,
+    };
+    format!("{percent:.decimals$} %")
+}
+
+/// `0.15 ms`, `38 ms`, `9 s`, `4 min 05 s`, `2 h 09 min`, `12 days`.
+pub(super) fn seconds(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match seconds {
+        ..0.01 => format!("{:.2} ms", seconds * 1e3),
+        ..1.0 => format!("{:.0} ms", seconds * 1e3),
+        ..9.95 => format!("{seconds:.1} s"),
+        ..59.5 => format!("{whole} s"),
+        ..3599.5 => format!("{} min {:02} s", whole / 60, whole % 60),
+        ..172_800.0 => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} days", whole / 86_400),
+    }
+}
+
+/// `100,000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+impl Display for Side {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Here => "here",
+            Self::There => "there",
+        })
+    }
+}
+
+impl Display for Udp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { address, datagram, packet, largest_tried, min_rtt } => {
+                write!(f, "open both ways at {address}; datagrams of {datagram} bytes pass (IP packets of {packet})")?;
+                if datagram < largest_tried {
+                    write!(f, ", {largest_tried} do not")?;
+                }
+                min_rtt.map_or(Ok(()), |rtt| write!(f, "; round trip {}", seconds(rtt)))
+            }
+            Self::Closed { port, waited, arrived, hint } => {
+                write!(f, "CLOSED: port {port} did not answer in {waited:.0} s")?;
+                if *arrived {
+                    f.write_str("; datagrams arrive there, the answers get lost on the way back")?;
+                }
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+            }
+            Self::Unclear => f.write_str("somebody answers, but the probe failed"),
+        }
+    }
+}
+
+impl Display for Traffic {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (goodput, line) = (self.goodput as f64, self.rate_bits_per_second as f64);
+        write!(f, "{} ({} on the line), {} lost", scaled(goodput, "B/s"), scaled(line, "bit/s"), percent(self.loss))?;
+        if self.marked > 0.0 {
+            write!(f, ", {} marked", percent(self.marked))?;
+        }
+        if let Some(rtt) = self.loaded_rtt {
+            write!(f, ", round trip {} under load", seconds(rtt))?;
+        }
+        f.write_str(match self.limited_by {
+            LimitedBy::Nothing => "",
+            LimitedBy::Window => "; congestion control holds it back",
+            LimitedBy::Pacing => "; the pacer holds it back",
+            LimitedBy::Source => "; the sender's cores hold it back",
+            LimitedBy::Receiver => "; the receiver's cores hold it back",
+        })
+    }
+}
+
+impl Display for Machine {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let plural = if self.cores == 1 { "" } else { "s" };
+        write!(f, "downpour {}, {}, {} core{plural}", self.version, self.system, self.cores)?;
+        match self.load {
+            Some(load) if load > BUSY * f64::from(self.cores) => write!(f, ", BUSY (load {load:.1})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for Core {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let [aes, chacha, blake3] = [self.aes_256_gcm, self.chacha20_poly1305, self.blake3];
+        let rate = |rate: u64| scaled(rate as f64, "B/s");
+        write!(f, "a core does AES {}, ChaCha20 {}, BLAKE3 {}", rate(aes), rate(chacha), rate(blake3))
+    }
+}
+
+impl Display for Disk {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (write, read) = (bytes_per_second(self.write), bytes_per_second(self.read));
+        write!(f, "{}: writes {write}, reads {read}", self.folder)?;
+        if let Some(rate) = self.small_files {
+            write!(f, ", {} small files/s", grouped(rate))?;
+        }
+        if let Some(free) = self.free {
+            write!(f, ", {} free", bytes(free as f64))?;
+        }
+        self.trouble.as_ref().map_or(Ok(()), |trouble| write!(f, " ({trouble})"))
+    }
+}
+
+fn socket(socket: &SocketFacts) -> String {
+    let offload = |segments| if segments > 1 { format!("{segments} at once") } else { "one by one".to_owned() };
+    format!(
+        "sends {}, takes {}; queues of {} out and {} in; ECN {}",
+        offload(socket.send_segments),
+        offload(socket.receive_segments),
+        bytes(socket.send_buffer.granted as f64),
+        bytes(socket.receive_buffer.granted as f64),
+        if socket.ecn { "on" } else { "off" }
+    )
+}
+
+impl Display for Finding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reached { host } => write!(f, "ssh     {host} runs downpour"),
+            Self::Udp(udp) => write!(f, "UDP     {udp}"),
+            Self::Traffic { up, traffic } => write!(f, "{:<7} {traffic}", if *up { "up" } else { "down" }),
+            Self::Machine { side, machine } => write!(f, "{side:<7} {machine}; disk {}", machine.disk),
+        }
+    }
+}
+
+impl Display for Bottleneck {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => f.write_str("the network"),
+            Self::ToldRate => f.write_str("the told rate"),
+            Self::Ssh => f.write_str("ssh"),
+            Self::Cpu(side) => write!(f, "a core {side}"),
+            Self::Disk(side) => write!(f, "the disk {side}"),
+        }
+    }
+}
+
+impl Display for Forecast {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let what = match self.files {
+            1 => bytes(self.bytes as f64),
+            files => format!("{} files of {}", grouped(files), bytes(self.bytes as f64 / files as f64)),
+        };
+        let time = |time: Option<f64>| time.map_or_else(|| "unknown".to_owned(), seconds);
+        write!(f, "{what:<24} {:<13} {}", time(self.up), time(self.down))
+    }
+}
+
+impl Display for Checkup {
+    /// At most 25 lines.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "UDP     {}", self.udp)?;
+        let carrier = if self.over_ssh { "over ssh: " } else { "" };
+        for (name, traffic) in [("up", &self.up), ("down", &self.down)] {
+            match traffic {
+                Some(traffic) => writeln!(f, "{name:<7} {carrier}{traffic}")?,
+                None => writeln!(f, "{name:<7} unknown")?,
+            }
+        }
+        for side in [Side::Here, Side::There] {
+            let machine = self.machine(side);
+            writeln!(f, "{side:<7} {machine}")?;
+            writeln!(f, "  CPU   {}", machine.core)?;
+            if let Some(facts) = &machine.socket {
+                writeln!(f, "  UDP   {}", socket(facts))?;
+            }
+            writeln!(f, "  disk  {}", machine.disk)?;
+        }
+        if !self.troubles.is_empty() {
+            writeln!(f, "trouble {}", self.troubles.join("; "))?;
+        }
+        writeln!(f, "\n{:<32} {:<13} down", "expect", "up")?;
+        for forecast in &self.verdict.forecasts {
+            writeln!(f, "        {forecast}")?;
+        }
+        let narrowest =
+            |speed: &Option<Speed>| speed.map_or_else(|| "unknown".to_owned(), |speed| speed.bottleneck.to_string());
+        let (up, down) = (narrowest(&self.verdict.up), narrowest(&self.verdict.down));
+        write!(f, "{:<32} {up:<13} {down}", "limited by")?;
+        for advice in self.advice.iter().take(MAX_ADVICE) {
+            write!(f, "\n{:<7} {}; run: {}", advice.side, advice.why, advice.command)?;
+        }
+        match self.advice.len().saturating_sub(MAX_ADVICE) {
+            0 => Ok(()),
+            more => write!(f, "\n        and {more} more, in the figures"),
+        }
+    }
+}

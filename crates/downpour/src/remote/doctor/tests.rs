@@ -1,0 +1,339 @@
+//! Judgement on made-up figures, and examinations within this process.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::Receiver;
+use transport::{LimitedBy, Rate};
+
+use super::verdict::judge;
+use super::*;
+use crate::remote::request::Request;
+use crate::remote::ssh::{parse_answer, read_answer};
+use crate::ticket::Ticket;
+
+const ENOUGH: BufferFacts = BufferFacts { asked: 8 << 20, granted: 8 << 20, limit: Some(8 << 20) };
+
+fn machine() -> Machine {
+    let socket =
+        SocketFacts { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
+    Machine {
+        version: "1.2.3".into(),
+        system: "Linux 6.1 x86_64".into(),
+        cores: 8,
+        load: Some(0.2),
+        socket: Some(socket),
+        core: Core { cipher: "aes-256-gcm".into(), aes_256_gcm: 4 << 30, chacha20_poly1305: 2 << 30, blake3: 3 << 30 },
+        disk: Disk {
+            folder: "/data".into(),
+            free: Some(2_000_000_000_000),
+            write: Some(1_000_000_000),
+            read: Some(2_000_000_000),
+            small_files: Some(20_000),
+            trouble: None,
+        },
+    }
+}
+
+/// 100 MB/s of files.
+fn traffic() -> Traffic {
+    let share = Some(ThreadShare { running: 0.3, waiting: 0.01 });
+    Traffic {
+        rate_bits_per_second: 840_340_909,
+        goodput: 100_000_000,
+        loss: 0.0001,
+        marked: 0.0,
+        ecn: Some(true),
+        loaded_rtt: Some(0.06),
+        limited_by: LimitedBy::Window,
+        sender: share,
+        receiver: share,
+    }
+}
+
+/// Nothing is wrong with it.
+fn checkup() -> Checkup {
+    Checkup {
+        host: "far".into(),
+        udp: Udp::Open {
+            address: "192.0.2.1:4000".parse().unwrap(),
+            datagram: 1451,
+            packet: 1479,
+            largest_tried: 1451,
+            min_rtt: Some(0.05),
+        },
+        over_ssh: false,
+        min_rtt: Some(0.05),
+        up: Some(traffic()),
+        down: Some(traffic()),
+        here: machine(),
+        there: machine(),
+        troubles: Vec::new(),
+        verdict: Verdict::default(),
+        advice: Vec::new(),
+    }
+}
+
+/// Judges and advises.
+fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
+    checkup.verdict = judge(&checkup, doctor.profile.told_rate().is_some(), doctor.size);
+    checkup.advice = advice::advise(&checkup, doctor);
+    checkup
+}
+
+fn closed(arrived: bool) -> Udp {
+    Udp::Closed { port: 4000, waited: 4.0, arrived, hint: None }
+}
+
+#[test]
+fn what_limits_a_transfer() {
+    use Bottleneck::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
+    type Change = fn(&mut Checkup);
+    let cases: [(&str, Change, Bottleneck, Bottleneck); 9] = [
+        ("nothing special", |_| {}, Network, Network),
+        ("slow disk there", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
+        ("slow source there", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
+        ("slow disk here", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
+        ("unknown disk", |c| c.here.disk = Disk::default(), Network, Network),
+        (
+            "full core here",
+            |c| c.up.as_mut().unwrap().sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
+            Cpu(Side::Here),
+            Network,
+        ),
+        (
+            "full core of the receiver here",
+            |c| c.down.as_mut().unwrap().receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
+            Network,
+            Cpu(Side::Here),
+        ),
+        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = LimitedBy::Receiver, Cpu(Side::There), Network),
+        ("over ssh", |c| c.over_ssh = true, Ssh, Ssh),
+    ];
+    for (name, change, up, down) in cases {
+        let mut checkup = checkup();
+        change(&mut checkup);
+        let verdict = judge(&checkup, false, None);
+        let found = [verdict.up, verdict.down].map(|speed| speed.unwrap().bottleneck);
+        assert_eq!(found, [up, down], "{name}");
+    }
+    let mut paced = checkup();
+    paced.up.as_mut().unwrap().limited_by = LimitedBy::Pacing;
+    assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ToldRate);
+    paced.down = None;
+    assert_eq!(judge(&paced, false, None).down, None);
+}
+
+#[test]
+fn how_long_it_will_take() {
+    let near = |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 0.02);
+    let mut found = checkup();
+    found.here.disk.write = Some(50_000_000);
+    let forecasts = judge(&found, false, None).forecasts;
+    let sizes: Vec<(u64, u64)> = forecasts.iter().map(|forecast| (forecast.files, forecast.bytes)).collect();
+    assert_eq!(sizes, [(1, 10u64.pow(9)), (1, 10u64.pow(11)), (1, 10u64.pow(12)), (100_000, 400_000_000)]);
+    // 1.5 round trips and 100 MB/s up; the disk down.
+    assert!(near(forecasts[0].up, 10.075) && near(forecasts[0].down, 20.0), "{forecasts:?}");
+    assert!(near(forecasts[2].up, 10_000.0), "{forecasts:?}");
+    // 20,000 files a second take longer than 400 MB up, and the disk's rate longer than both down.
+    assert!(near(forecasts[3].up, 5.0) && near(forecasts[3].down, 8.0), "{forecasts:?}");
+    let one = judge(&found, false, Some(5_000_000)).forecasts;
+    assert_eq!((one.len(), one[0].bytes), (2, 5_000_000));
+    assert!(near(one[0].up, 0.125), "{one:?}");
+    (found.up, found.down) = (None, None);
+    assert!(judge(&found, false, None).forecasts.iter().all(|forecast| (forecast.up, forecast.down) == (None, None)));
+}
+
+#[test]
+fn advice_is_given_where_it_applies() {
+    type Change = fn(&mut Checkup, &mut Doctor);
+    let cases: [(&str, Change, Side, &str); 15] = [
+        ("closed", |c, _| c.udp = closed(false), Side::There, "sudo ufw allow 44000:44009/udp "),
+        ("closed, one port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::There, "udp dport 7 accept"),
+        ("half closed", |c, _| c.udp = closed(true), Side::Here, "ct state established,related accept"),
+        (
+            "small MTU",
+            |c, _| {
+                if let Udp::Open { datagram, .. } = &mut c.udp {
+                    *datagram = 1200;
+                }
+            },
+            Side::Here,
+            "tracepath -n 192.0.2.1",
+        ),
+        (
+            "short queue",
+            |c, _| c.there.socket.as_mut().unwrap().receive_buffer.granted = 212_992,
+            Side::There,
+            "sudo sysctl -w net.core.rmem_max=8388608",
+        ),
+        (
+            "short queues",
+            |c, _| {
+                let socket = c.here.socket.as_mut().unwrap();
+                (socket.receive_buffer.granted, socket.send_buffer.granted) = (1, 2);
+            },
+            Side::Here,
+            "sudo sysctl -w net.core.rmem_max=8388608 net.core.wmem_max=8388608",
+        ),
+        ("no offload", |c, _| c.here.socket.as_mut().unwrap().send_segments = 1, Side::Here, "uname -r"),
+        ("random loss", |c, _| c.up.as_mut().unwrap().loss = 0.01, Side::Here, "downpour cp --rate 1681M ..."),
+        (
+            "told too much",
+            |c, d| {
+                d.profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(2_000_000_000));
+                c.down.as_mut().unwrap().loss = 0.5;
+            },
+            Side::Here,
+            "downpour cp --rate 840M ...",
+        ),
+        ("long queue", |c, _| c.up.as_mut().unwrap().loaded_rtt = Some(0.4), Side::Here, "--limit 756M"),
+        (
+            "busy there",
+            |c, _| c.down.as_mut().unwrap().sender = Some(ThreadShare { running: 0.2, waiting: 0.5 }),
+            Side::There,
+            "top -b -n 1",
+        ),
+        ("slow disk", |c, _| c.there.disk.write = Some(1_000_000), Side::There, "iostat -x 1 3"),
+        (
+            "full disk",
+            |c, d| {
+                d.size = Some(1 << 40);
+                (c.there.disk.free, c.there.disk.folder) = (Some(5), "/it's".into());
+            },
+            Side::There,
+            r"df -h '/it'\''s'",
+        ),
+        ("slow files", |c, _| c.there.disk.small_files = Some(200), Side::There, "| downpour pipe far 'tar -xf -'"),
+        ("two versions", |c, _| c.there.version = "0.9".into(), Side::Here, "ssh far 'mkdir -p .local/bin"),
+    ];
+    assert_eq!(judged(checkup(), &Doctor::new("far")).advice, []);
+    for (name, change, side, command) in cases {
+        let (mut checkup, mut doctor) = (checkup(), Doctor::new("far"));
+        change(&mut checkup, &mut doctor);
+        let advice = judged(checkup, &doctor).advice;
+        let [only] = &advice[..] else { panic!("{name}: {advice:?}") };
+        assert!(only.side == side && only.command.contains(command), "{name}: {only:?}");
+    }
+}
+
+#[test]
+fn a_checkup_is_short_whatever_is_wrong() {
+    let (mut worst, mut doctor) = (checkup(), Doctor::new("far"));
+    doctor.size = None;
+    worst.udp = closed(true);
+    (worst.over_ssh, worst.up) = (true, None);
+    worst.troubles = vec!["this".into(), "that".into()];
+    for side in [&mut worst.here, &mut worst.there] {
+        let socket = side.socket.as_mut().unwrap();
+        (socket.receive_buffer.granted, socket.send_segments) = (1, 1);
+        side.disk.small_files = Some(1);
+        side.load = Some(100.0);
+    }
+    let text = judged(worst, &doctor).to_string();
+    assert!(text.lines().count() <= 25, "{text}");
+    assert!(text.contains("CLOSED: port 4000 did not answer in 4 s") && text.contains("2 more"), "{text}");
+    let text = judged(checkup(), &Doctor::new("far")).to_string();
+    assert!(text.contains("100,000 files of 4.0 kB  5.0 s         5.0 s"), "{text}");
+    assert!(text.contains("up      100 MB/s (840 Mbit/s on the line), 0.010 % lost, round trip 60 ms"), "{text}");
+}
+
+#[test]
+fn what_the_other_machine_says_is_cleaned() {
+    let mut hostile = machine();
+    hostile.version = "1\u{1b}[2J".repeat(1000);
+    hostile.disk.trouble = Some("a\nb".into());
+    hostile.load = Some(-1e300);
+    let clean = hostile.cleaned();
+    assert!(clean.version.len() <= 480 && !clean.version.contains('\u{1b}'), "{clean:?}");
+    assert_eq!((clean.disk.trouble.as_deref(), clean.load), (Some(r"a\nb"), Some(0.0)));
+}
+
+/// An examination of this process by itself; `port` stands for the one that answers.
+struct Scene {
+    attending: JoinHandle<Result<(), Error>>,
+    events: Receiver<DoctorEvent>,
+    result: Result<Checkup, Error>,
+}
+
+fn examined(port: Option<u16>) -> Scene {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let halves = |socket: UnixStream| {
+        let (read, write) = (OwnedFd::from(socket.try_clone().unwrap()), OwnedFd::from(socket));
+        (File::from(read), File::from(write))
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let doctor = Doctor {
+        family: Family::V4,
+        target: Some(folder.path().to_owned()),
+        local: Some(folder.path().to_owned()),
+        probe_time: Duration::from_millis(300),
+        ..Doctor::new("far")
+    };
+    let request = Request::read(&mut &examine::request(&doctor).to_frame().unwrap()[..]).unwrap();
+    let (read, write) = halves(theirs);
+    let attending = thread::spawn(move || attend(request, read, write));
+    let (mut read, write) = halves(ours);
+    let mut ticket: Ticket = parse_answer(&read_answer(&mut read).unwrap().unwrap()).unwrap();
+    let port = port.unwrap_or(ticket.addresses[0].port());
+    ticket.addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    let (sender, events) = mpsc::channel(MAX_EVENTS);
+    let reporter = Reporter { events: sender, switch: Arc::default() };
+    let result = examine::examine(&doctor, ticket, (read, write), Duration::from_millis(400), &reporter);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something is left behind");
+    Scene { attending, events, result }
+}
+
+fn assert_sane(traffic: Option<&Traffic>) {
+    let traffic = traffic.expect("a figure");
+    let line = traffic.rate_bits_per_second as f64 / 8.0;
+    assert!(line > 1e6 && traffic.goodput as f64 > 0.5 * line && (traffic.goodput as f64) < line, "{traffic:?}");
+    assert!((0.0..0.5).contains(&traffic.loss) && traffic.loaded_rtt.is_some_and(|rtt| rtt < 5.0), "{traffic:?}");
+    let share = |share: ThreadShare| share.running > 0.0 && share.running <= 1.0;
+    assert!([traffic.sender, traffic.receiver].into_iter().flatten().all(share), "{traffic:?}");
+}
+
+#[test]
+fn an_open_path_is_measured_both_ways() {
+    let Scene { attending, mut events, result } = examined(None);
+    let checkup = result.unwrap();
+    attending.join().unwrap().unwrap();
+    assert_eq!(checkup.troubles, [""; 0]);
+    let Udp::Open { address, datagram, packet, largest_tried, .. } = &checkup.udp else { panic!("{checkup:?}") };
+    assert!(address.ip().is_loopback() && (*datagram, *packet, *largest_tried) == (1451, 1479, 1451), "{checkup:?}");
+    assert!(!checkup.over_ssh && checkup.min_rtt.is_some_and(|rtt| rtt > 0.0 && rtt < 1.0), "{checkup:?}");
+    assert_sane(checkup.up.as_ref());
+    assert_sane(checkup.down.as_ref());
+    for machine in [&checkup.here, &checkup.there] {
+        assert_eq!(machine.version, env!("CARGO_PKG_VERSION"));
+        assert!(machine.cores > 0 && machine.system.starts_with("Linux "), "{machine:?}");
+        assert!(machine.socket.is_some_and(|socket| socket.receive_buffer.asked > 0), "{machine:?}");
+        let core = &machine.core;
+        assert!([core.aes_256_gcm, core.chacha20_poly1305, core.blake3].iter().all(|rate| *rate > 1_000_000));
+        assert!(machine.disk.write.is_some() && machine.disk.small_files.is_some(), "{machine:?}");
+    }
+    assert!(checkup.verdict.forecasts.iter().all(|forecast| forecast.up.is_some() && forecast.down.is_some()));
+    let json: serde_json::Value = serde_json::to_value(&checkup).unwrap();
+    assert_eq!((&json["udp"]["state"], &json["udp"]["datagram"]), (&"open".into(), &1451.into()));
+    assert!(json["verdict"]["up"]["bottleneck"]["what"].is_string(), "{json}");
+    assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two ways, two machines");
+}
+
+#[test]
+fn a_closed_path_is_told_and_the_pipes_are_measured() {
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let Scene { attending, result, .. } = examined(Some(port));
+    let checkup = result.unwrap();
+    attending.join().unwrap().unwrap();
+    assert!(matches!(checkup.udp, Udp::Closed { port: p, arrived: false, .. } if p == port), "{checkup:?}");
+    assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
+    assert_sane(checkup.up.as_ref());
+    assert_sane(checkup.down.as_ref());
+    assert!(checkup.there.disk.write.is_some() && checkup.here.disk.write.is_some(), "{checkup:?}");
+    assert!(checkup.advice[0].command.contains("ufw allow"), "{checkup:?}");
+}

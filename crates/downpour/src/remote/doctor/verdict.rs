@@ -1,0 +1,158 @@
+//! What the figures mean for transfers: what is the narrowest, and how long they will take.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use transport::{Connector, LimitedBy, Rate, floor};
+
+use super::checkup::{Checkup, Side};
+use super::machine::Machine;
+use super::meter::{ThreadShare, Traffic};
+
+/// A thread that has, or waits for, so much of a core has no time left: there are always moments in which it has nothing to do.
+const FULL: f64 = 0.85;
+
+/// The sizes that are forecast if none is asked for.
+const USUAL_SIZES: [u64; 3] = [1_000_000_000, 100_000_000_000, 1_000_000_000_000];
+
+/// The small files that are forecast, and the bytes of each.
+const SMALL_FILES: u64 = 100_000;
+const SMALL_FILE: u64 = 4_000;
+
+/// What a transfer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", content = "side", rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The path: its rate, its loss, or the controller's caution.
+    Network,
+    /// The rate that was told.
+    ToldRate,
+    /// ssh's own connection.
+    Ssh,
+    /// A core of this machine.
+    Cpu(Side),
+    /// Reading the source, or writing the target.
+    Disk(Side),
+}
+
+/// What it means for transfers. Nothing is known of a direction that could not be probed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// From here to there.
+    pub up: Option<Speed>,
+    /// From there to here.
+    pub down: Option<Speed>,
+    /// How long transfers will take.
+    pub forecasts: Vec<Forecast>,
+}
+
+/// What to expect of a large file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Speed {
+    /// Bytes per second.
+    pub goodput: u64,
+    /// What is the narrowest.
+    pub bottleneck: Bottleneck,
+}
+
+/// How long a transfer will take, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Files in it.
+    pub files: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// From here to there.
+    pub up: Option<f64>,
+    /// From there to here.
+    pub down: Option<f64>,
+}
+
+/// One direction's figures.
+struct Lane<'a> {
+    traffic: &'a Traffic,
+    source: (Side, &'a Machine),
+    target: (Side, &'a Machine),
+    connector: Connector,
+    rtt: Duration,
+    over_ssh: bool,
+    told: bool,
+}
+
+/// Judges a checkup by everything in it but its verdict and advice. `told`: the profile sends at a told rate.
+pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
+    let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
+    let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
+    let measured = |traffic: &&Traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0;
+    let up = checkup.up.as_ref().filter(measured).map(|traffic| Lane {
+        traffic,
+        source: here,
+        target: there,
+        connector: Connector::Sender,
+        rtt,
+        over_ssh,
+        told,
+    });
+    let down = checkup.down.as_ref().filter(measured).map(|traffic| Lane {
+        traffic,
+        source: there,
+        target: here,
+        connector: Connector::Receiver,
+        rtt,
+        over_ssh,
+        told,
+    });
+    let forecast = |files, bytes| {
+        let seconds = |lane: &Option<Lane<'_>>| lane.as_ref().map(|lane| lane.seconds(files, bytes));
+        Forecast { files, bytes, up: seconds(&up), down: seconds(&down) }
+    };
+    let sizes = size.map_or_else(|| USUAL_SIZES.to_vec(), |size| vec![size]);
+    let mut forecasts: Vec<Forecast> = sizes.into_iter().map(|bytes| forecast(1, bytes)).collect();
+    forecasts.push(forecast(SMALL_FILES, SMALL_FILES * SMALL_FILE));
+    Verdict { up: up.map(|lane| lane.speed()), down: down.map(|lane| lane.speed()), forecasts }
+}
+
+impl Lane<'_> {
+    /// The slower one of the disks, in bytes per second.
+    fn disk(&self) -> Option<(Side, u64)> {
+        let read = self.source.1.disk.read.map(|rate| (self.source.0, rate));
+        let write = self.target.1.disk.write.map(|rate| (self.target.0, rate));
+        [read, write].into_iter().flatten().filter(|(_, rate)| *rate > 0).min_by_key(|(_, rate)| *rate)
+    }
+
+    fn speed(&self) -> Speed {
+        let goodput = self.traffic.goodput;
+        match self.disk() {
+            Some((side, rate)) if rate < goodput => Speed { goodput: rate, bottleneck: Bottleneck::Disk(side) },
+            _ => Speed { goodput, bottleneck: self.carrier() },
+        }
+    }
+
+    /// What limits the bytes on their way between the disks.
+    fn carrier(&self) -> Bottleneck {
+        let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
+        if self.told && self.traffic.limited_by == LimitedBy::Pacing {
+            Bottleneck::ToldRate
+        } else if full(self.traffic.sender) {
+            Bottleneck::Cpu(self.source.0)
+        } else if full(self.traffic.receiver) || self.traffic.limited_by == LimitedBy::Receiver {
+            Bottleneck::Cpu(self.target.0)
+        } else if self.traffic.limited_by == LimitedBy::Source {
+            Bottleneck::Cpu(self.source.0)
+        } else if self.over_ssh {
+            Bottleneck::Ssh
+        } else {
+            Bottleneck::Network
+        }
+    }
+
+    /// The network's floor (design section 8), or what the disks need if that is more.
+    fn seconds(&self, files: u64, bytes: u64) -> f64 {
+        let arrived = Rate::from_bits_per_second(self.traffic.rate_bits_per_second);
+        let network = floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();
+        let disk = self.disk().map_or(0.0, |(_, rate)| bytes as f64 / rate as f64);
+        let made = self.target.1.disk.small_files.filter(|rate| *rate > 0);
+        let names = made.map_or(0.0, |rate| files as f64 / rate as f64);
+        network.max(disk).max(names)
+    }
+}
