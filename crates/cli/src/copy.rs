@@ -5,12 +5,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use downpour::Family;
 use downpour::files::{self, Compare, Filter, Modes, ScanOptions};
-use downpour::remote::{self, Copy, Location, SshOptions};
+use downpour::remote::{self, Copy, Location};
 
 use crate::args::{
-    ConnectionArgs, CpArgs, Links, SelectionArgs, SpeedArgs, SshArgs, SyncArgs, TraceArgs, Via, WhenExisting,
+    ConnectionArgs, CpArgs, Links, SelectionArgs, SpeedArgs, SshArgs, SyncArgs, TraceArgs, WhenExisting,
 };
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -86,34 +85,15 @@ impl Common {
             dry_run: false,
             is_comparison: false,
             checksums: None,
-            via: match self.connection.via {
-                Via::Auto => remote::Via::Auto,
-                Via::Udp => remote::Via::Udp,
-                Via::Ssh => remote::Via::Ssh,
-            },
-            ssh: ssh(&self.ssh),
-            ports: self.connection.port.clone(),
-            family: match (self.connection.ipv4, self.connection.ipv6) {
-                (true, _) => Family::V4,
-                (_, true) => Family::V6,
-                _ => Family::Any,
-            },
+            via: options::via(self.connection.via),
+            ssh: options::ssh(&self.ssh),
+            ports: self.connection.network.port.clone(),
+            family: options::family(&self.connection.network),
             profile: options::profile(&self.speed),
-            dead_after: self.connection.timeout,
+            dead_after: self.connection.network.timeout,
             retry_for: self.connection.retry_for,
             qlog: self.trace.qlog.clone(),
         }
-    }
-}
-
-fn ssh(args: &SshArgs) -> SshOptions {
-    let plain = SshOptions::default();
-    SshOptions {
-        command: args.ssh.as_ref().map_or(plain.command, |command| command.0.clone()),
-        port: args.ssh_port,
-        identity: args.identity.clone(),
-        jump: args.jump.clone(),
-        remote_program: args.remote_bin.clone(),
     }
 }
 

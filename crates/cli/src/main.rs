@@ -12,6 +12,7 @@ mod limit;
 mod options;
 mod output;
 mod papers;
+mod pipe;
 mod progress;
 mod prompt;
 mod rates;
@@ -55,9 +56,11 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 
 /// Runs a command; gives the exit code of one that went well or nearly.
 async fn run(command: Command) -> Result<u8, Failure> {
-    if let Command::Remote = command {
-        // Its signals are the system's: whoever started it hears of its end.
-        return Ok(downpour::remote::serve().await);
+    // Signals end these two as they end any program: the other side hears of it, and nothing is to be kept.
+    match command {
+        Command::Remote => return Ok(downpour::remote::serve().await),
+        Command::Pipe(args) => return pipe::run(*args),
+        _ => {}
     }
     let mut interrupts = Interrupts::install()
         .map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))?;

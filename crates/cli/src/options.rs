@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::{ListenOptions, Peer, Profile};
+use downpour::remote::{self, SshOptions};
+use downpour::{Family, ListenOptions, Peer, Profile};
 
-use crate::args::SpeedArgs;
+use crate::args::{NetworkArgs, SpeedArgs, SshArgs, Via};
 use crate::limit::Limit;
 
 /// How long a ticket is good.
@@ -21,6 +22,36 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Profile {
         profile = profile.with_limit(limit);
     }
     profile
+}
+
+/// How ssh is called.
+pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
+    let plain = SshOptions::default();
+    SshOptions {
+        command: args.ssh.as_ref().map_or(plain.command, |command| command.0.clone()),
+        port: args.ssh_port,
+        identity: args.identity.clone(),
+        jump: args.jump.clone(),
+        remote_program: args.remote_bin.clone(),
+    }
+}
+
+/// What carries the data.
+pub(crate) const fn via(via: Via) -> remote::Via {
+    match via {
+        Via::Auto => remote::Via::Auto,
+        Via::Udp => remote::Via::Udp,
+        Via::Ssh => remote::Via::Ssh,
+    }
+}
+
+/// Which addresses may be used.
+pub(crate) const fn family(network: &NetworkArgs) -> Family {
+    match (network.ipv4, network.ipv6) {
+        (true, _) => Family::V4,
+        (_, true) => Family::V6,
+        _ => Family::Any,
+    }
 }
 
 /// Waits there for the other side.

@@ -79,7 +79,7 @@ pub(crate) struct SshArgs {
     /// The key that ssh identifies itself with
     #[arg(short = 'i', long, value_name = "KEY")]
     pub(crate) identity: Option<PathBuf>,
-    /// The machine between that ssh goes through
+    /// A machine that ssh goes through on its way
     #[arg(short = 'J', long, value_name = "HOST")]
     pub(crate) jump: Option<String>,
     /// The ssh to use, with options of its own [default: ssh]
@@ -101,6 +101,17 @@ pub(crate) struct ConnectionArgs {
     /// What carries the data
     #[arg(long, value_enum, value_name = "WHAT", default_value = "auto")]
     pub(crate) via: Via,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+    /// Connect again by itself for so long after the connection broke, such as 1h
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) retry_for: Option<Duration>,
+}
+
+/// Ports, addresses and patience.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The connection")]
+pub(crate) struct NetworkArgs {
     /// UDP ports that the other side may take: one, or the first and the last
     #[arg(long, value_name = "A[:B]", value_parser = values::ports)]
     pub(crate) port: Option<RangeInclusive<u16>>,
@@ -110,9 +121,6 @@ pub(crate) struct ConnectionArgs {
     /// Use IPv6 only
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
-    /// Connect again by itself for so long after the connection broke, such as 1h
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    pub(crate) retry_for: Option<Duration>,
     /// Take the connection as broken when nothing is heard for so long
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30")]
     pub(crate) timeout: Duration,

@@ -20,7 +20,7 @@ use crate::{exit, version};
 pub(crate) use copying::{CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via,
+    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via,
 };
 pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs};
@@ -79,6 +79,9 @@ pub(crate) enum Command {
     /// trip, loss, rate and disks; says how long a transfer will take.
     Doctor(Box<DoctorArgs>),
     /// Run a command on another machine with this one's stdin as its own
+    ///
+    /// Ends with the exit code of the command. When the connection breaks the command is killed: it never takes a part of its input for
+    /// the whole.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
     /// Send a file through a bad network made up on this machine
@@ -143,7 +146,7 @@ impl Command {
             Self::Recv(args) => args.output,
             Self::Verify(args) => args.output,
             Self::Doctor(args) => args.output,
-            Self::Pipe(args) => args.output,
+            Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Completions(_) | Self::Man(_) | Self::Remote => OutputArgs::default(),
         }

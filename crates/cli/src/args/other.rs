@@ -1,12 +1,11 @@
 //! `doctor`, `pipe`, `completions` and `man`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
 
-use super::groups::{ConnectionArgs, OutputArgs, SpeedArgs, SshArgs, TraceArgs};
+use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
 use super::values;
 
 /// `downpour doctor`.
@@ -18,11 +17,9 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
     #[command(flatten)]
-    pub(crate) connection: ConnectionArgs,
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) trace: TraceArgs,
 }
 
 /// `downpour pipe`.
@@ -33,17 +30,19 @@ pub(crate) struct PipeArgs {
     pub(crate) host: String,
     /// What runs there, as ssh would run it; everything from here on is its own
     #[arg(required = true, value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) command: Vec<OsString>,
+    pub(crate) command: Vec<String>,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
+    /// What carries the data
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
+    pub(crate) via: Via,
     #[command(flatten)]
-    pub(crate) connection: ConnectionArgs,
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) trace: TraceArgs,
+    /// Say nothing but errors
+    #[arg(short, long, help_heading = "What is shown")]
+    pub(crate) quiet: bool,
 }
 
 /// `downpour completions`.

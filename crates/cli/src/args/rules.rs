@@ -11,8 +11,11 @@ use downpour::files::{Pattern, Rule};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules(pub(crate) Vec<Rule>);
 
-/// The two options, each with what it makes of its pattern.
-const OPTIONS: [(&str, fn(Pattern) -> Rule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
+/// Makes a rule of a pattern.
+type MakeRule = fn(Pattern) -> Rule;
+
+/// The two options.
+const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
 
 impl Args for Rules {
     fn augment_args(command: Command) -> Command {

@@ -53,7 +53,7 @@ fn cp_has_the_habits_of_scp() {
     let args = cp("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
     assert_eq!(args.paths.sources, [Location::Local("a".into()), Location::Local("b/".into())]);
     assert_eq!(args.paths.target, remote("me@far", "x"));
-    assert!(args.recursive && args.preserve && args.at_target.dry_run && args.connection.ipv4);
+    assert!(args.recursive && args.preserve && args.at_target.dry_run && args.connection.network.ipv4);
     assert_eq!(args.ssh.ssh_port, Some(2222));
     assert_eq!(args.ssh.identity, Some(PathBuf::from("key")));
     assert_eq!(args.ssh.jump.as_deref(), Some("gate"));
@@ -76,8 +76,8 @@ fn ssh_and_ports() {
     let args = cp(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
     let words: Vec<OsString> = ["ssh", "-o", "User Name=x", "-F", "~/a b"].map(OsString::from).to_vec();
     assert_eq!(args.ssh.ssh.map(|command| command.0), Some(words));
-    assert_eq!(args.connection.port, Some(60001..=60010));
-    assert_eq!(cp("cp --port 60001 a b").connection.port, Some(60001..=60001));
+    assert_eq!(args.connection.network.port, Some(60001..=60010));
+    assert_eq!(cp("cp --port 60001 a b").connection.network.port, Some(60001..=60001));
     for line in ["cp --port 0 a b", "cp --port 2:1 a b", "cp --port 70000 a b", "cp --ssh '' a b", "cp --ssh '\"x' a b"]
     {
         assert_eq!(parse(line).expect_err(line).kind(), ErrorKind::ValueValidation, "{line}");
@@ -101,8 +101,8 @@ fn rules_stay_in_the_order_typed() {
 #[test]
 fn everything_after_the_host_is_the_command_of_a_pipe() {
     let Ok(Command::Pipe(args)) = parse("pipe --via ssh far tar -x -C dir --verbose") else { panic!("pipe") };
-    assert_eq!(args.command, ["tar", "-x", "-C", "dir", "--verbose"].map(OsString::from));
-    assert!(!args.output.verbose);
+    assert_eq!(args.command, ["tar", "-x", "-C", "dir", "--verbose"]);
+    assert!(!args.quiet);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn the_nearest_place_decides() {
     }
     for (line, timeout) in [("cp a me@far.example:b", 5), ("cp a far.example:b", 6), ("cp a b", 30)] {
         let args = cp(FILE, &none, line);
-        assert_eq!(args.connection.timeout.as_secs(), timeout, "{line}");
+        assert_eq!(args.connection.network.timeout.as_secs(), timeout, "{line}");
         assert_eq!(args.connection.retry_for.map(|time| time.as_secs()), Some(3600));
     }
 }
@@ -90,7 +90,7 @@ fn what_is_typed_takes_away_what_it_excludes() {
     assert!(shown.verbose && !shown.quiet);
     let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").output;
     assert!(shown.verbose && !shown.quiet);
-    let connection = cp("ipv6 = true", &[], "cp -4 a b").connection;
+    let connection = cp("ipv6 = true", &[], "cp -4 a b").connection.network;
     assert!(connection.ipv4 && !connection.ipv6);
 }
 
