@@ -126,7 +126,7 @@ impl Case {
                 let mut symbol = vec![at(2); size];
                 if argument & 4 > 0 && size > 5 {
                     // The header of a stream's block.
-                    symbol[..5].copy_from_slice(&[0, 0, 0, at(2), u8::from(argument & 8 > 0)]);
+                    symbol[..5].copy_from_slice(&[0, 0, 0, at(1).wrapping_add(1), u8::from(argument & 8 > 0)]);
                 }
                 self.send(PacketKind::Symbol, &[&header[..], &symbol].concat());
                 rest
