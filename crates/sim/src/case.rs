@@ -109,6 +109,7 @@ impl Case {
             expects_control: 0,
             compute_delay: self.compute_delay,
             storage_delay: Duration::ZERO,
+            write_rate: None,
             seed,
         };
         let sender = Host::new(SENDER, host(true, self.connector == Connector::Sender, RECEIVER));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use transport::recovery::EcnCodepoint;
 use transport::{
     AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
-    FlowId, ObjectOptions, Profile, ReceivedEcn, Reply, Request, Time,
+    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
 };
 
 /// Bytes that IP and UDP add to a payload.
@@ -47,6 +47,8 @@ pub struct HostConfig {
     pub compute_delay: Duration,
     /// How long each read and each write takes.
     pub storage_delay: Duration,
+    /// Writes go one after the other at this rate; without one they do not wait for each other.
+    pub write_rate: Option<Rate>,
     /// Decides ids, keys and contents.
     pub seed: u64,
 }
@@ -67,7 +69,7 @@ pub struct Tally {
     /// Reads of the control stream that brought other bytes than were written.
     pub control_wrong: u64,
     /// Source symbols of blocks handed over to be written and not written yet.
-    storing: u64,
+    pub storing: u64,
     /// The most of them there ever were.
     pub storing_peak: u64,
     /// When the last object became complete here.
@@ -99,6 +101,8 @@ pub struct Host {
     /// Requests under way, by when they are done; the number keeps them in order.
     working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
     requests: u64,
+    /// When the last write will be done.
+    disk_free: Time,
     first_sent: Option<netsim::Time>,
 }
 
@@ -148,6 +152,7 @@ impl Host {
             buffers: Vec::new(),
             working: BTreeMap::new(),
             requests: 0,
+            disk_free: Time::ZERO,
             first_sent: None,
             config,
         };
@@ -229,9 +234,13 @@ impl Host {
 
     /// Runs a request now, or when the modelled workers are through with it.
     fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
-        let delay = match &request {
-            Request::Encode(_) | Request::Decode(_) => self.config.compute_delay,
-            Request::Read { .. } | Request::Write { .. } | Request::Digest { .. } => self.config.storage_delay,
+        let delay = match (&request, self.config.write_rate) {
+            (Request::Write { length, .. }, Some(rate)) => {
+                self.disk_free = self.disk_free.max(now) + rate.time_for(*length as u64);
+                self.disk_free.since(now) + self.config.storage_delay
+            }
+            (Request::Encode(_) | Request::Decode(_), _) => self.config.compute_delay,
+            (Request::Read { .. } | Request::Write { .. } | Request::Digest { .. }, _) => self.config.storage_delay,
         };
         match (&request, self.tallies.get_mut(&handle)) {
             (Request::Write { data, .. }, Some(tally)) => {

@@ -168,6 +168,7 @@ impl Scenario {
             closes: self.closes == side,
             compute_delay: self.compute_delay,
             storage_delay: self.storage_delay,
+            write_rate: None,
             seed: self.seed,
         };
         Host::new(id(side), config)

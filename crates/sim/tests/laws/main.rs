@@ -1,6 +1,7 @@
 //! The laws of ARCHITECTURE that show in whole transfers, one test each.
 
 mod bounds;
+mod credit;
 mod live_limit;
 mod many_objects;
 mod same_seed;

@@ -3,7 +3,7 @@
 use netsim::{Duplex, Network, Node, NodeId, Packet, topology};
 use sim::{Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
-use transport::{EndpointConfig, Profile};
+use transport::{EndpointConfig, Profile, Rate};
 
 /// A host some of whose packets never leave it.
 #[derive(Debug)]
@@ -59,6 +59,7 @@ pub(crate) struct Plan {
     pub(crate) control: u64,
     pub(crate) compute_delay: Duration,
     pub(crate) storage_delay: Duration,
+    pub(crate) write_rate: Option<Rate>,
     pub(crate) sender_connects: bool,
     /// Else the sender does, as soon as it knows that every block has arrived, written or not.
     pub(crate) receiver_closes: bool,
@@ -76,6 +77,7 @@ impl Plan {
             control: 0,
             compute_delay: Duration::ZERO,
             storage_delay: Duration::ZERO,
+            write_rate: None,
             sender_connects: true,
             receiver_closes: false,
         }
@@ -100,6 +102,7 @@ impl Plan {
                 closes: sends != self.receiver_closes,
                 compute_delay: self.compute_delay,
                 storage_delay: self.storage_delay,
+                write_rate: self.write_rate,
                 seed: 1,
             };
             Host::new(id, config)

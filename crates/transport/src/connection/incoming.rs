@@ -174,6 +174,7 @@ impl Incoming {
         let flow =
             ObjectReceiver::new(announcement, self.limits).map_err(|_| Violation("impossible flow announced"))?;
         self.flows.insert(id, flow);
+        self.credit.expect_blocks(announcement.plan.k);
         self.replay_early(id);
         Ok(Some(Change::Announced { flow: id, length: announcement.length, tag: announcement.tag }))
     }
@@ -184,6 +185,7 @@ impl Incoming {
             return Ok(());
         };
         flow.add_plan(plan, self.limits).map_err(|_| Violation("impossible plan"))?;
+        self.credit.expect_blocks(plan.k);
         self.replay_early(plan.flow);
         Ok(())
     }
@@ -239,6 +241,8 @@ impl Incoming {
 
     /// The feedback that goes out now, with the sections the sender chose.
     pub(super) fn feedback(&mut self, now: Time, choice: FeedbackChoice) -> Feedback {
+        let waiting = self.flows.values().map(ObjectReceiver::waiting_symbols).sum();
+        self.credit.follow(now, self.clock.rtt(), waiting);
         let number = self.clock.next_number();
         Feedback {
             number,

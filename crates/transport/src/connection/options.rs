@@ -7,7 +7,8 @@ use std::time::Duration;
 /// What this side accepts and for how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Blocks of the peer, in source symbols, and bytes of its control stream that may wait here.
+    /// Blocks of the peer's objects, in source symbols, and bytes of its control stream that may wait here at most. Once the
+    /// path is known, of symbols no more are granted than it needs, from 6,000 up.
     pub credit: Credit,
     /// What flows may look like.
     pub flows: FlowLimits,

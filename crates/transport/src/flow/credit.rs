@@ -1,5 +1,11 @@
 //! Credit: source symbols of blocks that a sender may have started, absolute and connection-wide (design laws 4, section 10).
 
+use crate::time::Time;
+use std::time::Duration;
+
+/// The least time over which a receiver looks what arrives.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+
 /// The sender's side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendCredit {
@@ -29,38 +35,113 @@ impl SendCredit {
     }
 }
 
-/// The receiver's side: what it grants is what it has room for, beyond what it has written.
+/// Room that a receiver gives whatever the path: 8.4 MB in full symbols, as much as a sender opens on any path.
+const FLOOR: u64 = 6_000;
+
+/// Round trips of arrivals beyond that: on the way, waiting for lost symbols, and until the credit for it is back.
+const ROUND_TRIPS: u64 = 4;
+
+/// The most of so many round trips counts: the first ones of a transfer say little, and an outage is no smaller need.
+const REMEMBERED: usize = 4;
+
+/// The receiver's side. It begins with all the room there may be, since nothing is known of the path, and then follows what
+/// the path is seen to need. Credit never falls: room shrinks by what is written and not granted again.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveCredit {
+    limit: u64,
     room: u64,
+    granted: u64,
     started: u64,
     returned: u64,
+    /// The largest block that a flow has announced.
+    largest: u64,
+    /// Symbols that brought a block forward, since a moment.
+    arrived: u64,
+    since: Time,
+    /// What arrived in each of the last round trips looked at; at first as much as there may be.
+    arrivals: [u64; REMEMBERED],
 }
 
 impl ReceiveCredit {
-    /// Room for `room` source symbols that are started and not written.
-    pub const fn new(room: u64) -> Self {
-        Self { room, started: 0, returned: 0 }
+    /// Room for at most `limit` source symbols that are started and not written.
+    pub const fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            room: limit,
+            granted: limit,
+            started: 0,
+            returned: 0,
+            largest: 0,
+            arrived: 0,
+            since: Time::ZERO,
+            arrivals: [limit; REMEMBERED],
+        }
     }
 
     /// The absolute grant.
     pub const fn granted(&self) -> u64 {
-        self.room + self.returned
+        self.granted
     }
 
     /// A block of `k` symbols begins; false when the sender had no credit for it.
     pub fn start(&mut self, k: u32) -> bool {
         let after = self.started + u64::from(k);
-        let covered = after <= self.granted();
+        let covered = after <= self.granted;
         if covered {
             self.started = after;
         }
         covered
     }
 
+    /// Blocks of `k` symbols are to come: one has to be on its way while another is written.
+    pub fn expect_blocks(&mut self, k: u32) {
+        self.largest = self.largest.max(k.into());
+        self.room = self.room.max(self.floor());
+        self.grant();
+    }
+
+    fn floor(&self) -> u64 {
+        FLOOR.max(2 * self.largest).min(self.limit)
+    }
+
+    /// A symbol brought its block forward.
+    pub const fn note_arrival(&mut self) {
+        self.arrived += 1;
+    }
+
     /// Blocks of so many symbols in all are written, or will never be.
     pub fn give_back_symbols(&mut self, symbols: u64) {
         self.returned += symbols;
+        self.grant();
+    }
+
+    /// Looks, once a round trip, what the path needs. `waiting` symbols are complete and not written: where they are most of
+    /// the room, more of it would not make writing faster; where they are few and the sender has used up its credit, more of it
+    /// is what is missing.
+    pub fn follow(&mut self, now: Time, rtt: Duration, waiting: u64) {
+        let elapsed = now.since(self.since);
+        if rtt.is_zero() || elapsed < rtt.max(LEAST_INTERVAL) {
+            return;
+        }
+        self.arrivals.rotate_left(1);
+        self.arrivals[REMEMBERED - 1] = (self.arrived as f64 * rtt.as_secs_f64() / elapsed.as_secs_f64()) as u64;
+        (self.arrived, self.since) = (0, now);
+        let per_round_trip = self.arrivals.into_iter().max().unwrap_or_default();
+        let floor = self.floor();
+        let used_up = (self.granted - self.started) * 8 <= self.room;
+        let needed = if waiting * 2 > self.room {
+            floor + per_round_trip
+        } else if used_up && waiting * 4 <= self.room {
+            (floor + ROUND_TRIPS * per_round_trip).max(self.room + self.room / 4)
+        } else {
+            floor + ROUND_TRIPS * per_round_trip
+        };
+        self.room = needed.max(self.room - self.room / 8).clamp(floor, self.limit);
+        self.grant();
+    }
+
+    fn grant(&mut self) {
+        self.granted = self.granted.max(self.returned + self.room);
     }
 }
 
@@ -119,5 +200,74 @@ impl StreamUse {
         if symbols > self.read && symbols <= self.started {
             self.read = symbols;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(10);
+
+    /// The room when for `rounds` round trips the sender has had `open` symbols started and `arrives` of them were written.
+    fn room_after(rounds: u64, open: u64, arrives: u64, waiting: u64) -> u64 {
+        let mut credit = ReceiveCredit::new(24_000);
+        let mut now = Time::ZERO;
+        for _ in 0..rounds {
+            now += RTT;
+            while credit.started - credit.returned < open && credit.start(1) {}
+            (0..arrives).for_each(|_| credit.note_arrival());
+            credit.give_back_symbols(arrives);
+            credit.follow(now, RTT, waiting);
+        }
+        credit.room
+    }
+
+    #[test]
+    fn room_follows_what_arrives() {
+        assert_eq!(room_after(3, 1_000, 0, 0), 24_000, "too early to tell");
+        assert_eq!(room_after(100, 3_000, 1_000, 0), 6_000 + 4_000, "four round trips of arrivals");
+        assert_eq!(room_after(100, 24_000, 1_000, 24_000), 6_000 + 1_000, "the disk is the limit");
+        assert_eq!(room_after(100, 24_000, 1_000, 0), 24_000, "credit is the limit");
+        assert_eq!(room_after(100, 20_000, 9_000, 0), 24_000, "no more than there may be");
+    }
+
+    #[test]
+    fn a_block_larger_than_the_room_can_be_started() {
+        let mut credit = ReceiveCredit::new(24_000);
+        (1..100).for_each(|round| credit.follow(Time::ZERO + RTT * round, RTT, 0));
+        assert!(credit.start(24_000));
+        credit.give_back_symbols(24_000);
+        assert!(!credit.start(8_192) && credit.start(6_000));
+        credit.expect_blocks(8_192);
+        assert!(credit.start(8_192));
+    }
+
+    #[test]
+    fn a_grant_never_falls() {
+        let mut credit = ReceiveCredit::new(24_000);
+        credit.start(20_000);
+        for round in 1..100 {
+            let before = credit.granted();
+            credit.follow(Time::ZERO + RTT * round, RTT, 20_000);
+            credit.give_back_symbols(100);
+            assert!(credit.granted() >= before);
+        }
+        assert_eq!(credit.granted(), 24_300, "of 9,900 that are written only the first, before the path was known");
+        credit.give_back_symbols(10_100);
+        assert_eq!(credit.granted(), 26_000);
+    }
+
+    #[test]
+    fn a_stream_takes_its_own_first() {
+        let mut usage = StreamUse::new(10);
+        assert_eq!((usage.left(0), usage.left(5)), (10, 15));
+        usage.start(12);
+        assert_eq!((usage.shared(), usage.left(5), usage.left(1)), (2, 3, 0));
+        usage.note_read(13);
+        assert_eq!(usage.read(), 0, "more than was started");
+        usage.note_read(4);
+        usage.note_read(3);
+        assert_eq!((usage.read(), usage.shared(), usage.left(0)), (4, 0, 2));
     }
 }

@@ -51,6 +51,8 @@ pub struct ObjectReceiver {
     /// `Some(digest wanted)` once the program takes the flow.
     accepted: Option<bool>,
     written_symbols: u64,
+    /// Source symbols of blocks that are done and not written.
+    waiting_symbols: u64,
     received_told: bool,
     requests: Vec<Request>,
 }
@@ -71,6 +73,7 @@ impl ObjectReceiver {
             done: BTreeMap::new(),
             accepted: None,
             written_symbols: 0,
+            waiting_symbols: 0,
             received_told: false,
             requests: Vec::new(),
         })
@@ -138,17 +141,19 @@ impl ObjectReceiver {
             granted.then_some(shape).ok_or(Taken::Refused)
         };
         match self.assembly.on_symbol(id, plan, symbol, pool, open) {
+            Gain::Taken(Taken::New) => {}
             Gain::Taken(taken) => return taken,
             Gain::Decode(job) => self.requests.push(Request::Decode(job)),
-            Gain::Whole(shape, block) => self.store(shape, Arc::new(block)),
+            Gain::Whole(shape, block) => self.finish_block(shape, block),
         }
+        credit.note_arrival();
         Taken::New
     }
 
     /// A decoder has tried.
     pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress) {
         if let Some((shape, block)) = self.assembly.on_decoded(job, progress) {
-            self.store(shape, Arc::new(block));
+            self.finish_block(shape, block);
         }
     }
 
@@ -165,6 +170,7 @@ impl ObjectReceiver {
         let stored = (*k, *length);
         self.done.remove(&number);
         self.written_symbols += u64::from(stored.0);
+        self.waiting_symbols -= u64::from(stored.0);
         Some(stored)
     }
 
@@ -195,9 +201,19 @@ impl ObjectReceiver {
         self.layout.block(self.assembly.done_below()).is_none()
     }
 
+    /// Source symbols of blocks that are done and not written.
+    pub const fn waiting_symbols(&self) -> u64 {
+        self.waiting_symbols
+    }
+
     /// What feedback says of this flow.
     pub fn status(&self) -> FlowStatus {
         self.assembly.status()
+    }
+
+    fn finish_block(&mut self, shape: BlockShape, block: Block) {
+        self.waiting_symbols += u64::from(shape.k);
+        self.store(shape, Arc::new(block));
     }
 
     fn store(&mut self, shape: BlockShape, data: Arc<Block>) {

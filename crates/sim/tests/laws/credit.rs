@@ -1,0 +1,93 @@
+//! The receiver's credit follows the path: what waits to be written does not grow with a slow disk, and no path is slowed.
+
+use crate::support::{Plan, at_seconds, is_done};
+use std::time::Duration;
+use transport::{Connector, Profile, Rate};
+
+const fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_second(rate * 1_000_000)
+}
+
+/// What came of one object.
+#[derive(Debug)]
+struct Run {
+    /// In floors.
+    took: f64,
+    /// The most source symbols that waited to be written: in all, and once the first third was written.
+    peak: u64,
+    settled: u64,
+}
+
+fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
+    let mut plan = Plan::new(link, Profile::auto().with_told_rate(mbit(rate)), vec![size]);
+    plan.receiver_closes = true;
+    change(&mut plan);
+    let mut network = plan.network([Vec::new(), Vec::new()]);
+    let mut settled = 0;
+    let mut at = at_seconds(0);
+    while !is_done(network.nodes(), &plan) {
+        at = at.checked_add(Duration::from_millis(1)).expect("within years");
+        network.run_until(at).expect("time passes");
+        assert!(at < at_seconds(100), "no end: {plan:?}");
+        let Some(stats) = network.node_mut(netsim::NodeId::from_index(1)).and_then(|node| node.host.stats().pop())
+        else {
+            continue;
+        };
+        if stats.bytes_written * 3 > size {
+            settled = settled.max(network.nodes()[1].host.tallies().map(|tally| tally.storing).sum());
+        }
+    }
+    let tally = network.nodes()[1].host.tallies().next().expect("they met");
+    let config: netsim::Duplex = plan.link.parse().expect("a link");
+    let rtt = config.forward.delay + config.backward.delay;
+    let floor = transport::floor(size, mbit(rate), rtt, config.forward.loss.mean(), Connector::Sender);
+    let took = tally.complete_at.expect("complete").as_secs_f64() / floor.as_secs_f64();
+    Run { took, peak: tally.storing_peak, settled }
+}
+
+#[test]
+fn no_path_is_slowed() {
+    for (link, rate, size, most) in [
+        ("rate=1G,delay=100us,queue=2MB", 1_000, 100_000_000, 1.02),
+        ("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 100_000_000, 1.05),
+        ("rate=1G,delay=25ms,queue=4MB,loss=1%", 1_000, 200_000_000, 1.05),
+        ("rate=400M,delay=150ms,queue=4MB,loss=1%", 400, 200_000_000, 1.05),
+        ("rate=100M,delay=300ms,queue=1MB,loss=2%", 100, 60_000_000, 1.05),
+        ("rate=200M,delay=300ms,queue=4MB", 200, 200_000_000, 1.05),
+    ] {
+        for (storage_delay, slack) in [(0, 0.0), (10, 0.05)] {
+            let run = run(link, rate, size, |plan| plan.storage_delay = Duration::from_millis(storage_delay));
+            println!("{link}, {storage_delay} ms: {run:?}");
+            assert!(run.took < most + slack, "{run:?} over {link}, writes take {storage_delay} ms");
+        }
+    }
+}
+
+#[test]
+fn a_slow_disk_does_not_make_memory_grow() {
+    for (link, rate, size, disk) in [
+        ("rate=1G,delay=100us,queue=2MB", 1_000, 200_000_000, 400),
+        ("rate=1G,delay=5ms,queue=2MB,loss=1%", 1_000, 200_000_000, 400),
+        ("rate=1G,delay=5ms,queue=2MB", 1_000, 200_000_000, 100),
+        ("rate=1G,delay=50ms,queue=2MB", 1_000, 200_000_000, 100),
+    ] {
+        let run = run(link, rate, size, |plan| plan.write_rate = Some(mbit(disk)));
+        println!("{link}, {disk} Mbit/s: {run:?}");
+        assert!(
+            run.peak <= 24_000 && run.settled <= 8_000,
+            "{run:?} symbols wait for a disk of {disk} Mbit/s over {link}"
+        );
+        let disk_floors = run.took * disk as f64 / rate as f64;
+        assert!(disk_floors < 1.1, "the disk was kept waiting: {disk_floors:.3}, {run:?} over {link}");
+    }
+}
+
+/// Blocks of 8,192 symbols on a path that needs no more than 6,000: credit for the next one has to come all the same.
+#[test]
+fn blocks_larger_than_what_the_path_needs_go_on() {
+    let run = run("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 200_000_000, |plan| {
+        plan.profile.blocks.k = 8_192;
+        plan.storage_delay = Duration::from_millis(10);
+    });
+    assert!(run.took < 1.3 && run.settled <= 2 * 8_192, "{run:?}");
+}
