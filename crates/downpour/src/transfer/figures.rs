@@ -55,9 +55,9 @@ pub struct Summary {
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
-    /// Bytes of regular files that have crossed.
+    /// Bytes of regular files that stand at the receiver.
     pub bytes: u64,
-    /// Bytes of regular files that were there before.
+    /// Those among them that were there before.
     pub bytes_present: u64,
     /// From the first datagram to the completion; waiting for this side's user is not counted.
     pub elapsed: Duration,
@@ -109,8 +109,10 @@ impl fmt::Display for Summary {
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
         }
-        if self.bytes_present > 0 {
-            write!(f, "; {} were there already", Bytes(self.bytes_present))?;
+        match self.bytes_present {
+            0 => {}
+            all if all >= self.bytes => f.write_str(", all there already")?,
+            some => write!(f, ", {} of it there already", Bytes(some))?,
         }
         match self.failed_count {
             0 => Ok(()),
@@ -208,7 +210,7 @@ mod tests {
         (summary.failed_count, summary.bytes_present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries; 1.0 MB were there already; 1 name failed"
+            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries, 1.0 MB of it there already; 1 name failed"
         );
         assert_eq!(summary.exit_code(), 23);
         summary.vanished_count = 1;

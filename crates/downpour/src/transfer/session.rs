@@ -74,6 +74,8 @@ pub(super) struct Session {
     paused: bool,
     written: usize,
     trace: Option<File>,
+    /// As last reported.
+    counts: Counts,
 }
 
 impl Session {
@@ -116,6 +118,7 @@ impl Session {
             paused: false,
             written: 0,
             trace: trace.transpose()?,
+            counts: Counts::default(),
             facts,
         })
     }
@@ -348,6 +351,7 @@ impl Session {
 
     /// Reports progress, from the last figures.
     pub(super) fn report(&mut self, counts: Counts) {
+        self.counts = counts;
         let Some(stats) = &self.stats else { return };
         let now = Instant::now();
         let goodput = self.meter.update(now, counts.bytes_done);
@@ -399,6 +403,10 @@ impl Session {
                 Ok(_) => {}
                 Err(_) => break,
             }
+        }
+        if result.is_err() {
+            // The last word on how far it came.
+            self.report(self.counts);
         }
         result.and_then(|done| self.summary(done))
     }
