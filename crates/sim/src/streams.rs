@@ -186,7 +186,10 @@ impl Streams {
             return self.read(now, connection, flow);
         }
         let stream = self.reading.get_mut(&flow).expect("announced before");
-        stream.next = stream.next.or(Some(now + self.reads.every));
+        // Said before it was stopped.
+        if stream.end == StreamEnd::Open {
+            stream.next = stream.next.or(Some(now + self.reads.every));
+        }
     }
 
     /// When there is something to do.

@@ -28,4 +28,4 @@ pub use sending::ObjectSender;
 pub use sizing::BlockSizing;
 pub use stream_layout::StreamLayout;
 pub use stream_receiving::{BadBlock, StreamReceiver};
-pub use stream_sending::{Opened, StreamSender};
+pub use stream_sending::StreamSender;

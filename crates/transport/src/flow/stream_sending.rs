@@ -40,19 +40,6 @@ enum Phase {
     Over,
 }
 
-/// What opening a block led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// A block.
-    Block,
-    /// Nothing waits, or earlier blocks go first.
-    Nothing,
-    /// Credit or memory is short.
-    HeldBack,
-    /// A short block opens at this time, with what has been written by then.
-    At(Time),
-}
-
 /// A stream on its way out.
 #[derive(Debug)]
 pub struct StreamSender {
@@ -220,12 +207,12 @@ impl StreamSender {
     }
 
     /// Opens a block of at most `room` symbols with what waits: at once when it fills one, or when none has been opened lately.
-    /// `shared` symbols may be out of the store that all streams share.
-    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, shared: u64, pool: &mut Pool) -> Opened {
+    /// `shared` symbols may be out of the store that all streams share. Answers whether it opened one.
+    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, shared: u64, pool: &mut Pool) -> bool {
         (self.held_back, self.short_at) = (false, None);
         let finishing = self.phase == Phase::Finishing;
         if (self.waiting.is_empty() && !finishing) || self.flow.unsent() >= READ_AHEAD {
-            return Opened::Nothing;
+            return false;
         }
         let size = self.layout.symbol_size();
         let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(size)).unwrap_or(u32::MAX);
@@ -234,17 +221,17 @@ impl StreamSender {
         let due = self.opened_at.map_or(now, |at| at + spacing);
         if symbols < full && !finishing && due > now {
             self.short_at = Some(due);
-            return Opened::At(due);
+            return false;
         }
         let most = u32::try_from(room.min(self.usage.left(shared))).unwrap_or(u32::MAX);
         let number = self.flow.next_number();
         // The last number of all stands for a stream that is over.
         if most == 0 || self.flow.span() >= MOST_BLOCKS || number >= u32::MAX - 1 {
             self.held_back = true;
-            return Opened::HeldBack;
+            return false;
         }
         let plan = self.layout.plan_for(symbols, most);
-        let Some(mut shape) = self.layout.shape(number, plan) else { return Opened::Nothing };
+        let Some(mut shape) = self.layout.shape(number, plan) else { return false };
         let length = self.waiting.len().min(shape.length - STREAM_HEADER);
         let end = finishing && length == self.waiting.len();
         let mut buffer = pool.take();
@@ -263,7 +250,7 @@ impl StreamSender {
         if end {
             self.phase = Phase::Ended;
         }
-        Opened::Block
+        true
     }
 
     /// The next symbol by the stream's schedule. Bytes that only wait for their block to open do not put off repair.

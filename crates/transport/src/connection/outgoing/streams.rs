@@ -1,7 +1,7 @@
 //! The streams among what goes out.
 
 use super::{Outgoing, Piece};
-use crate::flow::{Opened, PathEstimate, StreamSender};
+use crate::flow::{PathEstimate, StreamSender};
 use crate::time::Time;
 use crate::wire::{FlowId, StreamsAllowed};
 
@@ -72,7 +72,7 @@ impl Outgoing {
                 // for whoever comes next there is some left.
                 let before = stream.shared();
                 let shared = store.saturating_sub(borrowed - before) / 2;
-                if stream.open_block(now, path, room, shared, &mut self.pool) != Opened::Block {
+                if !stream.open_block(now, path, room, shared, &mut self.pool) {
                     break;
                 }
                 open += stream.flow().open_symbols() - own;
