@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{BatchSource, Existing, FilesError, Filter, Kind, Modes, ReceiveSettings, Receiving, Scanner};
 use fastrand::Rng;
@@ -33,6 +34,7 @@ struct World {
     holding: Holding,
     /// The last run made all it had durable.
     flushed: bool,
+    edits: u64,
 }
 
 impl World {
@@ -113,6 +115,12 @@ impl World {
             }
             _ => self.write(&path, root),
         }
+        // A quick check cannot see an edit here that gives a file the very time it has there.
+        if *root == *self.into && path.is_file() {
+            self.edits += 1;
+            let time = UNIX_EPOCH + Duration::from_secs(self.edits);
+            fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        }
         let name = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
         self.holding.remove(&name);
         name
@@ -179,6 +187,8 @@ impl World {
                 let missing = size - self.holding.get(path).copied().unwrap_or(0);
                 assert!(*wanted <= missing, "{} of {size} bytes of {}", wanted, path.escape_ascii());
             }
+            // What is refused is not wanted, and not here either.
+            let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| notice.path).collect();
             let mut edited = None;
             if steps.is_some() && self.rng.u8(0..4) == 0 {
                 let source = self.source.clone();
@@ -205,8 +215,8 @@ impl World {
                 let held = if sent == wanted || size > SMALL { size - wanted + sent } else { 0 };
                 self.holding.insert(path, held);
             }
-            if let Some(edited) = edited {
-                self.holding.remove(&edited);
+            for path in refused.iter().chain(&edited) {
+                self.holding.remove(path);
             }
             if !goes_on {
                 self.flushed = self.rng.bool();
@@ -280,7 +290,7 @@ fn survive(seed: u64) {
     fs::create_dir(&source).unwrap();
     fs::create_dir(&into).unwrap();
     let rng = Rng::with_seed(seed);
-    let mut world = World { rng, source, into, known: Known::new(), holding: Holding::new(), flushed: false };
+    let mut world = World { rng, source, into, known: Known::new(), holding: Holding::new(), flushed: false, edits: 0 };
     world.grow();
     for _ in 0..world.rng.usize(1..6) {
         let steps = Some(world.rng.usize(1..80));
