@@ -27,12 +27,11 @@ use crate::transfer::reachable;
 /// What standard input gets when the network has been looked at and the machine is next.
 pub(super) const MEASURE: u8 = b'M';
 
-/// What the other machine says of itself: one line of JSON.
+/// The answer to [`MEASURE`] that comes at once: one line of JSON, as the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Report {
+pub(super) struct Arrivals {
     /// Connections that were begun with the right key.
     pub(super) arrivals: usize,
-    pub(super) machine: Machine,
 }
 
 /// Does what the doctor at the other end of `input` asks for, until that end is closed.
@@ -55,6 +54,13 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
 /// Where nobody listens, nobody misses it.
 fn say(output: &mut File, text: &str) {
     let _ = output.write_all(text.as_bytes());
+}
+
+/// One line. Plain data can always be written as text; the other end would miss the line.
+fn say_json(output: &mut File, what: &impl Serialize) {
+    if let Ok(text) = serde_json::to_string(what) {
+        say(output, &format!("{text}\n"));
+    }
 }
 
 struct Attending {
@@ -112,18 +118,19 @@ impl Attending {
             Task::Examine { folder: Some(folder) } => expand(&folder.path()),
             _ => expand(Path::new("~")),
         };
-        let (socket, load, arrivals) = (self.driver.facts(), self.load, self.answering.arrivals());
+        say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() });
+        let (socket, load) = (self.driver.facts(), self.load);
         let work = move || {
             let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
-            if let Ok(text) = serde_json::to_string(&Report { arrivals, machine }) {
-                say(&mut output, &format!("{text}\n"));
-            }
+            say_json(&mut output, &machine);
         };
         thread::Builder::new().name("downpour-measure".into()).spawn(work).map_err(Error::System)
     }
 
     /// Answers probes over standard input and output until these end.
     fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
+        // What still waits for a peer over UDP waits in vain.
+        drop(self.driver);
         let (until_closed, closed) = channel::<()>();
         let driver = Driver::start_over(input.into(), output.into(), DEAD_AFTER, ())?;
         self.answering.begin(&driver, self.key, self.request.profile.clone(), until_closed);

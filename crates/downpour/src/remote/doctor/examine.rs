@@ -9,7 +9,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attend::{MEASURE, Report};
+use serde::de::DeserializeOwned;
+
+use super::attend::{Arrivals, MEASURE};
 use super::checkup::{Checkup, Finding, Side, Udp};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
@@ -23,11 +25,11 @@ use crate::remote::ssh::Starting;
 use crate::remote::{GO_ON_OVER_SSH, Via};
 use crate::ticket::Ticket;
 
-/// How long the other machine may take to measure itself.
-const REPORT_TIME: Duration = Duration::from_secs(30);
+/// How long the other machine may take to measure itself: a slow disk cannot be hurried.
+const LINE_TIME: Duration = Duration::from_secs(30);
 
-/// Longest report, in bytes.
-const MAX_REPORT: u64 = 64 << 10;
+/// Longest line of it, in bytes.
+const MAX_LINE: u64 = 64 << 10;
 
 /// What IP and UDP add to a datagram.
 const HEADERS_V4: usize = 28;
@@ -78,18 +80,20 @@ pub(super) fn examine(
     };
     let silence = found.probe(&target, reporter)?;
     let (read, mut write) = pipes;
-    let (report, read) = report(read, &mut write, reporter)?;
+    write.write_all(&[MEASURE]).map_err(|_| Error::Vanished)?;
+    let (Arrivals { arrivals }, read) = read_line(read, reporter)?;
     let port = ticket.addresses.first().map_or(0, SocketAddr::port);
     if let Some(hint) = silence {
         let udp = Udp::Closed {
             port,
             waited: udp_timeout.as_secs_f64(),
-            arrived: report.arrivals > 0,
+            arrived: arrivals > 0,
             hint: hint.map(|hint| machine::cleaned(&hint)),
         };
         found.tell_udp(udp, reporter);
     }
-    let there = report.machine.cleaned();
+    let (there, read) = read_line::<Machine>(read, reporter)?;
+    let there = there.cleaned();
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
@@ -189,20 +193,19 @@ impl Network {
     }
 }
 
-/// Asks the other machine what it is. It may take its time, and the user may lose patience.
-fn report(read: File, write: &mut File, reporter: &Reporter) -> Result<(Report, File), Error> {
-    write.write_all(&[MEASURE]).map_err(|_| Error::Vanished)?;
+/// One line of JSON from the other machine. It may take its time, and the user may lose patience.
+fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T, File), Error> {
     let (sender, receiver) = channel();
     let work = move || {
         let mut line = Vec::new();
-        // Byte by byte: what follows the line belongs to the carrier.
+        // Byte by byte: what follows the line belongs to others.
         let mut reader = BufReader::with_capacity(1, read);
-        let result = reader.by_ref().take(MAX_REPORT).read_until(b'\n', &mut line);
+        let result = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
         // The doctor may have left.
         let _ = sender.send(result.map(|_| (line, reader.into_inner())));
     };
     thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;
-    let deadline = Instant::now() + REPORT_TIME;
+    let deadline = Instant::now() + LINE_TIME;
     loop {
         reporter.stopped()?;
         match receiver.recv_timeout(TICK) {

@@ -42,7 +42,7 @@ const ROUND_TRIPS: u32 = 20;
 const LONGEST_FOR_ROUND_TRIPS: Duration = Duration::from_secs(15);
 
 /// Probes that are answered at the same time.
-const MAX_AT_ONCE: usize = 2;
+const MAX_AT_ONCE: usize = 8;
 
 /// Which way the bytes go, seen from the side that connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

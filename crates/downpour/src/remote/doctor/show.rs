@@ -117,6 +117,9 @@ impl Display for Traffic {
         if self.marked > 0.0 {
             write!(f, ", {} marked", percent(self.marked))?;
         }
+        if self.ecn == Some(false) {
+            f.write_str(", ECN marks erased")?;
+        }
         if let Some(rtt) = self.loaded_rtt {
             write!(f, ", round trip {} under load", seconds(rtt))?;
         }

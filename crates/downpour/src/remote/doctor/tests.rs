@@ -253,14 +253,46 @@ fn what_the_other_machine_says_is_cleaned() {
     assert_eq!((clean.disk.trouble.as_deref(), clean.load), (Some(r"a\nb"), Some(0.0)));
 }
 
-/// An examination of this process by itself; `port` stands for the one that answers.
+/// What lets datagrams through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Firewall {
+    Open,
+    /// Nothing arrives.
+    Closed,
+    /// No answer comes back.
+    OneWay,
+}
+
+/// An examination of this process by itself.
 struct Scene {
     attending: JoinHandle<Result<(), Error>>,
     events: Receiver<DoctorEvent>,
     result: Result<Checkup, Error>,
+    /// The port that the doctor was told.
+    port: u16,
 }
 
-fn examined(port: Option<u16>) -> Scene {
+/// Takes datagrams in the place of `behind`, and passes them on or not.
+fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
+    let (socket, out) =
+        (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let address = socket.local_addr().unwrap();
+    socket.set_read_timeout(Some(3 * PATIENCE)).unwrap();
+    let work = move || {
+        let mut buffer = [0; 2000];
+        while let Ok(length) = socket.recv(&mut buffer) {
+            if passes {
+                out.send_to(&buffer[..length], behind).unwrap();
+            }
+        }
+    };
+    (address, thread::spawn(work))
+}
+
+/// How long an answer to the first datagram is waited for here.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+fn examined(firewall: Firewall) -> Scene {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let halves = |socket: UnixStream| {
         let (read, write) = (OwnedFd::from(socket.try_clone().unwrap()), OwnedFd::from(socket));
@@ -279,13 +311,18 @@ fn examined(port: Option<u16>) -> Scene {
     let attending = thread::spawn(move || attend(request, read, write));
     let (mut read, write) = halves(ours);
     let mut ticket: Ticket = parse_answer(&read_answer(&mut read).unwrap().unwrap()).unwrap();
-    let port = port.unwrap_or(ticket.addresses[0].port());
-    ticket.addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
+    let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));
+    let address = before.as_ref().map_or(behind, |(address, _)| *address);
+    ticket.addresses = vec![address];
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let reporter = Reporter { events: sender, switch: Arc::default() };
-    let result = examine::examine(&doctor, ticket, (read, write), Duration::from_millis(400), &reporter);
+    let result = examine::examine(&doctor, ticket, (read, write), PATIENCE, &reporter);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something is left behind");
-    Scene { attending, events, result }
+    if let Some((_, standing)) = before {
+        standing.join().unwrap();
+    }
+    Scene { attending, events, result, port: address.port() }
 }
 
 fn assert_sane(traffic: Option<&Traffic>) {
@@ -299,7 +336,7 @@ fn assert_sane(traffic: Option<&Traffic>) {
 
 #[test]
 fn an_open_path_is_measured_both_ways() {
-    let Scene { attending, mut events, result } = examined(None);
+    let Scene { attending, mut events, result, .. } = examined(Firewall::Open);
     let checkup = result.unwrap();
     attending.join().unwrap().unwrap();
     assert_eq!(checkup.troubles, [""; 0]);
@@ -325,15 +362,35 @@ fn an_open_path_is_measured_both_ways() {
 
 #[test]
 fn a_closed_path_is_told_and_the_pipes_are_measured() {
-    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = silent.local_addr().unwrap().port();
-    let Scene { attending, result, .. } = examined(Some(port));
-    let checkup = result.unwrap();
-    attending.join().unwrap().unwrap();
-    assert!(matches!(checkup.udp, Udp::Closed { port: p, arrived: false, .. } if p == port), "{checkup:?}");
-    assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
-    assert_sane(checkup.up.as_ref());
-    assert_sane(checkup.down.as_ref());
-    assert!(checkup.there.disk.write.is_some() && checkup.here.disk.write.is_some(), "{checkup:?}");
-    assert!(checkup.advice[0].command.contains("ufw allow"), "{checkup:?}");
+    for (firewall, command) in [(Firewall::Closed, "ufw allow"), (Firewall::OneWay, "ct state established")] {
+        let Scene { attending, result, port, .. } = examined(firewall);
+        let checkup = result.unwrap();
+        attending.join().unwrap().unwrap();
+        let Udp::Closed { port: told, arrived, .. } = checkup.udp else { panic!("{checkup:?}") };
+        assert_eq!((told, arrived), (port, firewall == Firewall::OneWay), "{checkup:?}");
+        assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
+        assert_sane(checkup.up.as_ref());
+        assert_sane(checkup.down.as_ref());
+        assert!(checkup.there.disk.write.is_some() && checkup.here.disk.write.is_some(), "{checkup:?}");
+        assert!(checkup.advice[0].command.contains(command), "{checkup:?}");
+    }
+}
+
+#[test]
+fn who_stops_it_is_obeyed_at_once() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let doctor = Doctor { family: Family::V4, ..Doctor::new("far") };
+    let ticket = Ticket {
+        key: [1; 32],
+        expires: std::time::SystemTime::UNIX_EPOCH,
+        addresses: vec!["127.0.0.1:9".parse().unwrap()],
+        listener: crate::ticket::Role::Receives,
+    };
+    let (sender, _events) = mpsc::channel(MAX_EVENTS);
+    let reporter = Reporter { events: sender, switch: Arc::default() };
+    reporter.switch.stop(Stop::Terminated);
+    let pipes = (File::from(OwnedFd::from(ours.try_clone().unwrap())), File::from(OwnedFd::from(ours)));
+    let result = examine::examine(&doctor, ticket, pipes, Duration::from_secs(60), &reporter);
+    assert!(matches!(result, Err(Error::Terminated)), "{result:?}");
+    drop(theirs);
 }

@@ -25,7 +25,7 @@ const SMALL_FILE: u64 = 4_000;
 pub enum Bottleneck {
     /// The path: its rate, its loss, or the controller's caution.
     Network,
-    /// The rate that was told.
+    /// The rate that was told, or the limit that was set.
     ToldRate,
     /// ssh's own connection.
     Ssh,
@@ -79,7 +79,7 @@ struct Lane<'a> {
     told: bool,
 }
 
-/// Judges a checkup by everything in it but its verdict and advice. `told`: the profile sends at a told rate.
+/// Judges a checkup by everything in it but its verdict and advice. `told`: the profile sends at a told rate, or has a limit.
 pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
     let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
