@@ -158,7 +158,14 @@ impl Network {
             self.tell_udp(udp, reporter);
         }
         let (sender, receiver) = opened.run()?;
-        let traffic = Traffic::of(&sender, &receiver, headers);
+        let mut traffic = Traffic::of(&sender, &receiver, headers);
+        if remote == PIPE_PEER {
+            // Pipes have no such marks.
+            traffic.ecn = None;
+        }
+        // The handshake's sample holds the time in which both sides woke up.
+        let loaded = traffic.loaded_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
+        self.min_rtt = [self.min_rtt, loaded].into_iter().flatten().min();
         reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: traffic.clone() });
         match direction {
             Direction::Up => self.up = Some(traffic),
