@@ -352,6 +352,8 @@ impl Receiving {
 
     fn finish(&mut self, end: &End) -> Result<Yield, Error> {
         let outcome = self.target.files().finish(end)?;
+        // What a dry run would delete is known only now.
+        self.tell_notices()?;
         self.session.complete();
         self.say(&Message::Complete(Complete {
             files: outcome.files,
