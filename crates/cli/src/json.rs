@@ -69,6 +69,8 @@ pub(crate) struct Start<'a> {
 pub(crate) struct Progress {
     /// Of the files: acknowledged at the sender, written at the receiver.
     bytes: u64,
+    /// Those among them that were there before.
+    bytes_present: u64,
     known_bytes: u64,
     /// Whether that is all; before, the sender is still looking through its folders.
     known_is_all: bool,
@@ -86,6 +88,7 @@ impl From<&downpour::Progress> for Progress {
         let figures = Figures::from(progress);
         Self {
             bytes: figures.bytes,
+            bytes_present: progress.bytes_present,
             known_bytes: figures.known,
             known_is_all: figures.is_all,
             seconds: progress.elapsed.as_secs_f64(),
@@ -104,7 +107,10 @@ pub(crate) struct Summary {
     files: u64,
     folders: u64,
     symlinks: u64,
+    /// Of files.
     bytes: u64,
+    /// Those among them that were there before.
+    bytes_present: u64,
     seconds: f64,
     goodput_bytes_per_second: f64,
     /// Whatever is not among the failed was compared with the digests of its source.
@@ -136,6 +142,7 @@ impl From<&downpour::Summary> for Summary {
             folders: summary.directories,
             symlinks: summary.symlinks,
             bytes: summary.bytes,
+            bytes_present: summary.bytes_present,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
             verified: true,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Program, arguments, command, downpour, sender};
+use crate::program::{Program, arguments, command, downpour, json, sender};
 use crate::terminal::Terminal;
 use crate::tree;
 
@@ -81,6 +81,26 @@ fn sigterm_while_nobody_comes_and_at_a_prompt() {
 }
 
 #[test]
+fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
+    for (signal, code) in [(Signal::TERM, 75), (Signal::INT, 130)] {
+        let here = tempdir().expect("a folder");
+        let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
+        let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
+        first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+        first.signal(signal);
+        first.end().expect_line(code, "the same command goes on");
+        assert!(!target.exists(), "no name before all is verified");
+        let second = downpour(arguments!["cp", "--json", source, target]).end().expect(0);
+        let summary = json(&second.stdout).pop().expect("a summary");
+        let bytes = |key: &str| summary[key].as_u64().expect("a number");
+        assert!(bytes("bytes_present") > 0, "{summary}");
+        assert!(bytes("wire_bytes") < (20_000_000 - bytes("bytes_present")) * 12 / 10 + 100_000, "{summary}");
+        tree::assert_same(&source, &target);
+        assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_does_not_wait() {
     let (_here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
@@ -103,7 +123,7 @@ fn a_transfer_survives_its_terminal() {
     let mut command = command(arguments!["recv", "-y", "-v", "--ticket-file", ticket, "--into", into]);
     command.stdin(Stdio::from(stdin)).stderr(Stdio::from(stderr));
     let receiver = Program::start(command);
-    terminal.wait_for(" MB/s");
+    terminal.wait_for(" of 3 MB");
     drop(terminal);
     receiver.signal(Signal::HUP);
     receiver.end().expect(0);
