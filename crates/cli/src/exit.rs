@@ -18,6 +18,8 @@ pub(crate) enum Code {
     SourceAbsent = 3,
     /// A ticket that is damaged, expired or not known to the other side.
     Authentication = 4,
+    /// No answer, or UDP is blocked on the way.
+    Unreachable = 5,
     /// What arrived is not what was sent.
     Integrity = 6,
     /// A file or a folder that cannot be read or written, or a full disk.

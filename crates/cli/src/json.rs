@@ -38,6 +38,10 @@ pub(crate) enum Line<'a> {
     },
     /// The last, when all went well or nearly.
     Summary(Summary),
+    /// What a doctor has found out.
+    Finding(&'a downpour::remote::doctor::Finding),
+    /// The last of `downpour doctor`.
+    Checkup(&'a downpour::remote::doctor::Checkup),
     /// The last of `downpour demo`.
     Demo(&'a crate::demo::Results),
     /// The last, when it did not.

@@ -4,6 +4,7 @@ mod args;
 mod config;
 mod copy;
 mod demo;
+mod doctor;
 mod exit;
 mod human;
 mod interrupt;
@@ -58,21 +59,21 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 async fn run(command: Command) -> Result<u8, Failure> {
     // Signals end these two as they end any program: the other side hears of it, and nothing is to be kept.
     match command {
-        Command::Remote => return Ok(downpour::remote::serve().await),
-        Command::Pipe(args) => return pipe::run(*args),
-        _ => {}
-    }
-    let mut interrupts = Interrupts::install()
-        .map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))?;
-    match command {
-        Command::Send(args) => send::run(*args, &mut interrupts).await,
-        Command::Recv(args) => recv::run(*args, &mut interrupts).await,
-        Command::Demo(args) => demo::run(*args, &mut interrupts).await,
+        // What these start ends with the signals that end this process.
+        Command::Remote => Ok(downpour::remote::serve().await),
+        Command::Pipe(args) => pipe::run(*args),
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),
-        Command::Cp(args) => copy::cp(*args, &mut interrupts).await,
-        Command::Sync(args) => copy::sync(*args, &mut interrupts).await,
-        Command::Verify(args) => verify::run(*args, &mut interrupts).await,
-        Command::Doctor(_) | Command::Pipe(_) | Command::Remote => Err(Failure::new(Code::Other, "not yet")),
+        Command::Send(args) => send::run(*args, &mut signals()?).await,
+        Command::Recv(args) => recv::run(*args, &mut signals()?).await,
+        Command::Demo(args) => demo::run(*args, &mut signals()?).await,
+        Command::Cp(args) => copy::cp(*args, &mut signals()?).await,
+        Command::Sync(args) => copy::sync(*args, &mut signals()?).await,
+        Command::Verify(args) => verify::run(*args, &mut signals()?).await,
+        Command::Doctor(args) => doctor::run(*args, &mut signals()?).await,
     }
+}
+
+fn signals() -> Result<Interrupts, Failure> {
+    Interrupts::install().map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))
 }

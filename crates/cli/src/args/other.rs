@@ -14,10 +14,18 @@ pub(crate) struct DoctorArgs {
     /// The other machine: [USER@]HOST
     #[arg(value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
+    /// The folder over there that files would go to: its disk is measured [default: the home]
+    #[arg(value_name = "DIR")]
+    pub(crate) target: Option<PathBuf>,
+    /// The size of the transfer whose time is wanted [default: some usual ones]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub(crate) size: Option<u64>,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

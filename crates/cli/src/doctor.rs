@@ -1,0 +1,61 @@
+//! `downpour doctor`.
+
+use downpour::remote;
+use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
+
+use crate::args::DoctorArgs;
+use crate::exit::{Code, Failure};
+use crate::interrupt::{Interrupts, Stop};
+use crate::json::{self, Line};
+use crate::options;
+use crate::output::{err, out};
+
+/// Examines; gives the exit code: 5 when UDP does not get through, so that a script can tell.
+pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let (profile, host) = (options::profile(&args.speed), args.host);
+    let mut examination = remote::doctor(Doctor {
+        ssh: options::ssh(&args.ssh),
+        ports: args.network.port.clone(),
+        family: options::family(&args.network),
+        target: args.target,
+        size: args.size,
+        profile,
+        ..Doctor::new(host.as_str())
+    })?;
+    if !args.output.quiet && !args.output.json {
+        err(format_args!("Examining {}, which takes some ten seconds.", host));
+    }
+    let mut stopped = None;
+    loop {
+        let event = tokio::select! {
+            event = examination.next() => event,
+            stop = interrupts.next(), if stopped.is_none() => {
+                stopped = Some(stop);
+                // What it has made on the disks is taken away before the end.
+                examination.stop(match stop {
+                    Stop::Interrupted => downpour::Stop::Cancelled,
+                    Stop::Terminated => downpour::Stop::Terminated,
+                });
+                continue;
+            }
+        };
+        match event {
+            Some(DoctorEvent::Finding(finding)) if args.output.json => json::print(&Line::Finding(&finding)),
+            Some(DoctorEvent::Finding(finding)) if args.output.verbose => err(finding),
+            Some(DoctorEvent::Finding(_)) => {}
+            Some(DoctorEvent::Done(result)) => {
+                let checkup = match (result, stopped) {
+                    (_, Some(stop)) => return Err(Failure::stopped(stop)),
+                    (result, None) => result?,
+                };
+                if args.output.json {
+                    json::print(&Line::Checkup(&checkup));
+                } else {
+                    out(&checkup);
+                }
+                return Ok(if matches!(checkup.udp, Udp::Open { .. }) { 0 } else { Code::Unreachable as u8 });
+            }
+            None => return Err(Failure::new(Code::Other, "the examination ended without a word")),
+        }
+    }
+}
