@@ -229,9 +229,9 @@ fn a_target_that_is_no_folder_is_told_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {
-        let error = Receiving::new(ReceiveSettings::new(&dir.path().join(into))).unwrap_err();
+        let error = Receiving::new(ReceiveSettings::new(dir.path().join(into))).unwrap_err();
         assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{into}: {error}");
     }
-    let error = Receiving::new(ReceiveSettings::new(&dir.path().join("absent/below"))).unwrap_err();
+    let error = Receiving::new(ReceiveSettings::new(dir.path().join("absent/below"))).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
 }

@@ -237,5 +237,8 @@ fn long_lists_of_wants_come_in_parts() {
     }
     assert_eq!(joined, wanted);
     assert_eq!(wants(0, &Wanted::none(), 7).collect::<Vec<_>>(), [Wants { batch: 0, last: true, ranges: Vec::new() }]);
-    assert_eq!(wants(0, &Wanted::all(), 7).collect::<Vec<_>>(), [Wants { batch: 0, last: true, ranges: vec![0..7] }]);
+    assert_eq!(
+        wants(0, &Wanted::all(), 7).collect::<Vec<_>>(),
+        [Wants { batch: 0, last: true, ranges: Vec::from_iter(std::iter::once(0..7)) }]
+    );
 }

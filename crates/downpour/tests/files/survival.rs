@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::files::{BatchSource, Existing, FilesError, Filter, Kind, Modes, ReceiveSettings, Receiving, Scanner};
+use downpour::files::{
+    BatchSource, Existing, FilesError, Filter, Kind, Modes, ReceiveSettings, Receiving, Root, ScanOptions, Scanner,
+};
 use fastrand::Rng;
 
-use crate::common::{BLOCK, Control, Object, noise, quick_dir, send_block, snapshot};
+use crate::common::{BLOCK, Control, noise, quick_dir, send_block, snapshot};
 use crate::journal::{lose_power, staged_files, staging};
 
 /// Longer files are received in parts.
@@ -161,7 +163,7 @@ impl World {
 
     /// One run; `steps` says after how many blocks and manifests it is interrupted.
     fn run(&mut self, settings: ReceiveSettings, steps: Option<usize>) -> Result<bool, FilesError> {
-        let scanner = Scanner::new(vec![self.source.join("tree")])?;
+        let scanner = Scanner::new(vec![Root::new(self.source.join("tree"))], ScanOptions::default())?;
         let roots = scanner.roots();
         let receiving = Receiving::new(settings)?;
         let mut control = Control::begin(&receiving)?;
@@ -194,8 +196,7 @@ impl World {
                 let source = self.source.clone();
                 edited = Some(self.edit(&source));
             }
-            let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots));
-            let object = Object { source, wanted: wanted.clone() };
+            let object = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), wanted.clone());
             let mut blocks: Vec<_> = (0..u32::try_from(object.length().div_ceil(BLOCK as u64)).unwrap()).collect();
             self.rng.shuffle(&mut blocks);
             let mut goes_on = next();
