@@ -278,7 +278,8 @@ fn a_receiver_that_lies_or_sends_is_refused() {
     ];
     for lie in lies {
         let from = tempdir().unwrap();
-        fs::write(from.path().join("file"), vec![1; 100_000]).unwrap();
+        // Longer than what is read ahead, so that the sender cannot be at its end.
+        fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
         let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
         let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receives);
         puppet.say(&lie);
