@@ -208,6 +208,7 @@ impl Error {
             Self::Kept { error, .. } => error.close_code(),
             Self::Files(error) => match error {
                 FilesError::TargetExists { .. } => CloseCode::TargetExists,
+                FilesError::Busy { .. } => CloseCode::Busy,
                 FilesError::DiskFull { .. } | FilesError::Quota { .. } => CloseCode::NoSpace,
                 FilesError::Permission { .. } => CloseCode::Permission,
                 FilesError::BadName { .. } | FilesError::Protocol { .. } | FilesError::Message(_) => {

@@ -81,6 +81,27 @@ fn sigterm_while_nobody_comes_and_at_a_prompt() {
 }
 
 #[test]
+fn a_killed_copy_of_a_folder_to_a_new_name_goes_on_under_that_name() {
+    let here = tempdir().expect("a folder");
+    let (source, target) = (here.path().join("tree"), here.path().join("copy"));
+    fs::create_dir_all(source.join("in")).expect("folders");
+    tree::file(&source.join("in/small"), 100);
+    tree::file(&source.join("large"), 20_000_000);
+    let mut first = downpour(arguments!["cp", "-r", "--json", "--rate", "40M", source, target]);
+    first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    first.signal(Signal::KILL);
+    first.end();
+    assert!(target.is_dir() && !target.join("large").exists(), "killed midway");
+    // A folder stands there now: it is the copy that was begun, not one to copy into.
+    downpour(arguments!["cp", "-r", source, target]).end().expect(0);
+    tree::assert_same(&source, &target);
+    assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
+    // Complete: from now on it is any folder, as for scp.
+    downpour(arguments!["cp", "-r", source, target]).end().expect(0);
+    tree::assert_same(&source, &target.join("tree"));
+}
+
+#[test]
 fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
     for (signal, code) in [(Signal::TERM, 75), (Signal::INT, 130)] {
         let here = tempdir().expect("a folder");

@@ -200,6 +200,18 @@ impl Receiving {
         Ok(())
     }
 
+    /// Whether an earlier, broken transfer from `source` has made the item that gets another name here. A copy to a name that was free
+    /// then finds a folder there now, and must not go into it.
+    ///
+    /// # Errors
+    /// As [`Receiving::begin`]'s.
+    pub fn goes_on(&self, source: SourceId) -> Result<bool, FilesError> {
+        let Some(name) = &self.settings.rename else { return Ok(false) };
+        let Some(place) = Place::open(&self.settings, source, false)? else { return Ok(false) };
+        let found = place.target.look(name).map_err(|error| FilesError::system(place.shown(name), error))?;
+        Ok(found.is_some_and(|found| place.is_own(name, &found)))
+    }
+
     /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
     /// are counted only, in the [`Outcome`].
     #[must_use]

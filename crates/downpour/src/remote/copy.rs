@@ -90,16 +90,15 @@ impl Copy {
             compared: self.is_comparison,
             dry_run: self.dry_run,
         });
-        let settings = self.settings(target, shape);
-        let task = Task::Receive { settings, ask: false };
+        let task = self.receiving(target, shape);
         start_guided(self.guide(host, request), self.plan(task))
     }
 
     /// From one place of this machine to another: both sides run here, joined by a socket pair.
     fn within(self, target: &Path) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        let settings = self.settings(target, shape(&roots));
-        let receiver = Plan { checksums: None, ..self.plan(Task::Receive { settings, ask: false }) };
+        let task = self.receiving(target, shape(&roots));
+        let receiver = Plan { checksums: None, ..self.plan(task) };
         let sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
         let key = fresh_key()?;
@@ -125,18 +124,17 @@ impl Copy {
         Ok(roots)
     }
 
-    fn settings(&self, target: &Path, shape: Shape) -> ReceiveSettings {
-        let Destination { into, rename } = Destination::of(target, shape.many);
-        ReceiveSettings {
-            into,
-            rename,
+    fn receiving(&self, target: &Path, shape: Shape) -> Task {
+        let (settings, earlier) = Destination::of(target, shape.many).settings(&ReceiveSettings {
             existing: self.existing,
             compare: self.compare,
             modes: self.modes,
             delete: self.delete.then(|| Arc::clone(&self.scan.filter)),
             contents: shape.contents,
             dry_run: self.dry_run,
-        }
+            ..ReceiveSettings::default()
+        });
+        Task::Receive { settings, earlier, ask: false }
     }
 
     fn request(&self, task: RemoteTask) -> Request {

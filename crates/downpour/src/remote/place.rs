@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::files::{FilesError, Root};
+use crate::files::{FilesError, ReceiveSettings, Root};
 
 /// A path as a login shell would take it: relative to the home folder, `~` for that folder itself.
 pub(super) fn expand(path: &Path) -> PathBuf {
@@ -46,6 +46,8 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
 pub(super) struct Destination {
     pub(super) into: PathBuf,
     pub(super) rename: Option<Vec<u8>>,
+    /// The same for a target that was no folder when the transfer began, and is one by now.
+    pub(super) earlier: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl Destination {
@@ -54,14 +56,25 @@ impl Destination {
     pub(super) fn of(target: &Path, many: bool) -> Self {
         let target = expand(target);
         let bytes = target.as_os_str().as_bytes();
-        let names_folder = many || bytes.ends_with(b"/") || bytes.ends_with(b"/.") || target.is_dir();
-        match (target.parent(), target.file_name()) {
+        let names_folder = many || bytes.ends_with(b"/") || bytes.ends_with(b"/.");
+        let named = match (target.parent(), target.file_name()) {
             (Some(parent), Some(name)) if !names_folder => {
                 let into = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-                Self { into: into.to_owned(), rename: Some(name.as_bytes().to_vec()) }
+                Some((into.to_owned(), name.as_bytes().to_vec()))
             }
-            _ => Self { into: target, rename: None },
+            _ => None,
+        };
+        match named {
+            Some((into, name)) if !target.is_dir() => Self { into, rename: Some(name), earlier: None },
+            earlier => Self { into: target, rename: None, earlier },
         }
+    }
+
+    /// The settings with this destination, and those for the case that it was another when the transfer began.
+    pub(super) fn settings(self, rest: &ReceiveSettings) -> (ReceiveSettings, Option<Box<ReceiveSettings>>) {
+        let to = |into, rename| ReceiveSettings { into, rename, ..rest.clone() };
+        let earlier = self.earlier.map(|(into, name)| Box::new(to(into, Some(name))));
+        (to(self.into, self.rename), earlier)
     }
 }
 
@@ -75,14 +88,18 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         std::fs::create_dir(path("folder")).unwrap();
         std::fs::write(path("file"), "").unwrap();
-        let folder = |into: PathBuf| Destination { into, rename: None };
-        let named = |name: &str| Destination { into: dir.path().to_owned(), rename: Some(name.into()) };
-        assert_eq!(Destination::of(&path("folder"), false), folder(path("folder")));
+        let folder = |into: PathBuf| Destination { into, rename: None, earlier: None };
+        let named = |name: &str| Destination { into: dir.path().to_owned(), rename: Some(name.into()), earlier: None };
+        let earlier = Some((dir.path().to_owned(), b"folder".to_vec()));
+        assert_eq!(Destination::of(&path("folder"), false), Destination { earlier, ..folder(path("folder")) });
         assert_eq!(Destination::of(&path("file"), false), named("file"));
         assert_eq!(Destination::of(&path("new"), false), named("new"));
         assert_eq!(Destination::of(&path("new/"), false), folder(path("new/")));
         assert_eq!(Destination::of(&path("new"), true), folder(path("new")));
-        assert_eq!(Destination::of(Path::new("x"), false), Destination { into: ".".into(), rename: Some(b"x".into()) });
+        assert_eq!(
+            Destination::of(Path::new("x"), false),
+            Destination { into: ".".into(), rename: Some(b"x".into()), earlier: None }
+        );
         assert_eq!(Destination::of(Path::new(""), false), folder(".".into()));
     }
 }

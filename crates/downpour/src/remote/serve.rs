@@ -130,11 +130,11 @@ fn plan(request: Request) -> Result<Plan, Error> {
             Task::Send { roots, scan, dry_run }
         }
         Wanted::Receive { target, shape, existing, compare, modes, delete, dry_run } => {
-            let Destination { into, rename } = Destination::of(&target.path(), shape.many);
-            let delete = delete.map(Arc::new);
-            let settings =
-                ReceiveSettings { into, rename, existing, compare, modes, delete, contents: shape.contents, dry_run };
-            Task::Receive { settings, ask: false }
+            let (contents, delete) = (shape.contents, delete.map(Arc::new));
+            let rest =
+                ReceiveSettings { existing, compare, modes, delete, contents, dry_run, ..ReceiveSettings::default() };
+            let (settings, earlier) = Destination::of(&target.path(), shape.many).settings(&rest);
+            Task::Receive { settings, earlier, ask: false }
         }
         Wanted::Pipe { .. } | Wanted::Examine { .. } => return Err(Error::Internal("it is no transfer")),
     };

@@ -220,7 +220,7 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
 pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let task = Task::Receive { settings: into.into(), ask: options.confirm };
+    let task = Task::Receive { settings: into.into(), earlier: None, ask: options.confirm };
     start(peer, options.common.plan(task, options.profile))
 }
 

@@ -38,8 +38,17 @@ pub(crate) struct Plan {
 /// The work itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    Send { roots: Vec<Root>, scan: ScanOptions, dry_run: bool },
-    Receive { settings: ReceiveSettings, ask: bool },
+    Send {
+        roots: Vec<Root>,
+        scan: ScanOptions,
+        dry_run: bool,
+    },
+    /// `earlier`: how it is received if a broken transfer has made the target itself.
+    Receive {
+        settings: ReceiveSettings,
+        earlier: Option<Box<ReceiveSettings>>,
+        ask: bool,
+    },
 }
 
 impl Task {
@@ -64,7 +73,9 @@ impl Store {
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
             Task::Send { .. } => Self::Sources(Arc::default()),
-            Task::Receive { settings, .. } => Self::Target(Arc::new(Target::new(settings.clone())?)),
+            Task::Receive { settings, earlier, .. } => {
+                Self::Target(Arc::new(Target::new(settings.clone(), earlier.as_deref().cloned())?))
+            }
         })
     }
 

@@ -139,7 +139,7 @@ impl Receiving {
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
             // Nothing is made for it.
-            Step::Message(Message::Begin(source)) => Ok(self.target.files().begin(source)?),
+            Step::Message(Message::Begin(source)) => self.target.begin(source),
             Step::Message(message) => match &mut self.consent {
                 Consent::Given => self.message(message),
                 Consent::Asked(held) => {

@@ -4,16 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{ReceiveSettings, Receiving as Files, display_name};
+use crate::files::{FilesError, ReceiveSettings, Receiving as Files, SourceId, display_name};
+
+/// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
+const PATIENCE: Duration = Duration::from_secs(6);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
 /// Where received blocks are written.
 #[derive(Debug)]
 pub(super) struct Target {
     files: Files,
+    /// The same beside the target, for a transfer that has made the target itself.
+    earlier: Option<Files>,
+    /// The transfer has begun, and goes on there.
+    is_earlier: AtomicBool,
     started: AtomicBool,
 }
 
@@ -22,13 +31,31 @@ impl Target {
     ///
     /// # Errors
     /// A folder that cannot be used.
-    pub(super) fn new(settings: ReceiveSettings) -> Result<Self, Error> {
-        Ok(Self { files: Files::new(settings)?, started: AtomicBool::new(false) })
+    pub(super) fn new(settings: ReceiveSettings, earlier: Option<ReceiveSettings>) -> Result<Self, Error> {
+        Ok(Self {
+            files: Files::new(settings)?,
+            earlier: earlier.map(Files::new).transpose()?,
+            is_earlier: AtomicBool::new(false),
+            started: AtomicBool::new(false),
+        })
+    }
+
+    /// What is sent is known. Nothing was asked of the files before.
+    ///
+    /// # Errors
+    /// What keeps an earlier transfer from going on.
+    pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
+        if let Some(earlier) = &self.earlier
+            && patiently(|| earlier.goes_on(source))?
+        {
+            self.is_earlier.store(true, Ordering::Release);
+        }
+        Ok(patiently(|| self.files().begin(source))?)
     }
 
     /// Whether the sender is to wait for what is wanted of each batch.
     pub(super) fn may_hold_some(&self) -> bool {
-        self.files.may_hold_some()
+        self.files.may_hold_some() || self.earlier.is_some()
     }
 
     /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
@@ -47,8 +74,22 @@ impl Target {
     }
 
     /// The files.
-    pub(super) const fn files(&self) -> &Files {
-        &self.files
+    pub(super) fn files(&self) -> &Files {
+        match &self.earlier {
+            Some(earlier) if self.is_earlier.load(Ordering::Acquire) => earlier,
+            _ => &self.files,
+        }
+    }
+}
+
+/// Tries again while another process has what is needed: the same transfer, broken a moment ago, may still be telling its end.
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(FilesError::Busy { .. }) if Instant::now() < deadline => thread::sleep(BETWEEN_ATTEMPTS),
+            result => return result,
+        }
     }
 }
 
@@ -58,7 +99,7 @@ impl Storage for Target {
     }
 
     fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.files.write(batch_number(tag)?, offset, bytes)?)
+        Ok(self.files().write(batch_number(tag)?, offset, bytes)?)
     }
 }
 
@@ -74,7 +115,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>
         let count = 1 + requests.try_iter().count();
         // A session that has ended hears nothing, and the settling ends below.
         let tell = |path: &[u8], bytes| drop(inputs.send(Input::Verified { path: display_name(path), bytes }));
-        let result = target.files.settle(tell).map_err(Error::from);
+        let result = target.files().settle(tell).map_err(Error::from);
         let failed = result.is_err();
         if inputs.send(Input::Settled(result.map(|()| count))).is_err() || failed {
             return;

@@ -172,7 +172,7 @@ impl Receiving {
                 place.target.remove(path)?;
             }
             let made = (mode | FILLABLE) & 0o777;
-            if place.is_guarded(path) {
+            if place.is_remembered(path) {
                 place.put_made(place.staging.make_folder(made)?, path)?;
                 place.target.enter_new(path)?;
             } else {

@@ -29,6 +29,8 @@ pub(super) struct Place {
     pub(super) staging: Staging,
     /// Items may not be put over what stands there.
     refuses: bool,
+    /// The single item gets another name here.
+    renames: bool,
     /// Folders in the way may be removed with what is in them, but for what this leaves out.
     delete: Option<Arc<Filter>>,
 }
@@ -53,6 +55,7 @@ impl Place {
             target_is_new,
             staging,
             refuses,
+            renames: settings.rename.is_some(),
             delete: settings.delete.clone(),
         }))
     }
@@ -73,6 +76,11 @@ impl Place {
     /// Whether `path` is an item that may not be put over another.
     pub(super) fn is_guarded(&self, path: &[u8]) -> bool {
         self.refuses && !path.contains(&b'/')
+    }
+
+    /// Whether an item that is made under `path` goes on record, so that the transfer knows it as its own when it goes on.
+    pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
+        (self.refuses || self.renames) && !path.contains(&b'/')
     }
 
     /// Whether what stands at the top under `name` was made by this transfer.
@@ -101,7 +109,7 @@ impl Place {
 
     /// Puts what was made in the staging folder to be moved on.
     pub(super) fn put_made(&self, (name, found): (&str, Found), path: &[u8]) -> io::Result<()> {
-        if self.is_guarded(path) {
+        if self.is_remembered(path) {
             // It must be known as ours before it can be seen.
             self.staging.journal.append(&[Record::Item(Item::new(path, found.inode))])?;
             self.staging.journal.sync()?;
