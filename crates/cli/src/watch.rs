@@ -104,7 +104,7 @@ impl Watch<'_> {
             // Figures of several receivers cannot be told apart.
             TransferEvent::Progress(_) if self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
-            TransferEvent::File { path, bytes } => self.output.file(&path, bytes),
+            TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
             TransferEvent::Note(note) => self.output.say(note),
             TransferEvent::Done(result) => {

@@ -143,7 +143,7 @@ impl Pair<'_> {
                 let arrived = payload(&progress.connection).min(progress.bytes_known);
                 self.bytes = self.bytes.max(progress.bytes_done).max(arrived);
             }
-            Some(TransferEvent::File { .. }) => self.arrived = Some((Instant::now(), self.relay.report())),
+            Some(TransferEvent::Files(_)) => self.arrived = Some((Instant::now(), self.relay.report())),
             Some(TransferEvent::Done(result)) => {
                 self.bytes = result?.bytes;
                 self.arrived.get_or_insert_with(|| (Instant::now(), self.relay.report()));

@@ -23,7 +23,7 @@ pub struct Progress {
     pub bytes_known: u64,
     /// Whether `bytes_known` is all there will be; before, the sender is still looking through its folders.
     pub total_is_final: bool,
-    /// Regular files told by [`TransferEvent::File`](super::TransferEvent::File).
+    /// Regular files told by [`TransferEvent::Files`](super::TransferEvent::Files).
     pub files_done: u64,
     /// Bits of files per second, smoothed over two seconds.
     pub goodput: f64,

@@ -125,7 +125,7 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<String>, Error) {
         loop {
             match transfer.next().await.unwrap() {
                 TransferEvent::Done(result) => return (files, result.unwrap_err()),
-                TransferEvent::File { path, .. } => files.push(path),
+                TransferEvent::Files(more) => files.extend(more.into_iter().map(|(path, _)| path)),
                 _ => {}
             }
         }

@@ -165,14 +165,9 @@ pub enum TransferEvent {
     Offer(Offer),
     /// How far it is. Left out when the program does not keep up.
     Progress(Progress),
-    /// A file is across. At the receiver it is verified: every byte is written and matches its digest; it takes its final name
-    /// with all others at the end. At the sender the receiver has every byte of its batch.
-    File {
-        /// Its path in the transfer, escaped for a terminal.
-        path: String,
-        /// Its length in bytes.
-        bytes: u64,
-    },
+    /// Files are across, each with its path in the transfer, escaped for a terminal, and its length in bytes. At the receiver they have
+    /// their final names; at the sender the receiver has every byte of their batch.
+    Files(Vec<(String, u64)>),
     /// What becomes of a name at the receiver: in a dry run, what would.
     Notice {
         /// What.

@@ -164,9 +164,9 @@ impl Receiving {
             Step::Announced { flow, length, tag } => self.announced(flow, length, tag),
             Step::Digest(digest) => self.digest(digest),
             Step::Received { tag } => self.received(tag),
-            Step::Verified { path, bytes } => {
-                self.counts.files_done += 1;
-                self.session.events.tell(TransferEvent::File { path, bytes });
+            Step::Verified(files) => {
+                self.counts.files_done += files.len() as u64;
+                self.session.events.tell(TransferEvent::Files(files));
                 Ok(())
             }
             Step::Settled(requests) => {

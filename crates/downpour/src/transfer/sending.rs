@@ -165,7 +165,7 @@ impl Sending {
             Step::Connected
             | Step::ControlAcknowledged
             | Step::Scanned
-            | Step::Verified { .. }
+            | Step::Verified(_)
             | Step::Settled(_)
             | Step::Accept
             | Step::Refuse => {}
@@ -266,6 +266,7 @@ impl Sending {
             }
             let (tag, begun) = entry.remove_entry();
             self.sources.close(tag);
+            let mut files = Vec::new();
             let mut start = 0;
             let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
             for entry in &begun.batch.entries {
@@ -273,11 +274,12 @@ impl Sending {
                 let end = start + size;
                 while wanted.next_if(|range| range.end <= start).is_some() {}
                 if wanted.peek().is_some_and(|range| range.start < end) {
-                    self.files_sent += 1;
-                    self.session.events.tell(TransferEvent::File { path: display_name(&entry.path), bytes: size });
+                    files.push((display_name(&entry.path), size));
                 }
                 start = end;
             }
+            self.files_sent += files.len() as u64;
+            self.session.events.tell(TransferEvent::Files(files));
         }
     }
 

@@ -250,7 +250,7 @@ impl Session {
     fn take(&mut self, input: Input) -> Result<Option<Step>, Error> {
         Ok(Some(match input {
             Input::Scanned => Step::Scanned,
-            Input::Verified { path, bytes } => Step::Verified { path, bytes },
+            Input::Verified(files) => Step::Verified(files),
             Input::Settled(result) => Step::Settled(result?),
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,

@@ -23,8 +23,8 @@ pub(super) enum Input {
     Link(LinkEvent),
     /// The scan has a batch ready, or is at its end.
     Scanned,
-    /// A file stands in the staging folder, every byte of it verified.
-    Verified { path: String, bytes: u64 },
+    /// Files have their final names, every byte of them verified: path and length.
+    Verified(Vec<(String, u64)>),
     /// So many requests to settle files are dealt with.
     Settled(Result<usize, Error>),
     /// The user takes what is offered.
@@ -56,10 +56,7 @@ pub(super) enum Step {
         tag: u64,
     },
     Scanned,
-    Verified {
-        path: String,
-        bytes: u64,
-    },
+    Verified(Vec<(String, u64)>),
     Settled(usize),
     Accept,
     Refuse,

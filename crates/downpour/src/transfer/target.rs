@@ -114,10 +114,11 @@ fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>
         // One call settles all there is.
         let count = 1 + requests.try_iter().count();
         // A session that has ended hears nothing, and the settling ends below.
-        let tell = |path: &[u8], bytes| drop(inputs.send(Input::Verified { path: display_name(path), bytes }));
-        let result = target.files().settle(tell).map_err(Error::from);
+        let mut files = Vec::new();
+        let result = target.files().settle(|path, bytes| files.push((display_name(path), bytes)));
         let failed = result.is_err();
-        if inputs.send(Input::Settled(result.map(|()| count))).is_err() || failed {
+        let told = files.is_empty() || inputs.send(Input::Verified(files)).is_ok();
+        if inputs.send(Input::Settled(result.map(|()| count).map_err(Error::from))).is_err() || failed || !told {
             return;
         }
     }

@@ -157,9 +157,9 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
         };
         let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         let watched = wait_for(&mut sender, |event| match event {
-            TransferEvent::File { path, bytes } => {
-                assert_eq!((path.as_str(), bytes), ("file", 4_000_000));
-                files += 1;
+            TransferEvent::Files(sent) => {
+                assert_eq!(sent, [("file".to_owned(), 4_000_000)]);
+                files += sent.len();
                 None
             }
             TransferEvent::Progress(now) => {
