@@ -102,7 +102,7 @@ impl Watch<'_> {
                 self.answer(interrupts).await;
             }
             // Figures of several receivers cannot be told apart.
-            TransferEvent::Progress(_) if self.peers > 1 => self.output.crowd(self.peers),
+            TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
