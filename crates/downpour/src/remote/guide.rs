@@ -6,7 +6,7 @@ use super::request::Request;
 use super::ssh::{Process, Remote, Starting};
 use super::{SshOptions, Via};
 use crate::driver::Family;
-use crate::error::Error;
+use crate::error::{CloseCode, Error};
 use crate::transfer::{Guide, Switch, Way};
 
 /// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
@@ -68,6 +68,15 @@ impl Guide for SshGuide {
             self.host
         );
         Some((self.over_ssh(), told))
+    }
+
+    fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Kept { error, staging } => Error::Kept { error: Box::new(self.explain(*error)), staging },
+            // The program over there has no user. It interrupts a transfer when its standard input ends, and that is when ssh has.
+            Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
+            other => other,
+        }
     }
 
     fn leave(&mut self) {

@@ -49,6 +49,11 @@ pub(crate) trait Guide: Send {
     /// Another way for the same attempt after `error`, and a line for the user.
     fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)>;
 
+    /// What `error`, which ended a session, means on this way.
+    fn explain(&self, error: Error) -> Error {
+        error
+    }
+
     /// The attempt is over.
     fn leave(&mut self);
 }
@@ -134,6 +139,7 @@ impl Connecting {
                 Ok(way) => self.session(way),
                 Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
             };
+            let ended = Ended { result: ended.result.map_err(|error| self.guide.explain(error)), ..ended };
             if self.switch.stopped().is_some() {
                 return stopped(ended, &self.switch);
             }
