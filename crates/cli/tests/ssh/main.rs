@@ -5,8 +5,20 @@
 
 #![cfg(target_os = "linux")]
 
+mod carriers;
 mod client;
+mod copying;
+mod hosts;
+mod killing;
 mod network;
+#[path = "../cli/program.rs"]
+#[allow(dead_code, reason = "the tests without ssh need more of it")]
+mod program;
+mod refusing;
+mod signals;
 mod smoke;
 mod sshd;
 mod tools;
+#[path = "../cli/tree.rs"]
+#[allow(dead_code, reason = "the tests without ssh need more of it")]
+mod tree;

@@ -68,10 +68,37 @@ impl Network {
 
     /// From now on the far side drops every UDP packet that comes or goes, without a word.
     pub(crate) fn drop_udp(&self) {
-        let hook = |name: &str| {
-            format!("chain {name} {{ type filter hook {name} priority filter; policy accept; meta l4proto udp drop; }}")
-        };
-        let rules = format!("table inet firewall {{\n{}\n{}\n}}\n", hook("input"), hook("output"));
+        self.drop(&["input", "output"], "");
+    }
+
+    /// The same for those that come alone.
+    pub(crate) fn drop_udp_there(&self) {
+        self.drop(&["input"], "");
+    }
+
+    /// The same for those that go alone.
+    pub(crate) fn drop_udp_back(&self) {
+        self.drop(&["output"], "");
+    }
+
+    /// From now on the far side drops every UDP packet of more bytes than this, IP header included, that comes or goes.
+    pub(crate) fn drop_udp_above(&self, bytes: u32) {
+        self.drop(&["input", "output"], &format!("meta length > {bytes}"));
+    }
+
+    /// Nothing is dropped any more.
+    pub(crate) fn pass_udp(&self) {
+        said(self.far("nft").args(["delete", "table", "inet", "firewall"]));
+    }
+
+    fn drop(&self, hooks: &[&str], which: &str) {
+        let mut rules = "table inet firewall {\n".to_owned();
+        for hook in hooks {
+            rules += &format!(
+                "chain {hook} {{ type filter hook {hook} priority filter; policy accept; meta l4proto udp {which} drop; }}\n"
+            );
+        }
+        rules += "}\n";
         let mut nft = self.far("nft");
         let mut process = nft.args(["-f", "-"]).stdin(Stdio::piped()).spawn().expect("nft");
         process.stdin.take().expect("a piped stdin").write_all(rules.as_bytes()).expect("rules");

@@ -3,22 +3,28 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::network::Network;
-use crate::tools::{find, said};
+use crate::tools::{find, said, words};
 
 /// For sshd to begin to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Somebody else may take a free port first.
 const ATTEMPTS: usize = 5;
+
+/// Every login goes through this: commands start in the home of the test, and the time is put down.
+const LOGIN: &str = r#"cd && : >../logged-in"#;
+/// What was asked for, as sshd itself runs it.
+const COMMAND: &str = r#"exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND""#;
 
 /// What is not the same for every test.
 #[derive(Clone, Copy, Default)]
@@ -27,6 +33,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) path: Option<&'a str>,
     /// Listen on the far side of this network instead of the loopback interface.
     pub(crate) network: Option<&'a Network>,
+    /// Lines of shell that run at every login, as those in a start-up file do.
+    pub(crate) at_login: &'a str,
 }
 
 /// A running sshd. When it is dropped, it ends with every process that was started through it.
@@ -49,6 +57,7 @@ impl Sshd {
     pub(crate) fn with(setup: Setup<'_>) -> Self {
         let folder = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
         fs::create_dir(folder.path().join("home")).expect("a home");
+        fs::write(folder.path().join("login"), format!("{LOGIN}\n{}\n{COMMAND}\n", setup.at_login)).expect("a script");
         for key in ["host", "user"] {
             let mut make = Command::new(find("ssh-keygen"));
             said(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(folder.path().join(key)));
@@ -90,9 +99,26 @@ impl Sshd {
         self.folder.path().join("home")
     }
 
+    /// When somebody last logged in.
+    pub(crate) fn last_login(&self) -> SystemTime {
+        let stamp = fs::metadata(self.folder.path().join("logged-in")).expect("somebody who has logged in");
+        stamp.modified().expect("a time")
+    }
+
     /// Kills sshd and its sessions, as a crash would; the commands over there live on.
     pub(crate) fn kill(&mut self) {
         self.end(|name| name.starts_with("sshd"));
+    }
+
+    /// Kills the sessions alone: others may log in again. The commands over there live on.
+    pub(crate) fn kill_sessions(&self) {
+        let below = descendants(self.process.id());
+        let sessions: Vec<_> = below.iter().filter(|(_, name)| name.starts_with("sshd")).collect();
+        assert!(!sessions.is_empty(), "nobody is logged in");
+        for (process, _) in sessions {
+            // A session is two processes: the second may have ended with the first.
+            let _ = kill_process(*process, Signal::KILL);
+        }
     }
 
     fn end(&mut self, dies: impl Fn(&str) -> bool) {
@@ -111,16 +137,25 @@ impl Drop for Sshd {
     fn drop(&mut self) {
         self.end(|_| true);
         // Commands whose session has ended are nobody's children; they still have the home that only this sshd gives.
-        let home = format!("HOME={}", self.home().display());
-        let has_home = |entry: &fs::DirEntry| {
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
-        };
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(has_home);
-        for process in processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)) {
+        for (process, _) in at_home(&self.home()) {
             let _ = kill_process(process, Signal::KILL);
         }
     }
+}
+
+/// The processes whose home this is, with their arguments.
+pub(crate) fn at_home(home: &Path) -> Vec<(Pid, Vec<String>)> {
+    let home = [b"HOME=", home.as_os_str().as_bytes()].concat();
+    // A process may end while it is looked at.
+    let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
+    let live_here = |entry: fs::DirEntry| {
+        let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let environment = parts(entry.path().join("environ"));
+        environment.split(|byte| *byte == 0).any(|variable| variable == home).then_some(())?;
+        let arguments = parts(entry.path().join("cmdline"));
+        Some((process, arguments.split(|byte| *byte == 0).map(words).collect()))
+    };
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(live_here).collect()
 }
 
 /// A port that was free a moment ago: sshd cannot be asked to choose one.
@@ -146,6 +181,7 @@ fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>)
         "MaxStartups 100".to_owned(),
         // A home without a shell's start files.
         format!("SetEnv HOME={}{path}", file("home")),
+        format!("ForceCommand exec /bin/sh {}", file("login")),
     ];
     fs::write(folder.join("config"), config.join("\n") + "\n").expect("sshd's configuration");
 }

@@ -1,0 +1,192 @@
+//! `cp`, `sync` and `verify` with another machine.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::client::Client;
+use crate::hosts::{Hosts, assert_holds_only, at, make, odd_name, path_with_downpour, summary};
+use crate::program::{Program, arguments};
+use crate::sshd::{Setup, Sshd};
+use crate::tree;
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_file_to_a_name_and_into_a_folder() {
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("file"), 300_000);
+    make(&hosts.there("folder"));
+    hosts.cp(arguments![source, at("copy")]).expect(0);
+    hosts.cp(arguments![source, at("folder")]).expect(0);
+    hosts.cp(arguments![source, at("")]).expect(0);
+    hosts.cp(arguments![source, at("~/tilde")]).expect(0);
+    hosts.cp(arguments![source, at(hosts.there("absolute"))]).expect(0);
+    for name in ["copy", "folder/file", "file", "tilde", "absolute"] {
+        tree::assert_same(&source, &hosts.there(name));
+    }
+    assert_holds_only(&hosts.sshd.home(), &["absolute", "copy", "file", "folder", "tilde"]);
+    make(&hosts.here("folder"));
+    hosts.cp(arguments![at("copy"), hosts.here("back")]).expect(0);
+    hosts.cp(arguments![at("copy"), hosts.here("folder")]).expect(0);
+    hosts.cp(arguments![at("~/copy"), "."]).expect(0);
+    hosts.cp(arguments![at(hosts.there("copy")), hosts.here("absolute")]).expect(0);
+    for name in ["back", "folder/copy", "copy", "absolute"] {
+        tree::assert_same(&source, &hosts.here(name));
+    }
+    assert_holds_only(&hosts.here(""), &["absolute", "back", "copy", "file", "folder"]);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn folders_with_and_without_a_slash() {
+    let hosts = Hosts::start();
+    let source = tree::folder(&hosts.here("tree"));
+    make(&hosts.there("into"));
+    hosts.cp(arguments!["-rp", source, at("into")]).expect(0);
+    hosts.cp(arguments!["-rp", source, at("named")]).expect(0);
+    hosts.cp(arguments!["-rp", source.join(""), at("contents")]).expect(0);
+    tree::assert_same(&source, &hosts.there("into/tree"));
+    tree::assert_same(&source, &hosts.there("named"));
+    tree::assert_same(&source, &hosts.there("contents"));
+    make(&hosts.here("into"));
+    hosts.cp(arguments!["-rp", at("named"), hosts.here("into")]).expect(0);
+    hosts.cp(arguments!["-rp", at("named"), hosts.here("back")]).expect(0);
+    hosts.cp(arguments!["-rp", at("named/"), hosts.here("contents")]).expect(0);
+    tree::assert_same(&source, &hosts.here("into/named"));
+    tree::assert_same(&source, &hosts.here("back"));
+    tree::assert_same(&source, &hosts.here("contents"));
+    // Again: nothing is sent, and the whole home comes by its slash.
+    let again = hosts.cp(arguments!["-rp", "--json", at("named/"), hosts.here("contents")]).expect(0);
+    assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
+    hosts.cp(arguments!["-rp", at(""), hosts.here("home")]).expect(0);
+    tree::assert_same(&hosts.sshd.home(), &hosts.here("home"));
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn several_sources_go_into_a_folder() {
+    let hosts = Hosts::start();
+    let (one, two) = (tree::file(&hosts.here("one"), 1), tree::folder(&hosts.here("two")));
+    hosts.cp(arguments!["-rp", one, two, at("new")]).expect(0);
+    tree::assert_same(&one, &hosts.there("new/one"));
+    tree::assert_same(&two, &hosts.there("new/two"));
+    hosts.cp(arguments!["-rp", at("new/one"), at("new/two"), hosts.here("back")]).expect(0);
+    tree::assert_same(&hosts.there("new"), &hosts.here("back"));
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn any_bytes_make_a_name() {
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("source"), 1000);
+    let there = at(odd_name());
+    hosts.cp(arguments![source, there]).expect(0);
+    tree::assert_same(&source, &hosts.there(odd_name()));
+    hosts.cp(arguments![there, hosts.here("named")]).expect(0);
+    hosts.cp(arguments![there, make(&hosts.here("folder"))]).expect(0);
+    tree::assert_same(&source, &hosts.here("named"));
+    tree::assert_same(&source, &hosts.here("folder").join(odd_name()));
+    // Nothing of it has run.
+    assert_eq!(tree::names(&hosts.sshd.home()), [odd_name()]);
+    hosts.cp(arguments!["-r", hosts.here("folder"), at("tree")]).expect(0);
+    tree::assert_same(&hosts.here("folder"), &hosts.there("tree"));
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn wildcards_are_for_the_other_side() {
+    let hosts = Hosts::start();
+    for name in ["a 1.txt", "a 2.txt", "b.txt", "literal[1]"] {
+        tree::file(&hosts.there(name), name.len());
+    }
+    hosts.cp(arguments![at("a*.txt"), hosts.here("some")]).expect(0);
+    assert_holds_only(&hosts.here("some"), &["a 1.txt", "a 2.txt"]);
+    hosts.cp(arguments![at("?.txt"), hosts.here("one")]).expect(0);
+    assert_holds_only(&hosts.here("one"), &["b.txt"]);
+    hosts.cp(arguments![at("literal[1]"), hosts.here("literal")]).expect(0);
+    tree::assert_same(&hosts.there("literal[1]"), &hosts.here("literal/literal[1]"));
+    hosts.cp(arguments![at("c*"), hosts.here("none")]).expect_line(3, "c*");
+    assert!(!hosts.here("none").exists());
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_dry_run_changes_nothing() {
+    let hosts = Hosts::start();
+    let source = tree::folder(&hosts.here("tree"));
+    let planned = hosts.cp(arguments!["-rn", source, at("copy")]).expect(0);
+    assert!(planned.stdout.lines().any(|line| line == "create tree/in/some"), "{}", planned.stdout);
+    tree::assert_untouched(&hosts.sshd.home());
+    hosts.cp(arguments!["-rp", source, at("copy")]).expect(0);
+    let planned = hosts.cp(arguments!["-rn", at("copy"), hosts.here("back")]).expect(0);
+    assert!(planned.stdout.lines().any(|line| line == "create copy/in/some"), "{}", planned.stdout);
+    assert_holds_only(&hosts.here(""), &["tree"]);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn sync_makes_both_the_same_and_verify_sees_it() {
+    let hosts = Hosts::start();
+    let source = tree::folder(&hosts.here("tree"));
+    let slash = source.join("");
+    hosts.run("sync", arguments![slash, at("copy")]).expect(0);
+    tree::assert_same(&source, &hosts.there("copy"));
+    hosts.run("verify", arguments![source, at("copy")]).expect(0);
+    hosts.run("verify", arguments![at("copy"), source]).expect(0);
+
+    tree::file(&hosts.there("copy/in/more"), 5);
+    fs::write(hosts.there("copy/in/some"), vec![0; 100_000]).expect("other bytes");
+    let differs = hosts.run("verify", arguments![source, at("copy")]).expect(1);
+    assert!(differs.stdout.lines().any(|line| line == "differs: in/some"), "{}", differs.stdout);
+    let kept = hosts.run("sync", arguments![slash, at("copy")]).expect(0);
+    assert!(hosts.there("copy/in/more").exists(), "{}", kept.stderr);
+    hosts.run("sync", arguments!["--delete", slash, at("copy")]).expect(0);
+    tree::assert_same(&source, &hosts.there("copy"));
+
+    tree::file(&make(&hosts.here("back")).join("stray"), 5);
+    hosts.run("sync", arguments!["--delete", at("copy/"), hosts.here("back")]).expect(0);
+    tree::assert_same(&source, &hosts.here("back"));
+    let again = hosts.run("sync", arguments!["--delete", "--json", at("copy/"), hosts.here("back")]).expect(0);
+    assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn modes_follow_the_umask_unless_they_are_kept() {
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("file"), 10);
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o666)).expect("a mode");
+    hosts.cp(arguments![source, at("masked")]).expect(0);
+    hosts.cp(arguments!["-p", source, at("kept")]).expect(0);
+    let mode = |name| fs::metadata(hosts.there(name)).expect("a file").permissions().mode() & 0o777;
+    let umask = 0o666 & !mode("masked");
+    assert_ne!(umask, 0, "this test needs a umask");
+    assert_eq!((mode("masked"), mode("kept")), (0o666 & !umask, 0o666));
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_port_a_key_and_a_host_between() {
+    let path = path_with_downpour();
+    let (jump, sshd) = (Sshd::start(), Sshd::with(Setup { path: Some(&path), ..Setup::default() }));
+    let (address, port) = sshd.address();
+    let both = Client::of(&[("there", &sshd), ("jump", &jump)]);
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("file"), 100_000);
+    let run = |client: &Client, more: &[&str], from: &Path, to: &str| {
+        let mut command = hosts.command_by("cp", &client.words());
+        command.args(more).arg(from).arg(to);
+        Program::start(command).end()
+    };
+    run(&both, &["-J", "jump"], &source, "there:jumped").expect(0);
+    tree::assert_same(&source, &sshd.home().join("jumped"));
+
+    // Of a host that the configuration does not know, everything is said by options.
+    let stranger = Client::of(&[]);
+    stranger.know(&[(&format!("[{address}]:{port}"), sshd.host_key())]);
+    let (number, key) = (port.to_string(), sshd.key().display().to_string());
+    let target = format!("{}@{address}:keyed", crate::tools::user());
+    run(&stranger, &["-P", &number, "-i", &key], &source, &target).expect(0);
+    tree::assert_same(&source, &sshd.home().join("keyed"));
+    run(&stranger, &["-P", &number], &source, &target).expect_line(5, "ssh could not reach");
+}

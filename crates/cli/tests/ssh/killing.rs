@@ -1,0 +1,210 @@
+//! What is killed in the middle, and that the same command goes on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::hosts::{Hosts, SLOWLY, assert_holds_only, at, large_file, summary, wait_for_bytes};
+use crate::program::{Ended, Program, arguments};
+use crate::tree;
+
+/// Bytes of [`large_file`], and how many of them are across when something is killed.
+const WHOLE: u64 = 24_000_000;
+const SOME: u64 = 6_000_000;
+
+/// What is killed is noticed by then at the latest: the dead connection's 2 s, and a busy machine.
+const NOTICED: Duration = Duration::from_secs(8);
+
+/// Which way the file goes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// A transfer that can be killed.
+struct Victim {
+    hosts: Hosts,
+    way: Way,
+    via: &'static str,
+    source: PathBuf,
+}
+
+impl Victim {
+    fn new(way: Way, via: &'static str) -> Self {
+        let hosts = Hosts::start();
+        let source = match way {
+            Way::Up => hosts.here("file"),
+            Way::Down => hosts.there("file"),
+        };
+        large_file(&source);
+        Self { hosts, way, via, source }
+    }
+
+    fn begin(&self, more: &[&str]) -> (Program, u64) {
+        let mut transfer = self.hosts.start_cp([&self.arguments()[..], more].concat());
+        let across = wait_for_bytes(&mut transfer, SOME);
+        (transfer, across)
+    }
+
+    fn arguments(&self) -> Vec<&'static str> {
+        let (from, to) = match self.way {
+            Way::Up => ("file", "there:into/"),
+            Way::Down => ("there:file", "into/"),
+        };
+        [&SLOWLY[..], &["--json", "--timeout", "2", "--via", self.via, from, to]].concat()
+    }
+
+    fn into(&self) -> PathBuf {
+        match self.way {
+            Way::Up => self.hosts.there("into"),
+            Way::Down => self.hosts.here("into"),
+        }
+    }
+
+    /// Nothing runs any more, and no file pretends to be whole.
+    #[track_caller]
+    fn assert_broken(&self) {
+        self.hosts.assert_nothing_runs_there();
+        let names = tree::names(&self.into());
+        assert!(matches!(&names[..], [name] if is_staging(name)), "{names:?}");
+    }
+
+    /// The same command ends well, sends no more than was missing, and leaves nothing else.
+    #[track_caller]
+    fn assert_goes_on(&self, across: u64) {
+        let again = self.hosts.cp(self.arguments()).expect(0);
+        self.assert_whole();
+        let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
+        // What was in flight, headers, and what the sender of a new connection sends in vain.
+        assert!(sent < (WHOLE - across) * 11 / 10 + 3_000_000, "{sent} bytes after {across}: {:?}", self.way);
+    }
+
+    #[track_caller]
+    fn assert_whole(&self) {
+        tree::assert_same(&self.source, &self.into().join("file"));
+        assert_holds_only(&self.into(), &["file"]);
+    }
+}
+
+fn is_staging(name: &Path) -> bool {
+    name.to_string_lossy().starts_with(".downpour-")
+}
+
+/// Waits for an end that is soon.
+#[track_caller]
+fn soon(transfer: Program) -> Ended {
+    let begun = Instant::now();
+    let ended = transfer.end();
+    assert!(begun.elapsed() < NOTICED, "{:?}: {}", begun.elapsed(), ended.stderr);
+    ended
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn this_side_is_killed() {
+    for way in [Way::Up, Way::Down] {
+        for via in ["udp", "ssh"] {
+            let victim = Victim::new(way, via);
+            let (transfer, across) = victim.begin(&[]);
+            transfer.signal(Signal::KILL);
+            drop(transfer);
+            victim.assert_broken();
+            victim.assert_goes_on(across);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn the_other_side_is_killed() {
+    for way in [Way::Up, Way::Down] {
+        for via in ["udp", "ssh"] {
+            let victim = Victim::new(way, via);
+            let (transfer, across) = victim.begin(&[]);
+            victim.hosts.kill_remote();
+            soon(transfer).expect_line(8, "the other side has vanished");
+            victim.assert_broken();
+            victim.assert_goes_on(across);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn the_session_is_killed() {
+    for way in [Way::Up, Way::Down] {
+        for via in ["udp", "ssh"] {
+            let victim = Victim::new(way, via);
+            let (transfer, across) = victim.begin(&[]);
+            victim.hosts.sshd.kill_sessions();
+            let killed = Instant::now();
+            victim.hosts.assert_nothing_runs_there();
+            let ended = soon(transfer);
+            assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
+            ended.expect_line(8, "the other side");
+            victim.assert_broken();
+            victim.assert_goes_on(across);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn patience_outlives_a_killed_program_and_a_killed_session() {
+    for way in [Way::Up, Way::Down] {
+        for via in ["auto", "ssh"] {
+            let victim = Victim::new(way, via);
+            let (mut transfer, across) = victim.begin(&["--retry-for", "60"]);
+            victim.hosts.kill_remote();
+            let across = wait_for_bytes(&mut transfer, across + 4_000_000);
+            victim.hosts.sshd.kill_sessions();
+            let ended = transfer.end().expect(0);
+            victim.assert_whole();
+            let sent = summary(&ended)["wire_bytes"].as_u64().expect("a number");
+            assert!(sent < (WHOLE - across) * 11 / 10 + 3_000_000, "{sent} bytes after {across}: {way:?} by {via}");
+            assert!(!ended.stderr.contains("does not answer"), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn many_files_are_not_sent_again() {
+    let hosts = Hosts::start();
+    let source = hosts.here("tree");
+    fs::create_dir(&source).expect("a folder");
+    for number in 0..2000 {
+        tree::file(&source.join(number.to_string()), 10_000 + number);
+    }
+    let arguments = [&SLOWLY[..], &["-r", "--json", "tree", "there:"]].concat();
+    let mut transfer = hosts.start_cp(&arguments);
+    let across = wait_for_bytes(&mut transfer, SOME);
+    hosts.kill_remote();
+    transfer.signal(Signal::KILL);
+    drop(transfer);
+    hosts.assert_nothing_runs_there();
+    let again = hosts.cp(&arguments).expect(0);
+    tree::assert_same(&source, &hosts.there("tree"));
+    assert_holds_only(&hosts.sshd.home(), &["tree"]);
+    let bytes = (0..2000_u64).map(|number| 10_000 + number).sum::<u64>();
+    let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
+    assert!(sent < (bytes - across) * 11 / 10 + 4_000_000, "{sent} bytes after {across} of {bytes}");
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn another_file_by_the_same_name_is_sent_from_its_beginning() {
+    let victim = Victim::new(Way::Up, "udp");
+    let (transfer, _) = victim.begin(&[]);
+    transfer.signal(Signal::KILL);
+    drop(transfer);
+    victim.assert_broken();
+    tree::file(&victim.source, 23_000_000);
+    victim.hosts.cp(victim.arguments()).expect(0);
+    victim.assert_whole();
+    victim.hosts.cp(arguments!["--existing", "refuse", victim.source, at("into")]).expect(1);
+    victim.assert_whole();
+}

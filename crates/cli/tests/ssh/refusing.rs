@@ -1,0 +1,139 @@
+//! What cannot be copied, and how that is said.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::geteuid;
+
+use crate::hosts::{Hosts, assert_holds_only, at, path_with_downpour};
+use crate::program::arguments;
+use crate::sshd::{Setup, Sshd};
+use crate::tools::{DOWNPOUR, said};
+use crate::tree;
+
+/// A refusal needs no patience.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_source_that_is_not_there() {
+    let hosts = Hosts::start();
+    hosts.cp(arguments![at("absent"), hosts.here("copy")]).expect_line(3, "absent");
+    hosts.cp(arguments![hosts.here("absent"), at("copy")]).expect_line(3, "absent");
+    // One of two: nothing is copied, as the user may have meant another.
+    tree::file(&hosts.there("present"), 10);
+    hosts.cp(arguments![at("present"), at("absent"), hosts.here("both")]).expect_line(3, "absent");
+    assert_holds_only(&hosts.here(""), &[]);
+    // A folder without -r.
+    fs::create_dir(hosts.there("folder")).expect("a folder");
+    hosts.cp(arguments![at("folder"), hosts.here("copy")]).expect_line(2, "-r");
+    assert_holds_only(&hosts.here(""), &[]);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_target_that_cannot_be_written() {
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("file"), 10);
+    // The administrator writes everywhere but here.
+    let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.there("closed/copy") };
+    let closed = hosts.there("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("a mode");
+    let refused = hosts.cp(arguments![source, at(target)]);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
+    refused.expect_line(7, "the receiver said: ");
+    // A folder that would have to be below a file.
+    fs::write(hosts.there("no folder"), "").expect("a file");
+    let refused = hosts.cp(arguments![source, at("no folder/copy")]);
+    assert!(matches!(refused.status.code(), Some(1 | 7)), "{} {}", refused.status, refused.stderr);
+    assert_holds_only(&hosts.sshd.home(), &["closed", "no folder"]);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_host_with_another_key() {
+    let (hosts, other) = (Hosts::start(), Sshd::start());
+    let source = tree::file(&hosts.here("file"), 10);
+    hosts.client.know(&[("there", other.host_key())]);
+    let begun = Instant::now();
+    let up = hosts.cp(arguments![source, at("copy")]).expect_line(5, "ssh could not reach there or log in");
+    let down =
+        hosts.cp(arguments![at("file"), hosts.here("copy")]).expect_line(5, "ssh could not reach there or log in");
+    assert!(begun.elapsed() < 2 * AT_ONCE, "{:?}", begun.elapsed());
+    for ended in [up, down] {
+        assert!(ended.stderr.contains("Host key verification failed"), "{}", ended.stderr);
+    }
+    tree::assert_untouched(&hosts.sshd.home());
+    assert_holds_only(&hosts.here(""), &["file"]);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_host_that_nobody_answers_for() {
+    let mut hosts = Hosts::start();
+    hosts.sshd.kill();
+    let begun = Instant::now();
+    let refused =
+        hosts.cp(arguments!["--retry-for", "1h", at("file"), "."]).expect_line(5, "ssh could not reach there");
+    assert!(refused.stderr.contains("Connection refused"), "{}", refused.stderr);
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_host_without_the_program_is_given_it_by_the_line_that_is_said() {
+    let hosts = Hosts::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() }, None);
+    assert!(!Path::new("/usr/bin/downpour").exists() && !Path::new("/usr/local/bin/downpour").exists());
+    let source = tree::file(&hosts.here("file"), 100_000);
+    let target = at("copy");
+    let copy = arguments![source, target];
+    let said_so = hosts.cp(copy).expect_line(3, "there has no program downpour: install it there with `ssh there ");
+    tree::assert_untouched(&hosts.sshd.home());
+
+    let line = said_so.stderr.split('`').nth(1).expect("a line in backquotes");
+    // The line is for a user whose ssh knows the host by itself.
+    let ssh = format!("ssh() {{ command {} \"$@\"; }}\n{line}", hosts.client.words());
+    said(Command::new("sh").args(["-c", &ssh]).env("PATH", path_with_downpour()));
+    assert!(fs::read(hosts.there(".local/bin/downpour")).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
+    hosts.cp(copy).expect(0);
+    tree::assert_same(&source, &hosts.there("copy"));
+    hosts.cp(arguments!["--remote-bin", "~/bin/other", source, at("copy")]).expect_line(3, "~/bin/other");
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_login_that_says_much() {
+    let path = path_with_downpour();
+    let greetings = [
+        "echo Welcome; echo DOWNPOUR; echo 'news: none' >&2",
+        "printf 'Welcome, this line does not end'",
+        "i=0; while [ $i -lt 900 ]; do printf '%01000d\\n' $i; i=$((i + 1)); done",
+        "head -c 10000 /dev/zero; echo; printf '\\377\\376\\n'",
+    ];
+    for greeting in greetings {
+        let hosts = Hosts::with(Setup { path: Some(&path), at_login: greeting, ..Setup::default() }, None);
+        let source = tree::file(&hosts.here("file"), 100_000);
+        for via in ["udp", "ssh"] {
+            let target = at(format!("by {via}"));
+            hosts.cp(arguments!["--via", via, source, target]).expect(0);
+            tree::assert_same(&source, &hosts.there(format!("by {via}")));
+            hosts.cp(arguments!["--via", via, target, hosts.here(via)]).expect(0);
+            tree::assert_same(&source, &hosts.here(via));
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_login_that_never_ends_its_speech_or_fails() {
+    for (login, words) in [("yes", "does not understand"), ("exit 7", "ended with 7 before downpour ran there")] {
+        let hosts = Hosts::with(Setup { at_login: login, ..Setup::default() }, None);
+        let source = tree::file(&hosts.here("file"), 10);
+        hosts.cp(arguments![source, at("copy")]).expect_line(5, words);
+        tree::assert_untouched(&hosts.sshd.home());
+    }
+}

@@ -1,0 +1,102 @@
+//! What asks a copy to end, and what does not.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+
+use crate::hosts::{GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, summary, wait_for_bytes};
+use crate::program::arguments;
+use crate::tree;
+
+/// A process that got SIGTERM is gone by then. One second is for a busy machine.
+const SOON: Duration = Duration::from_secs(3);
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_copy_that_is_asked_to_end_goes_on_another_time() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
+        for via in ["udp", "ssh"] {
+            let hosts = Hosts::start();
+            let source = large_file(&hosts.here("file"));
+            tree::assert_untouched(&hosts.sshd.home());
+            for (from, to) in [("file", "there:copy"), ("there:copy", "back")] {
+                let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
+                let mut transfer = hosts.start_cp(&arguments);
+                let across = wait_for_bytes(&mut transfer, 6_000_000);
+                let asked = Instant::now();
+                transfer.signal(signal);
+                transfer.end().expect_line(code, "the same command goes on");
+                assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+                hosts.assert_nothing_runs_there();
+                assert!(asked.elapsed() < SOON + GONE, "{:?}", asked.elapsed());
+                let again = hosts.cp(&arguments).expect(0);
+                let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
+                assert!(sent < (24_000_000 - across) * 11 / 10 + 3_000_000, "{sent} after {across}, {from} by {via}");
+            }
+            tree::assert_same(&source, &hosts.there("copy"));
+            tree::assert_same(&source, &hosts.here("back"));
+            assert_holds_only(&hosts.sshd.home(), &["copy"]);
+            assert_holds_only(&hosts.here(""), &["back", "file"]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_terminal_that_goes_away_ends_nothing() {
+    for via in ["udp", "ssh"] {
+        let hosts = Hosts::start();
+        let source = large_file(&hosts.here("file"));
+        let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", via, "file", "there:copy"]].concat());
+        wait_for_bytes(&mut transfer, 6_000_000);
+        // As a terminal does: ssh gets it too.
+        signal_all(&hosts, Signal::HUP);
+        transfer.end().expect(0);
+        tree::assert_same(&source, &hosts.there("copy"));
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ctrl_c_while_ssh_waits_to_log_in() {
+    let hosts = Hosts::start();
+    // Nobody ever answers: a socket that listens and takes nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let port = silent.local_addr().expect("an address").port().to_string();
+    let source = tree::file(&hosts.here("file"), 10);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
+        let transfer = hosts.start_cp(arguments!["-P", port, source, at("copy")]);
+        // ssh has connected.
+        let (connection, _) = silent.accept().expect("ssh");
+        let asked = Instant::now();
+        transfer.signal(signal);
+        transfer.end().expect(code);
+        assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+        drop(connection);
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
+    let hosts = Hosts::start();
+    large_file(&hosts.here("file"));
+    let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", "ssh", "file", "there:copy"]].concat());
+    wait_for_bytes(&mut transfer, 6_000_000);
+    signal_all(&hosts, Signal::INT);
+    transfer.end().expect_line(130, "the same command goes on");
+    hosts.assert_nothing_runs_there();
+    hosts.cp(arguments!["file", "there:copy"]).expect(0);
+    tree::assert_same(&hosts.here("file"), &hosts.there("copy"));
+    assert_holds_only(&hosts.sshd.home(), &["copy"]);
+}
+
+/// A terminal signals every process in the foreground.
+#[track_caller]
+fn signal_all(hosts: &Hosts, signal: Signal) {
+    let processes = hosts.local_processes();
+    assert!(processes.len() > 1, "downpour and ssh: {processes:?}");
+    for process in processes {
+        kill_process(process, signal).expect("a process");
+    }
+}
