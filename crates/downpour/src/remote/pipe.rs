@@ -160,11 +160,13 @@ fn send_input(link: &Link, room: &Room) {
     let mut buffer = vec![0; CHUNK];
     loop {
         let free = room.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = room.1.wait_while(free, |free| *free < CHUNK).unwrap_or_else(PoisonError::into_inner);
+        // Not held while it reads: that may take for ever, and whoever makes room must not wait for it.
+        drop(room.1.wait_while(free, |free| *free < CHUNK).unwrap_or_else(PoisonError::into_inner));
         match io::stdin().read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => {
-                *free -= count;
+                // Nobody else takes room, so there is as much as there was at least.
+                *room.0.lock().unwrap_or_else(PoisonError::into_inner) -= count;
                 link.write_stream(STREAM, buffer[..count].to_vec());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
