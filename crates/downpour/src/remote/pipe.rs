@@ -2,7 +2,7 @@
 //! comes back through ssh.
 
 use std::io::{self, Read as _};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -186,10 +186,10 @@ pub(super) fn code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// A command for the user's shell, its input through a pipe.
+/// A command for the user's shell.
 pub(super) fn shell(command: &str) -> Command {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "sh".into());
     let mut child = Command::new(shell);
-    child.arg("-c").arg(command).stdin(Stdio::piped());
+    child.arg("-c").arg(command);
     child
 }

@@ -1,8 +1,10 @@
 //! The other end of a pipe: a command whose standard input is a stream.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{PipeWriter, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -104,10 +106,44 @@ fn wait_for_close(inputs: &Receiver<Input>) {
     }
 }
 
-/// A command that runs, in a process group of its own, and the bytes on their way into it.
+/// A command that runs, and the bytes on their way into it.
 struct Running {
-    group: Option<rustix::process::Pid>,
+    /// Its process group, which it shares with its guard alone.
+    group: rustix::process::Pid,
     input: Option<Sender<Vec<u8>>>,
+    dismissal: Dismissal,
+}
+
+/// What a guard does: it waits for the word that all is well. Where the word's pipe ends without it, this program is dead, and the command
+/// dies before its input ends.
+const GUARD: &str = r#"read -r word; test "$word" = whole || kill -KILL 0"#;
+
+/// A process that outlives this program, by a moment: it holds the command's input open, for a command must not take what had come when
+/// this program was killed for the whole.
+struct Guard {
+    process: Child,
+    dismissal: Dismissal,
+}
+
+/// Ends a guard, and nothing else.
+struct Dismissal(File);
+
+impl Guard {
+    /// Starts one, at the head of a process group, that holds `input` too.
+    fn start(input: &PipeWriter) -> std::io::Result<Self> {
+        let mut guard = Command::new("sh");
+        guard.args(["-c", GUARD]).stdin(Stdio::piped()).stdout(input.try_clone()?).process_group(0);
+        let mut process = guard.spawn()?;
+        let word = process.stdin.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        Ok(Self { process, dismissal: Dismissal(OwnedFd::from(word).into()) })
+    }
+}
+
+impl Dismissal {
+    fn dismiss(&mut self) {
+        // It may have been dismissed.
+        let _ = self.0.write_all(b"whole\n");
+    }
 }
 
 struct End {
@@ -120,8 +156,11 @@ struct End {
 impl End {
     fn drive(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
         let result = self.follow(inputs);
-        if result.is_err() {
-            self.kill();
+        match (&result, &mut self.child) {
+            (Err(_), _) => self.kill(),
+            // What the command has left running on purpose is not to die with this program.
+            (Ok(_), Some(child)) => child.dismissal.dismiss(),
+            (Ok(_), None) => {}
         }
         result
     }
@@ -168,33 +207,41 @@ impl End {
     /// Starts the command, a thread that feeds it, and one that waits for its end.
     fn start(&mut self) -> Result<(), Error> {
         let link = self.link.clone().ok_or(Error::Internal("a stream without a connection"))?;
-        let mut child = shell(&self.command).process_group(0).spawn().map_err(Error::System)?;
-        let stdin = child.stdin.take().ok_or(Error::Internal("a command without input"))?;
-        let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let (stdin, into) = std::io::pipe().map_err(Error::System)?;
+        let guard = Guard::start(&into).map_err(Error::System)?;
+        let dismissal = Dismissal(guard.dismissal.0.try_clone().map_err(Error::System)?);
+        let group = rustix::process::Pid::from_child(&guard.process);
+        let child = shell(&self.command).stdin(stdin).process_group(group.as_raw_nonzero().get()).spawn();
+        let child = child.map_err(Error::System)?;
         let (input, bytes) = channel();
-        thread::spawn(move || feed(stdin, &bytes, &link));
+        thread::spawn(move || feed(into, &bytes, &link, guard));
         let sender = self.sender.clone();
         thread::spawn(move || wait(child, &sender));
-        self.child = Some(Running { group, input: Some(input) });
+        self.child = Some(Running { group, input: Some(input), dismissal });
         Ok(())
     }
 
     /// Ends the command and what it has started before its input ends: it must not take a part for the whole.
     fn kill(&self) {
-        if let Some(Running { group: Some(group), .. }) = &self.child {
+        if let Some(Running { group, .. }) = &self.child {
             // It may have ended by itself.
             let _ = rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
         }
     }
 }
 
-fn feed(mut stdin: ChildStdin, bytes: &Receiver<Vec<u8>>, link: &Link) {
+/// Feeds a command until its input is whole. Its guard holds the input open until then.
+fn feed(mut stdin: PipeWriter, bytes: &Receiver<Vec<u8>>, link: &Link, mut guard: Guard) {
     let mut deaf = false;
     for chunk in bytes {
         // A command may end, or close its input, before it has read all: the rest is read and dropped, as a shell's pipe would end.
         deaf = deaf || stdin.write_all(&chunk).is_err();
         link.stream_taken(STREAM, chunk.len());
     }
+    drop(stdin);
+    guard.dismissal.dismiss();
+    // It ends at once.
+    let _ = guard.process.wait();
 }
 
 fn wait(mut child: Child, sender: &Sender<Input>) {
