@@ -1,8 +1,8 @@
 //! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user space and without
 //! privileges. The host is this machine.
 //!
-//! What ssh carries is late by the link's delay. The ticket in the remote side's first line (`DOWNPOUR1 TICKET`) is changed to name a relay,
-//! so that UDP crosses the link as well; nothing in the program knows of it.
+//! What ssh carries is late by the link's delay. The ticket in the remote side's line (`DOWNPOUR1 TICKET`) is changed to name a relay, so that
+//! UDP crosses the link as well; nothing in the program knows of it. Whether this machine was quick enough to be the link is told on stderr.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,10 +18,14 @@ use relay::Relay;
 
 use crate::failure::Failure;
 
-/// How the remote side's first line begins.
+/// How the remote side's line begins.
 const GREETING: &str = "DOWNPOUR1 ";
 /// Longer than any ticket.
 const LONGEST_LINE: u64 = 1 << 16;
+/// Lines before that one: the remote side begins with an empty one, and a shell's start-up file may greet.
+const MAX_NOISE: usize = 1000;
+/// How the line begins that says that this machine was too busy to be the link.
+pub(crate) const RELAY_LATE: &str = "xtask: the relay was late";
 const CHUNK: usize = 16 << 10;
 /// Chunks on their way, at most: 64 MiB.
 const CHUNKS: usize = 4096;
@@ -48,26 +52,46 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         delayed(io::stdin(), input, options.link.forward.delay);
     }
     let mut output = BufReader::new(output.ok_or_else(|| Failure::new("ssh without a stdout"))?);
-    let (line, relay) = first_line(&mut output, options.link)?;
-    let printed = delayed(io::Cursor::new(line).chain(output), io::stdout(), options.link.backward.delay);
+    let (lines, relay) = first_lines(&mut output, options.link)?;
+    let printed = delayed(io::Cursor::new(lines).chain(output), io::stdout(), options.link.backward.delay);
     let status = ssh.wait().map_err(Failure::at("ssh"))?;
     // A panic there has been told already.
     let _ = printed.join();
-    drop(relay);
+    if let Some(report) = relay.map(|relay| relay.report())
+        && (report.kernel_drops > 0 || !report.lateness.is_on_time())
+    {
+        let late = report.lateness.percentile_99();
+        eprintln!("{RELAY_LATE}: 99 of 100 packets within {late:?}, {} dropped by the system", report.kernel_drops);
+    }
     Ok(code(status))
 }
 
-/// The first line as the other side is to see it, and the relay that it names.
-fn first_line(output: &mut impl BufRead, link: Duplex) -> Result<(Vec<u8>, Option<Relay>), Failure> {
-    let mut line = Vec::new();
-    output.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(Failure::at("ssh"))?;
-    let text = str::from_utf8(&line).ok().and_then(|text| text.trim_end().strip_prefix(GREETING));
-    let Some(mut ticket) = text.and_then(|text| Ticket::parse(text).ok()) else { return Ok((line, None)) };
-    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return Ok((line, None)) };
-    let relay = Relay::start((Ipv4Addr::LOCALHOST, port).into(), link).map_err(Failure::at("the relay"))?;
-    ticket.addresses = vec![relay.address()];
-    let text = ticket.to_text().map_err(Failure::at("the ticket"))?;
-    Ok((format!("{GREETING}{text}\n").into_bytes(), Some(relay)))
+/// The lines up to the one with the ticket, as the other side is to see them, and the relay that it names.
+fn first_lines(output: &mut impl BufRead, link: Duplex) -> Result<(Vec<u8>, Option<Relay>), Failure> {
+    let mut lines = Vec::new();
+    for _ in 0..=MAX_NOISE {
+        let start = lines.len();
+        output.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut lines).map_err(Failure::at("ssh"))?;
+        let text = str::from_utf8(&lines[start..]).ok().and_then(|text| text.trim_end().strip_prefix(GREETING));
+        let ticket = text.and_then(|text| Ticket::parse(text).ok());
+        if let Some((mut ticket, port)) = ticket.and_then(|ticket| port(&ticket).map(|port| (ticket, port))) {
+            let relay = Relay::start((Ipv4Addr::LOCALHOST, port).into(), link).map_err(Failure::at("the relay"))?;
+            ticket.addresses = vec![relay.address()];
+            let text = ticket.to_text().map_err(Failure::at("the ticket"))?;
+            lines.truncate(start);
+            lines.extend(format!("{GREETING}{text}\n").bytes());
+            return Ok((lines, Some(relay)));
+        }
+        // The end, or the line that is waited for, with nothing in it that UDP could reach.
+        if lines.len() == start || lines[start..].starts_with(GREETING.as_bytes()) {
+            break;
+        }
+    }
+    Ok((lines, None))
+}
+
+fn port(ticket: &Ticket) -> Option<u16> {
+    ticket.addresses.first().map(SocketAddr::port)
 }
 
 /// Copies until the end of `from`, each byte `delay` after it came; then drops `to`.
