@@ -3,15 +3,21 @@
 //! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight; the exit code tells only whether
 //! everything could be measured and every byte was right.
 
+mod client;
+mod files;
+mod first_byte;
 mod loopback;
 mod memory;
+mod million;
 mod program;
 mod relay;
 mod scp;
 mod simulated;
 mod simulator;
 mod stats;
+mod survive;
 mod table;
+mod tree;
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -47,11 +53,19 @@ enum Part {
     Simulator,
     /// The demo's relay: real sockets, against the floor
     Relay,
+    /// Round trips from ssh's login to the first byte of a file
+    FirstByte,
+    /// Many small files against one of the same size, scp and rsync
+    Files,
+    /// What it costs when one side is killed
+    Survive,
+    /// Time and memory for a million tiny files
+    Million,
 }
 
 impl Part {
     fn runs_program(&self) -> bool {
-        matches!(self, Self::Loopback | Self::Memory | Self::Relay)
+        !matches!(self, Self::Simulated | Self::Simulator)
     }
 }
 
@@ -74,6 +88,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             Part::Simulated => simulated::run(options.quick, &mut tally),
             Part::Simulator => simulator::run(options.quick, &mut tally),
             Part::Relay => relay::run(&program, options.quick, &mut tally),
+            Part::FirstByte => first_byte::run(&program, options.quick, &mut tally),
+            Part::Files => files::run(&program, options.quick, &mut tally),
+            Part::Survive => survive::run(&program, options.quick, &mut tally),
+            Part::Million => million::run(&program, options.quick, &mut tally),
         };
         if let Err(failure) = result {
             let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();

@@ -36,6 +36,31 @@ impl Stage {
         Ok(Self { folder: folder.map_err(Failure::at(place.display()))?, place: place.display().to_string() })
     }
 
+    /// One on a disk: what is measured is what a user waits for.
+    pub(super) fn on_disk(bytes: u64) -> Result<Self, Failure> {
+        let place = std::env::temp_dir();
+        let kind = file_system(&place)?;
+        if kind == "tmpfs" {
+            return Err(Failure::new(format_args!(
+                "{} is in memory: set TMPDIR to a folder on a disk",
+                place.display()
+            )));
+        }
+        if room(&place).is_some_and(|room| room <= bytes) {
+            return Err(Failure::new(format_args!("{} has no room for {} MB", place.display(), bytes / 1_000_000)));
+        }
+        let folder = tempfile::Builder::new().prefix("downpour-bench-").tempdir_in(&place);
+        Ok(Self {
+            folder: folder.map_err(Failure::at(place.display()))?,
+            place: format!("{} ({kind})", place.display()),
+        })
+    }
+
+    /// The folder itself.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -43,6 +68,24 @@ impl Stage {
 
 fn room(folder: &Path) -> Option<u64> {
     rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
+}
+
+/// What the file system of a folder is called.
+fn file_system(folder: &Path) -> Result<&'static str, Failure> {
+    // statfs(2).
+    Ok(match rustix::fs::statfs(folder).map_err(Failure::at(folder.display()))?.f_type {
+        0xef53 => "ext4",
+        0x5846_5342 => "xfs",
+        0x9123_683e => "btrfs",
+        0x0102_1994 => "tmpfs",
+        _ => "unknown file system",
+    })
+}
+
+/// Everything written so far is on the disk: the next measurement does not wait for it.
+pub(super) fn sync(folder: &Path) -> Result<(), Failure> {
+    let on_it = File::open(folder).map_err(Failure::at(folder.display()))?;
+    rustix::fs::syncfs(on_it).map_err(Failure::at(folder.display()))
 }
 
 /// One transfer that went well.
@@ -131,7 +174,7 @@ fn watch_peaks(processes: [u32; 2]) -> [u64; 2] {
 }
 
 /// `VmHWM` in bytes; nothing for a process that is no more.
-fn peak(process: u32) -> Option<u64> {
+pub(super) fn peak(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)

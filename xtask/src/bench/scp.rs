@@ -1,4 +1,4 @@
-//! scp over an sshd of our own: a free port, keys of its own, a folder that goes away.
+//! An sshd of our own: a free port, keys of its own, a folder that goes away; and the programs that copy through it.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -55,17 +55,47 @@ impl Server {
         Ok(Self { folder, port, user, _process: process })
     }
 
-    /// Copies a file through it; the time that took.
+    /// The options that lead ssh, and scp, to it.
+    pub(super) fn options(&self) -> Vec<String> {
+        let mut options = vec!["-F".to_owned(), "none".to_owned()];
+        for option in [
+            "BatchMode=yes",
+            "IdentitiesOnly=yes",
+            "LogLevel=ERROR",
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            &format!("Port={}", self.port),
+        ] {
+            options.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        options.extend(["-i".to_owned(), self.folder.path().join("user").display().to_string()]);
+        options
+    }
+
+    /// A path over there, as scp and its likes are told it.
+    pub(super) fn there(&self, path: &Path) -> String {
+        format!("{}@127.0.0.1:{}", self.user, path.display())
+    }
+
+    /// Copies a file or a folder through it with scp; the time that took.
     pub(super) fn copy(&self, source: &Path, target: &Path) -> Result<Duration, Failure> {
         let mut scp = Command::new("scp");
-        scp.args(["-q", "-F", "none", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"]);
-        scp.args(["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
-        scp.arg("-i").arg(self.folder.path().join("user")).args(["-P", &self.port.to_string()]);
-        scp.arg(source).arg(format!("{}@127.0.0.1:{}", self.user, target.display()));
-        let started = Instant::now();
-        tools::run(&mut scp)?;
-        Ok(started.elapsed())
+        scp.args(["-q", "-r"]).args(self.options()).arg(source).arg(self.there(target));
+        timed(&mut scp)
     }
+
+    /// The same with rsync.
+    pub(super) fn rsync(&self, rsync: &Path, source: &Path, target: &Path) -> Result<Duration, Failure> {
+        let mut command = Command::new(rsync);
+        command.args(["-a", "-e", &format!("ssh {}", self.options().join(" "))]).arg(source).arg(self.there(target));
+        timed(&mut command)
+    }
+}
+
+fn timed(command: &mut Command) -> Result<Duration, Failure> {
+    let started = Instant::now();
+    tools::run(command)?;
+    Ok(started.elapsed())
 }
 
 /// A port that was free a moment ago: sshd cannot be asked to choose one.

@@ -1,0 +1,159 @@
+//! Many small files against one file of as many bytes, and against scp and rsync.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use super::program::{Stage, compare, generate, sync};
+use super::scp::Server;
+use super::stats::Sample;
+use super::table::{Tally, heading};
+use super::tree;
+use crate::failure::Failure;
+use crate::tools;
+
+const LINK: &str = "rate=100M,delay=60ms,loss=0.1%,queue=2MB";
+/// The rate that is told with it.
+const RATE: &str = "100M";
+
+/// Times the one file's time, at most: over the link, and over loopback.
+const OVER_LINK: f64 = 1.2;
+const OVER_LOOPBACK: f64 = 3.0;
+
+pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
+    let (count, runs) = if quick { (10_000, 3) } else { (100_000, 5) };
+    let stage = Stage::on_disk(count * 4096 * 4)?;
+    let bytes = tree::grow(&stage.path("tree"), count, |_, random| random.usize(1000..=4000))?;
+    generate(&stage.path("file"), bytes)?;
+    let server = Server::start()?;
+    let client = Client::new(program, &server, stage.folder())?;
+    let bench = Bench { stage: &stage, server: &server, client: &client };
+    let size = format!("{count} files of 1 to 4 kB, {:.0} MB, or one file", bytes as f64 / 1e6);
+    heading(format_args!("small files: {size}, over loopback, {0} to {0}, {runs} runs in turns", stage.place));
+    println!("  s until the program ends, and until all is on the disk as well; the source is in memory");
+    bench.over_loopback(runs, tally)?;
+    println!();
+    heading(format_args!("small files: {size}, over {LINK}, told {RATE}, 3 runs in turns"));
+    bench.over_link(tally)
+}
+
+struct Bench<'a> {
+    stage: &'a Stage,
+    server: &'a Server,
+    client: &'a Client<'a>,
+}
+
+/// Times until the end, and until the disk has all.
+#[derive(Default)]
+struct Row([Sample; 2]);
+
+impl Row {
+    fn push(&mut self, times: [Duration; 2]) {
+        self.0.iter_mut().zip(times).for_each(|(sample, time)| sample.push(time.as_secs_f64()));
+    }
+
+    fn print(&self, name: &str) {
+        let [end, durable] = &self.0;
+        println!("  {name:22}  {end:.2} s, {durable:.2} s on the disk");
+    }
+}
+
+impl Bench<'_> {
+    fn over_loopback(&self, runs: usize, tally: &mut Tally) -> Result<(), Failure> {
+        let rsync = tools::find("rsync");
+        let mut rows: [Row; 6] = Default::default();
+        for _ in 0..runs {
+            for (what, row) in ["tree", "file"].into_iter().zip(&mut rows[..2]) {
+                row.push(self.round(what, |source, into| Ok(self.downpour(source, into, None)?.0))?);
+            }
+            for (what, row) in ["tree", "file"].into_iter().zip(&mut rows[2..4]) {
+                row.push(self.round(what, |source, into| self.server.copy(source, into))?);
+            }
+            if let Some(rsync) = &rsync {
+                for (what, row) in ["tree", "file"].into_iter().zip(&mut rows[4..]) {
+                    row.push(self.round(what, |source, into| self.server.rsync(rsync, source, into))?);
+                }
+            }
+        }
+        let names = [
+            "downpour, files",
+            "downpour, one file",
+            "scp -r, files",
+            "scp, one file",
+            "rsync -a, files",
+            "rsync, one file",
+        ];
+        let measured = if rsync.is_some() { 6 } else { 4 };
+        for (name, row) in names.iter().zip(&rows).take(measured) {
+            row.print(name);
+        }
+        if rsync.is_none() {
+            println!("  rsync                   not measured: there is none on this machine");
+        }
+        let ratio = rows[0].0[0].median() / rows[1].0[0].median();
+        let mark = tally.at_most("small files over loopback, times one file", ratio, OVER_LOOPBACK);
+        println!("  downpour, files by one file, medians {ratio:.2}, target <= {OVER_LOOPBACK}: {mark}");
+        Ok(())
+    }
+
+    fn over_link(&self, tally: &mut Tally) -> Result<(), Failure> {
+        let mut rows: [Row; 2] = Default::default();
+        let mut late = 0;
+        for _ in 0..3 {
+            for (what, row) in ["tree", "file"].into_iter().zip(&mut rows) {
+                row.push(self.round(what, |source, into| {
+                    let (took, on_time) = self.downpour(source, into, Some(LINK))?;
+                    late += u32::from(!on_time);
+                    Ok(took)
+                })?);
+            }
+        }
+        for (name, row) in ["downpour, files", "downpour, one file"].iter().zip(&rows) {
+            row.print(name);
+        }
+        let ratio = rows[0].0[0].median() / rows[1].0[0].median();
+        let mark = tally.at_most("small files over a link, times one file", ratio, OVER_LINK);
+        println!("  files by one file, medians {ratio:.3}, target <= {OVER_LINK}: {mark}");
+        if late > 0 {
+            println!(
+                "  in {late} of 6 runs the relay was late or lost packets itself: this machine was too busy to be the link"
+            );
+        }
+        Ok(())
+    }
+
+    /// Copies to a fresh target, which is compared and removed.
+    fn round(
+        &self,
+        what: &str,
+        mut copy: impl FnMut(&Path, &Path) -> Result<Duration, Failure>,
+    ) -> Result<[Duration; 2], Failure> {
+        let (source, into): (PathBuf, PathBuf) = (self.stage.path(what), self.stage.path("into"));
+        fs::create_dir(&into).map_err(Failure::at(into.display()))?;
+        sync(&into)?;
+        let took = copy(&source, &into)?;
+        let since = Instant::now();
+        sync(&into)?;
+        let durable = took + since.elapsed();
+        let copied = into.join(what);
+        if source.is_dir() {
+            tree::compare(&source, &copied)?
+        } else {
+            compare(&source, &copied)?
+        }
+        fs::remove_dir_all(&into).map_err(Failure::at(into.display()))?;
+        Ok([took, durable])
+    }
+
+    /// The time, and whether the link was on time.
+    fn downpour(&self, source: &Path, into: &Path, link: Option<&str>) -> Result<(Duration, bool), Failure> {
+        let mut command = self.client.command("cp", link)?;
+        command.args(["-q", "-r"]);
+        if link.is_some() {
+            command.args(["--rate", RATE]);
+        }
+        let run = self.client.run(command.arg(source).arg(self.server.there(into)))?;
+        Ok((run.took, run.is_on_time()))
+    }
+}

@@ -1,0 +1,211 @@
+//! What a kill costs: one side of a copy gets SIGKILL three times, the other one connects again.
+//!
+//! The side that survives runs in this process and counts. All that it sent, or received, over all connections is taken as if it
+//! were symbols in full packets, which their headers are taken off: source, repair and everything else. That is more than the source symbols alone.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use downpour::files::{Compare, Existing, Modes, ScanOptions};
+use downpour::remote::{self, Copy, Location, SshOptions, Via};
+use downpour::{Family, Profile, TransferEvent};
+
+use super::client::Remote;
+use super::program::{Stage, generate, remove, sync};
+use super::scp::Server;
+use super::stats::Sample;
+use super::table::{Tally, heading};
+use crate::failure::Failure;
+
+/// Symbol bytes moved by bytes of the file, at most.
+const TARGET: f64 = 1.02;
+/// Shares of the file that are written when the kills come.
+const KILLS: [f64; 3] = [0.3, 0.6, 0.9];
+/// After which silence the other side is given up: the user's default is longer, and moves no byte more.
+const DEAD_AFTER: Duration = Duration::from_secs(2);
+const RETRY_FOR: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_millis(1);
+/// Bytes of a symbol and of the IPv4 packet that carries it (design section 6): IP and UDP headers 28, ours and the tag 43.
+const SYMBOL: f64 = 1408.0;
+const PACKET: f64 = SYMBOL + 28.0 + 43.0;
+
+pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
+    let (mebibytes, runs) = if quick { (512, 2) } else { (2048, 10) };
+    let bytes = mebibytes << 20;
+    let stage = Stage::on_disk(2 * bytes)?;
+    heading(format_args!(
+        "survive: {mebibytes} MiB over loopback, {0} to {0}, SIGKILL when 30, 60 and 90 % are written, {runs} times each side",
+        stage.place
+    ));
+    generate(&stage.path("file"), bytes)?;
+    let server = Server::start()?;
+    let bench = Bench {
+        remote: Arc::new(Remote::new(program, stage.folder())?),
+        hash: hash(&stage.path("file"))?,
+        stage: &stage,
+        server: &server,
+        bytes,
+    };
+    for (name, is_up) in [("receiver", true), ("sender", false)] {
+        let (mut ratios, mut costs) = (Sample::default(), Sample::default());
+        for _ in 0..runs {
+            let moved = bench.copy(is_up)?;
+            ratios.push(moved / bytes as f64);
+            costs.push((moved - bytes as f64) / KILLS.len() as f64 / 1e6);
+        }
+        let mark =
+            tally.at_most(format_args!("survive, {name} killed, bytes moved by bytes"), ratios.largest(), TARGET);
+        println!(
+            "  {name:8} killed  {ratios:.4} x the file, worst {:.4}, target <= {TARGET}: {mark}",
+            ratios.largest()
+        );
+        println!("  {name:8} killed  {costs:.2} MB a kill, what ends a transfer included");
+    }
+    println!(
+        "  every copy is identical (BLAKE3); until it was done there was nothing but its staging folder, and then nothing"
+    );
+    Ok(())
+}
+
+struct Bench<'a> {
+    stage: &'a Stage,
+    server: &'a Server,
+    remote: Arc<Remote>,
+    hash: blake3::Hash,
+    bytes: u64,
+}
+
+impl Bench<'_> {
+    /// One copy, of which the other side is killed three times: symbol bytes moved.
+    fn copy(&self, is_up: bool) -> Result<f64, Failure> {
+        let (source, into) = (self.stage.path("file"), self.stage.path("into"));
+        fs::create_dir(&into).map_err(Failure::at(into.display()))?;
+        sync(&into)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let killer = killer(&into, self.bytes, Arc::clone(&self.remote), Arc::clone(&over));
+        let moved = self.transfer(is_up, &source, &into);
+        over.store(true, Ordering::SeqCst);
+        let killed = killer.join().map_err(|_| Failure::new("the killer panicked"))?;
+        let moved = moved?;
+        let kills = killed?;
+        if kills != KILLS.len() {
+            return Err(Failure::new(format_args!("only {kills} kills: the copy was over too soon")));
+        }
+        let left = names(&into)?;
+        if left != ["file"] {
+            return Err(Failure::new(format_args!("left behind: {}", left.join(", "))));
+        }
+        if hash(&into.join("file"))? != self.hash {
+            return Err(Failure::new("the copy differs from its source"));
+        }
+        remove(&into.join("file"))?;
+        fs::remove_dir(&into).map_err(Failure::at(into.display()))?;
+        Ok(moved)
+    }
+
+    fn transfer(&self, is_up: bool, source: &Path, into: &Path) -> Result<f64, Failure> {
+        let here = |path: &Path| Location::Local(path.to_owned());
+        let there = |path: &Path| Location::parse(self.server.there(path).as_ref()).map_err(Failure::at("a location"));
+        let (source, target) = if is_up { (here(source), there(into)?) } else { (there(source)?, here(into)) };
+        let transfer = remote::copy(self.arguments(source, target)).map_err(Failure::at("the copy"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::at("an executor"))?;
+        runtime.block_on(count(transfer, is_up))
+    }
+
+    fn arguments(&self, source: Location, target: Location) -> Copy {
+        let mut ssh = vec!["ssh".into()];
+        ssh.extend(self.server.options().into_iter().map(Into::into));
+        let remote_program = Some(self.remote.program.display().to_string());
+        Copy {
+            sources: vec![source],
+            target,
+            scan: ScanOptions::default(),
+            existing: Existing::Replace,
+            compare: Compare::SizeAndTime,
+            modes: Modes::Masked,
+            delete: false,
+            dry_run: false,
+            is_comparison: false,
+            checksums: None,
+            via: Via::Udp,
+            ssh: SshOptions { command: ssh, remote_program, ..SshOptions::default() },
+            ports: None,
+            family: Family::V4,
+            profile: Profile::auto(),
+            dead_after: DEAD_AFTER,
+            retry_for: Some(RETRY_FOR),
+            qlog: None,
+        }
+    }
+}
+
+/// Symbol bytes moved until the transfer is done, over all its connections.
+async fn count(mut transfer: downpour::Transfer, is_sender: bool) -> Result<f64, Failure> {
+    let (mut ip_bytes, mut connection) = (0, 0);
+    while let Some(event) = transfer.next().await {
+        match event {
+            // The last one of a connection has its final figures.
+            TransferEvent::Progress(progress) => {
+                let stats = progress.connection;
+                connection = if is_sender { stats.bytes_sent } else { stats.bytes_received };
+            }
+            // It connects again.
+            TransferEvent::Note(_) => ip_bytes += std::mem::take(&mut connection),
+            TransferEvent::Done(result) => {
+                let summary = result.map_err(Failure::at("the copy"))?;
+                ip_bytes += summary.wire_bytes;
+                return Ok(ip_bytes as f64 * SYMBOL / PACKET);
+            }
+            _ => {}
+        }
+    }
+    Err(Failure::new("a transfer without an end"))
+}
+
+/// Kills the other side whenever the next share is written; how often it did.
+fn killer(into: &Path, bytes: u64, remote: Arc<Remote>, over: Arc<AtomicBool>) -> JoinHandle<Result<usize, Failure>> {
+    let into = into.to_owned();
+    thread::spawn(move || {
+        let mut kills = 0;
+        while kills < KILLS.len() && !over.load(Ordering::SeqCst) {
+            if written(&into) as f64 >= KILLS[kills] * bytes as f64 && remote.kill() {
+                kills += 1;
+                let odd = names(&into)?.into_iter().find(|name| !name.starts_with(".downpour-"));
+                if let Some(odd) = odd {
+                    return Err(Failure::new(format_args!("{odd} was there before it was whole")));
+                }
+            }
+            thread::sleep(PERIOD);
+        }
+        Ok(kills)
+    })
+}
+
+/// Bytes of files staged in a folder.
+fn written(into: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    let staged = entries(into.to_owned()).flat_map(|staging| entries(staging.path()));
+    staged.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * 512).sum()
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(folder).map_err(Failure::at(folder.display()))?;
+    Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+}
+
+fn hash(path: &Path) -> Result<blake3::Hash, Failure> {
+    let mut file = fs::File::open(path).map_err(Failure::at(path.display()))?;
+    let (mut hasher, mut chunk) = (blake3::Hasher::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut chunk).map_err(Failure::at(path.display()))? {
+            0 => return Ok(hasher.finalize()),
+            length => hasher.update(&chunk[..length]),
+        };
+    }
+}
