@@ -214,6 +214,8 @@ FRAMES: Dict[int, Frame] = {
     0x07: Frame("reset", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
     0x08: Frame("stop", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
     0x09: Frame("close", [("code", number(4)), ("reason", text(2, most=256))], {"code #": "code"}),
+    0x0A: Frame("path challenge", [("data", octets(8))]),
+    0x0B: Frame("path response", [("data", octets(8))]),
     0x0D: Frame(
         "stream read",
         [("flow", number(2, least=1)), ("symbols", number(8))],

@@ -90,7 +90,6 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Host {
     config: HostConfig,
-    id: NodeId,
     endpoint: Endpoint,
     /// By connection; kept after its end.
     tallies: BTreeMap<ConnectionHandle, Tally>,
@@ -104,6 +103,15 @@ pub struct Host {
     /// When the last write will be done.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
+    /// Where its packets come from.
+    address: NodeId,
+    /// Who sends copies of its packets, of one in so many, just ahead of them.
+    copied_by: Option<(NodeId, u64)>,
+    /// Which of them.
+    random: fastrand::Rng,
+    /// The packet that follows its copy.
+    original: Option<Packet>,
+    copied_bytes: u64,
 }
 
 /// The control stream's place among the flows.
@@ -144,7 +152,6 @@ impl Host {
         let accept = AcceptOptions { profile: config.profile.clone(), application: Vec::new(), qlog: false };
         endpoint.add_key(KEY, None, accept);
         let mut host = Self {
-            id,
             endpoint,
             tallies: BTreeMap::new(),
             batch: Batch::new(),
@@ -154,6 +161,11 @@ impl Host {
             requests: 0,
             disk_free: Time::ZERO,
             first_sent: None,
+            address: id,
+            copied_by: None,
+            random: fastrand::Rng::with_seed(config.seed),
+            original: None,
+            copied_bytes: 0,
             config,
         };
         for peer in host.config.connect_to.clone() {
@@ -199,6 +211,33 @@ impl Host {
     /// The endpoint.
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
+    }
+
+    /// From now on its packets come from another node's address. What is sent to that node has to find its way here.
+    pub const fn move_to(&mut self, address: NodeId) {
+        self.address = address;
+    }
+
+    /// Where its packets come from.
+    pub const fn address(&self) -> NodeId {
+        self.address
+    }
+
+    /// Somebody sees its packets, and sends a copy of about one in `every` from another node's address, just ahead of it.
+    pub const fn copy_packets(&mut self, by: NodeId, every: u64) {
+        self.copied_by = Some((by, every));
+    }
+
+    /// IP bytes of the copies.
+    pub const fn copied_bytes(&self) -> u64 {
+        self.copied_bytes
+    }
+
+    /// Where the first open connection has its peer, once that is proved and nothing speaks against it.
+    pub fn peer(&mut self) -> Option<NodeId> {
+        let handle = self.endpoint.handles().next()?;
+        let connection = self.endpoint.connection(handle).filter(|connection| !connection.is_validating())?;
+        Some(node(connection.remote()))
     }
 
     /// No connection is left that is not drained.
@@ -373,7 +412,7 @@ impl Host {
         let mut payload = self.buffers.pop().unwrap_or_default();
         payload.clear();
         payload.extend_from_slice(bytes);
-        Packet { source: self.id, destination: node(destination), ecn, overhead: OVERHEAD, payload }
+        Packet { source: self.address, destination: node(destination), ecn, overhead: OVERHEAD, payload }
     }
 
     fn next_of_batch(&mut self) -> Option<Packet> {
@@ -388,7 +427,45 @@ impl Host {
         payload.extend_from_slice(&self.batch.bytes()[start..end]);
         let ecn = if self.batch.ecn() == EcnCodepoint::Ect0 { Ecn::Ect0 } else { Ecn::NotEct };
         let destination = node(self.batch.destination());
-        Some(Packet { source: self.id, destination, ecn, overhead: OVERHEAD, payload })
+        Some(Packet { source: self.address, destination, ecn, overhead: OVERHEAD, payload })
+    }
+
+    /// Puts a copy from elsewhere ahead of a packet, where somebody makes one.
+    fn with_copy(&mut self, packet: Packet) -> Packet {
+        match self.copied_by {
+            Some((by, every)) if self.random.u64(..every) == 0 => {
+                self.copied_bytes += u64::from(packet.ip_bytes());
+                let copy = Packet { source: by, ..packet.clone() };
+                self.original = Some(packet);
+                copy
+            }
+            _ => packet,
+        }
+    }
+
+    fn next_packet(&mut self, now: netsim::Time) -> Option<Packet> {
+        if let Some(packet) = self.next_of_batch() {
+            return Some(packet);
+        }
+        if let Some(answer) = self.endpoint.poll_answer() {
+            return Some(self.packet(answer.destination, Ecn::NotEct, &answer.bytes));
+        }
+        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
+        for handle in handles {
+            loop {
+                let connection = self.endpoint.connection(handle)?;
+                if connection.poll_transmit(engine_time(now), &mut self.batch) {
+                    self.batch.seal();
+                    self.handed = 0;
+                    self.first_sent.get_or_insert(now);
+                    return self.next_of_batch();
+                }
+                // The schedule may have asked for work instead: what is done at once may give it something to send.
+                let Some(request) = connection.poll_request() else { break };
+                self.dispatch(engine_time(now), handle, request);
+            }
+        }
+        None
     }
 }
 
@@ -420,28 +497,10 @@ impl Node for Host {
     }
 
     fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
-        if let Some(packet) = self.next_of_batch() {
-            return Some(packet);
+        if let Some(original) = self.original.take() {
+            return Some(original);
         }
-        if let Some(answer) = self.endpoint.poll_answer() {
-            return Some(self.packet(answer.destination, Ecn::NotEct, &answer.bytes));
-        }
-        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
-        for handle in handles {
-            loop {
-                let connection = self.endpoint.connection(handle)?;
-                if connection.poll_transmit(engine_time(now), &mut self.batch) {
-                    self.batch.seal();
-                    self.handed = 0;
-                    self.first_sent.get_or_insert(now);
-                    return self.next_of_batch();
-                }
-                // The schedule may have asked for work instead: what is done at once may give it something to send.
-                let Some(request) = connection.poll_request() else { break };
-                self.dispatch(engine_time(now), handle, request);
-            }
-        }
-        None
+        self.next_packet(now).map(|packet| self.with_copy(packet))
     }
 
     fn poll_timeout(&self) -> Option<netsim::Time> {

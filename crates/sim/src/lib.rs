@@ -17,6 +17,7 @@ pub mod fuzzing;
 mod host;
 pub mod property;
 pub mod reference;
+pub mod roaming;
 mod storage;
 mod streams;
 

@@ -4,6 +4,7 @@
 //! [`check`] draws a scenario from a seed, runs it in virtual time and says what is wrong. The tests run some thousands of
 //! seeds, `cargo xtask soak` as many as there is time for.
 
+pub mod moving;
 mod scenario;
 
 pub use scenario::{Outage, Scenario};
@@ -92,7 +93,8 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
     // Blocks that were handed over before the end are still written after it.
     let written = network.now().checked_add(scenario.storage_delay * 2).unwrap_or(netsim::Time::MAX);
     network.run_until(written).map_err(|stalled| stalled.to_string())?;
-    judge(scenario, &network, &watch)
+    let hosts = [&network.nodes()[0], &network.nodes()[1]];
+    judge(scenario, hosts, network.now(), network.stats().sent, &watch)
 }
 
 /// Runs a network and notes when the work was done.
@@ -107,48 +109,65 @@ struct Watch {
 impl Watch {
     fn run(&mut self, network: &mut Network<Host>, until: Duration) -> Result<(), String> {
         let until = netsim::Time::ZERO + until;
-        let Self { connects, closes, .. } = *self;
-        let over = |nodes: &[Host]| {
-            let rest = |node: &Host| node.is_over() || node.tallies().next().is_none();
-            nodes[connects].is_over() && nodes.iter().all(rest)
-        };
-        let content = |nodes: &[Host]| nodes[closes].tallies().any(|tally| tally.content_at.is_some());
+        let (over, content) = (
+            |nodes: &[Host]| self.is_over([&nodes[0], &nodes[1]]),
+            |nodes: &[Host]| self.is_content([&nodes[0], &nodes[1]]),
+        );
         if self.completed.is_none() {
             network.run_while(|nodes| !content(nodes) && !over(nodes), until).map_err(|stalled| stalled.to_string())?;
             self.completed = content(network.nodes()).then(|| network.now());
         }
+        let over = |nodes: &[Host]| self.is_over([&nodes[0], &nodes[1]]);
         network.run_while(|nodes| !over(nodes), until).map_err(|stalled| stalled.to_string())?;
         if !over(network.nodes()) && network.next_event().is_none() {
             return Err(format!("deadlock: nothing is left to happen at {}", seconds(network.now())));
         }
         Ok(())
     }
+
+    /// No connection is left.
+    fn is_over(&self, hosts: [&Host; 2]) -> bool {
+        let rest = |host: &Host| host.is_over() || host.tallies().next().is_none();
+        hosts[self.connects].is_over() && hosts.into_iter().all(rest)
+    }
+
+    /// The side that closes has all it wants.
+    fn is_content(&self, hosts: [&Host; 2]) -> bool {
+        hosts[self.closes].tallies().any(|tally| tally.content_at.is_some())
+    }
 }
 
-fn judge(scenario: &Scenario, network: &Network<Host>, watch: &Watch) -> Result<Report, String> {
-    let ends = [0, 1].map(|side| network.nodes()[side].tallies().next().and_then(|tally| tally.closed.clone()));
+fn judge(
+    scenario: &Scenario,
+    hosts: [&Host; 2],
+    now: netsim::Time,
+    packets: u64,
+    watch: &Watch,
+) -> Result<Report, String> {
+    let ends = hosts.map(|host| host.tallies().next().and_then(|tally| tally.closed.clone()));
     for side in [0, 1] {
-        judge_side(scenario, network, watch, side, &ends).map_err(|wrong| format!("side {side}: {wrong}"))?;
+        judge_side(scenario, hosts[side], now, watch, side, &ends).map_err(|wrong| format!("side {side}: {wrong}"))?;
     }
     let since = |time: netsim::Time| time.checked_since(netsim::Time::ZERO).unwrap_or_default();
     Ok(Report {
         completed: watch.completed.map(since),
-        ended: since(network.now()),
-        packets: network.stats().sent,
+        ended: since(now),
+        packets,
         close_heard: matches!(ends[1 - scenario.closes], Some(Closed::ByPeer { .. })),
     })
 }
 
 fn judge_side(
     scenario: &Scenario,
-    network: &Network<Host>,
+    host: &Host,
+    now: netsim::Time,
     watch: &Watch,
     side: usize,
     ends: &[Option<Closed>; 2],
 ) -> Result<(), String> {
     let dies = matches!(scenario.outage, Outage::Death { .. });
-    let now = seconds(network.now());
-    let mut tallies = network.nodes()[side].tallies();
+    let now = seconds(now);
+    let mut tallies = host.tallies();
     let Some(tally) = tallies.next() else {
         return if dies && side != scenario.connects { Ok(()) } else { Err("never heard of the other".into()) };
     };

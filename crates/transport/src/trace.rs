@@ -7,6 +7,7 @@ use crate::recovery::{Recovery, Report};
 use crate::time::Time;
 use crate::wire::{FlowId, Refused, SymbolId};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 
 /// Something worth a record.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,7 @@ pub(crate) enum TraceEvent {
     SymbolReceived { number: u64, bytes: u32, id: SymbolId },
     Refused { reason: Refused },
     ProbeTimeout,
+    PathChanged { remote: SocketAddr },
     FlowOpened { flow: FlowId, length: u64 },
     FlowAnnounced { flow: FlowId, length: u64 },
     FlowSent { flow: FlowId },
@@ -128,6 +130,7 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         TraceEvent::ProbeTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
         }
+        TraceEvent::PathChanged { remote } => ("downpour:path_changed", json!({ "remote": remote.to_string() })),
         TraceEvent::FlowOpened { flow, length } => {
             ("downpour:flow_opened", json!({ "flow": flow.0, "length": length }))
         }

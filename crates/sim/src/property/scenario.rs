@@ -148,16 +148,21 @@ impl Scenario {
     /// One of the two hosts.
     pub(super) fn host(&self, side: usize) -> Host {
         let id = |side: usize| NodeId::from_index(side as u32);
+        Host::new(id(side), self.host_config(side, id(1 - side)))
+    }
+
+    /// How one of the hosts behaves; the other is at `peer`.
+    pub(super) fn host_config(&self, side: usize, peer: NodeId) -> HostConfig {
         let other = 1 - side;
         // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds without being the path's death.
         let bursty =
             [self.link.forward, self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
         let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
         let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
-        let config = HostConfig {
+        HostConfig {
             profile: self.profile.clone(),
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
-            connect_to: if self.connects == side { vec![id(other)] } else { Vec::new() },
+            connect_to: if self.connects == side { vec![peer] } else { Vec::new() },
             objects: self.objects[side].clone(),
             streams: self.streams[side].clone(),
             reads: self.reads,
@@ -170,8 +175,7 @@ impl Scenario {
             storage_delay: self.storage_delay,
             write_rate: None,
             seed: self.seed,
-        };
-        Host::new(id(side), config)
+        }
     }
 }
 

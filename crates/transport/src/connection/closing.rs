@@ -56,6 +56,12 @@ impl Closing {
         closes && self.again.is_some()
     }
 
+    /// The peer speaks from another address, which has proved nothing: each of its packets gets one answer, hardly larger.
+    pub(super) fn follow(&mut self) {
+        self.again = None;
+        self.reason.clear();
+    }
+
     /// The frame, when it is due.
     pub(super) fn poll(&mut self, now: Time) -> Option<Frame<'_>> {
         let mut due = std::mem::take(&mut self.asked);

@@ -222,6 +222,12 @@ impl Incoming {
         }
     }
 
+    /// Something is known not to have come: of an object any of it, of a stream the rest of a block.
+    pub(super) fn has_unfinished(&self) -> bool {
+        let lacks = self.streams.values().any(|stream| !stream.is_over() && !stream.lacks_nothing());
+        lacks || self.flows.values().any(|flow| !flow.is_complete())
+    }
+
     /// Moves the flows' requests out and says which flows are wholly received.
     pub(super) fn collect(&mut self, requests: &mut impl Extend<Request>) -> Vec<Change> {
         let mut changes = Vec::new();

@@ -6,10 +6,12 @@ mod batch;
 mod closing;
 mod event;
 mod incoming;
+mod moving;
 mod opening;
 mod options;
 mod outbox;
 mod outgoing;
+mod paths;
 mod receive;
 mod sealing;
 mod stats;
@@ -37,6 +39,7 @@ use incoming::{Change, Incoming, Violation};
 use opening::Opening;
 use outbox::Piece;
 use outgoing::Outgoing;
+use paths::Paths;
 use sealing::Sealing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -67,6 +70,7 @@ pub struct Connection {
     profile: Profile,
     limits: Limits,
     sealing: Sealing,
+    paths: Paths,
     recovery: Recovery,
     outgoing: Outgoing,
     incoming: Incoming,
@@ -123,6 +127,7 @@ impl Connection {
             profile,
             limits,
             sealing,
+            paths: Paths::new(now),
             peer: None,
             payload: crate::wire::limits::MIN_MESSAGE1,
             next_flow: 1,
@@ -381,6 +386,7 @@ impl Connection {
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),
+            path_changes: self.paths.changes,
             window: self.recovery.window(),
             in_flight: self.recovery.bytes_in_flight(),
             pacing_rate: self.recovery.pacing_rate(),
@@ -415,8 +421,12 @@ impl Connection {
         }
     }
 
-    /// Another copy of the first message came: the peer is still trying, so its proof may still come.
-    pub(crate) fn await_proof(&mut self, until: Time) {
+    /// Another copy of the first message came: the peer is still trying, so its proof may still come. Where copies come from
+    /// several addresses, some may be anybody's.
+    pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
+        if from != self.sealing.remote() {
+            self.paths.contest();
+        }
         if let Phase::Answered { until: patience } = &mut self.phase {
             *patience = until;
         }

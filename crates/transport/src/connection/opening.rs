@@ -135,8 +135,18 @@ impl Opening {
         message: &Message2<'_>,
         size: usize,
     ) -> Result<Opened, Refused> {
+        // A copy of the answer that somebody sends from elsewhere must not decide where the peer is.
+        if !self.remotes.iter().any(|asked| is_same(*asked, from)) {
+            return Err(Refused::Unacceptable);
+        }
         let established = self.initiator.finish(message.noise)?;
         let rtt = self.sent.get(usize::from(message.copy)).map(|sent| now.since(*sent));
         Ok(Opened { established, remote: from, payload: size.max(MIN_MESSAGE1), rtt })
     }
+}
+
+/// The same port of the same address, however written; who asks the unspecified address asks any of this host's.
+fn is_same(asked: SocketAddr, from: SocketAddr) -> bool {
+    let (ip, other) = (asked.ip().to_canonical(), from.ip().to_canonical());
+    asked.port() == from.port() && (ip == other || ip.is_unspecified())
 }

@@ -276,7 +276,7 @@ impl Outgoing {
                 Content::Nothing => {}
             }
         }
-        for sent in report.spurious {
+        for sent in report.spurious.iter().chain(report.outlived) {
             // Control frames are on their way again already, under another key.
             if let Content::Symbol(id) = sent.content {
                 self.each_flow(id, FlowSender::on_spurious);

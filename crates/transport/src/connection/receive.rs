@@ -2,6 +2,7 @@
 
 use super::closing::Closing;
 use super::incoming::Violation;
+use super::paths::Origin;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
@@ -20,18 +21,26 @@ impl Connection {
 
     /// Packets that one read brought, opened already; all with the same mark.
     ///
-    /// `local` is the address they were sent to, if known: answers leave from there.
-    pub fn handle_packets(&mut self, now: Time, local: Option<IpAddr>, ecn: ReceivedEcn, packets: &mut [Opened<'_>]) {
+    /// `from` is the address they came from, `local` the one they were sent to, if known: answers leave from there.
+    pub fn handle_packets(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        ecn: ReceivedEcn,
+        packets: &mut [Opened<'_>],
+    ) {
+        let origin = Origin { from, local };
         for packet in packets {
             if !self.sealing.is_new(packet.number) {
                 self.refuse(now, Refused::Replayed);
                 continue;
             }
-            self.sealing.set_source(local);
             self.last_heard = now;
-            let bytes = (HEADER + packet.plaintext.len() + TAG) as u32 + self.sealing.datagram_overhead();
+            let bytes = self.ip_bytes(packet);
             self.packets_received += 1;
             self.bytes_received += u64::from(bytes);
+            self.on_origin(now, origin, packet.number, bytes.into());
             match &mut self.phase {
                 Phase::Answered { .. } => {
                     self.phase = Phase::Open;
@@ -48,7 +57,7 @@ impl Connection {
                 }
                 Phase::Opening(_) | Phase::Drained => continue,
             }
-            if let Err(reason) = self.handle_packet(now, ecn, bytes, packet) {
+            if let Err(reason) = self.handle_packet(now, origin, ecn, packet) {
                 self.refuse(now, reason);
             }
         }
@@ -57,14 +66,26 @@ impl Connection {
         }
     }
 
+    /// IP bytes of the datagram that brought a packet.
+    fn ip_bytes(&self, packet: &Opened<'_>) -> u32 {
+        (HEADER + packet.plaintext.len() + TAG) as u32 + self.sealing.datagram_overhead()
+    }
+
     /// A datagram for this connection was refused.
     pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
         self.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
     }
 
-    fn handle_packet(&mut self, now: Time, ecn: ReceivedEcn, bytes: u32, packet: &Opened<'_>) -> Result<(), Refused> {
+    fn handle_packet(
+        &mut self,
+        now: Time,
+        origin: Origin,
+        ecn: ReceivedEcn,
+        packet: &Opened<'_>,
+    ) -> Result<(), Refused> {
         let number = packet.number;
+        let bytes = self.ip_bytes(packet);
         let asks = match packet.kind {
             PacketKind::Symbol => {
                 let (SymbolHeader { id, plan }, symbol) = SymbolHeader::decode(packet.plaintext)?;
@@ -78,8 +99,8 @@ impl Connection {
                 let mut asks = false;
                 for frame in Frames::new(packet.plaintext) {
                     let frame = frame?;
-                    asks |= !matches!(frame, Frame::Feedback(_) | Frame::FeedbackSeen { .. } | Frame::Close { .. });
-                    if let Err(Violation(what)) = self.handle_frame(now, frame) {
+                    asks |= asks_for_feedback(&frame);
+                    if let Err(Violation(what)) = self.handle_frame(now, origin, frame) {
                         self.violation(now, what);
                     }
                     if !matches!(self.phase, Phase::Open) {
@@ -94,7 +115,7 @@ impl Connection {
         Ok(())
     }
 
-    fn handle_frame(&mut self, now: Time, frame: Frame<'_>) -> Result<(), Violation> {
+    fn handle_frame(&mut self, now: Time, origin: Origin, frame: Frame<'_>) -> Result<(), Violation> {
         match frame {
             Frame::Ping => self.incoming.clock.hurry(),
             Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
@@ -118,6 +139,8 @@ impl Connection {
             Frame::StreamRead { flow, symbols } => self.on_stream_read(flow, symbols)?,
             Frame::Reset { flow, code } => self.incoming.on_reset(flow, code)?,
             Frame::Stop { flow, code } => self.on_stop(now, flow, code)?,
+            Frame::PathChallenge { data } => self.on_challenge(now, origin, data),
+            Frame::PathResponse { data } => self.on_response(now, origin, data),
             Frame::Close { code, reason } => {
                 self.recovery.close(now);
                 self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
@@ -174,6 +197,7 @@ impl Connection {
             return Ok(());
         }
         self.sealing.set_remote(opened.remote);
+        self.paths.prove();
         self.establish(&opened.established.secrets, peer);
         self.phase = Phase::Open;
         self.last_heard = now;
@@ -199,6 +223,17 @@ impl Connection {
         opening.versions = Some(offered);
         Ok(())
     }
+}
+
+const fn asks_for_feedback(frame: &Frame<'_>) -> bool {
+    !matches!(
+        frame,
+        Frame::Feedback(_)
+            | Frame::FeedbackSeen { .. }
+            | Frame::PathChallenge { .. }
+            | Frame::PathResponse { .. }
+            | Frame::Close { .. }
+    )
 }
 
 fn has_close(packet: &Opened<'_>) -> bool {

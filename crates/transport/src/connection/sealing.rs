@@ -80,7 +80,17 @@ impl Sealing {
     }
 
     pub(super) fn begin(&self, batch: &mut Batch, ecn: EcnCodepoint) {
-        batch.begin(self.remote, self.source, ecn, self.keys.as_ref().map(|keys| keys.sealer.clone()));
+        self.begin_to(batch, self.remote, self.source, ecn);
+    }
+
+    /// As [`Sealing::begin`], for another address than the one in use.
+    pub(super) fn begin_to(&self, batch: &mut Batch, to: SocketAddr, source: Option<IpAddr>, ecn: EcnCodepoint) {
+        batch.begin(to, source, ecn, self.keys.as_ref().map(|keys| keys.sealer.clone()));
+    }
+
+    /// Bytes that nobody can guess.
+    pub(super) fn random_bytes(&mut self) -> [u8; 8] {
+        self.random.next_u64().to_be_bytes()
     }
 
     /// The number of the next packet, and the one before it if that is to be skipped. Keys follow the number.

@@ -52,6 +52,8 @@ pub struct ConnectionStats {
     pub min_rtt: Option<Duration>,
     /// Estimated loss before repair, 0 to 1.
     pub loss: f64,
+    /// Times that the peer was found to have moved to another address.
+    pub path_changes: u64,
     /// Bytes that may be in flight.
     pub window: u64,
     /// Bytes in flight.

@@ -24,7 +24,12 @@ impl Connection {
                 self.recovery.close(now);
                 self.end(Closed::Dead);
             }
-            Phase::Open => self.handle_open_timeout(now),
+            Phase::Open => {
+                self.paths.expire(now);
+                if self.paths.is_proven() {
+                    self.handle_open_timeout(now);
+                }
+            }
             _ => {}
         }
     }
@@ -41,8 +46,10 @@ impl Connection {
             }
         }
         let asking = self.question_at();
-        if asking.is_some_and(|at| at <= now) || self.keep_alive_at() <= now {
+        let listening = self.listen_at().is_some_and(|at| at <= now);
+        if asking.is_some_and(|at| at <= now) || listening || self.keep_alive_at() <= now {
             self.questions += u32::from(asking.is_some());
+            self.paths.asked += u32::from(listening);
             self.last_asked = now;
             self.outgoing.outbox.push(Piece::Ping);
         }
@@ -69,9 +76,13 @@ impl Connection {
             Phase::Closing(closing) => Some(closing.due()),
             Phase::Open => {
                 let dead = self.last_heard + self.limits.dead_after;
+                if !self.paths.is_proven() {
+                    return Some(self.errand_at().unwrap_or(dead).min(dead));
+                }
                 let feedback = [self.incoming.clock.due(), self.seen_due()];
-                let others = [self.recovery.next_timeout(), self.question_at(), self.wake].into_iter().chain(feedback);
-                let first = others.flatten().min().unwrap_or(dead);
+                let paths = [self.errand_at(), self.listen_at()];
+                let others = [self.recovery.next_timeout(), self.question_at(), self.wake];
+                let first = others.into_iter().chain(feedback).chain(paths).flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))
             }
             Phase::Drained => None,

@@ -25,9 +25,13 @@ impl Connection {
             Phase::Answered { .. } | Phase::Drained => false,
             Phase::Closing(_) => self.transmit_close(now, batch),
             Phase::Open => {
-                self.transmit_feedback(now, batch) || self.transmit_probe(now, batch) || self.transmit_paced(now, batch)
+                self.transmit_errand(now, batch) || (self.paths.is_proven() && self.transmit_open(now, batch))
             }
         }
+    }
+
+    fn transmit_open(&mut self, now: Time, batch: &mut Batch) -> bool {
+        self.transmit_feedback(now, batch) || self.transmit_probe(now, batch) || self.transmit_paced(now, batch)
     }
 
     /// Payload bytes that frames may take in a control packet.
@@ -104,6 +108,10 @@ impl Connection {
         }
         if idle && !self.outgoing.control.is_ready() {
             self.limited_by = LimitedBy::Nothing;
+            return false;
+        }
+        if self.is_lost_sight_of(now) {
+            self.limited_by = LimitedBy::Window;
             return false;
         }
         let budget = match self.recovery.admit(now) {
@@ -196,7 +204,7 @@ impl Connection {
         (header.number, bytes)
     }
 
-    fn next_header(&mut self, kind: PacketKind) -> PacketHeader {
+    pub(super) fn next_header(&mut self, kind: PacketKind) -> PacketHeader {
         let (header, skipped) = self.sealing.next_header(kind);
         if let Some(number) = skipped {
             self.recovery.on_skipped(number);

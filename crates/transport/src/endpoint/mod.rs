@@ -237,7 +237,7 @@ impl Endpoint {
             // Packets of one read that belong together are handled together.
             let same = |next: &&mut [u8]| matches!(Datagram::classify(next), Ok(Datagram::Packet(header)) if header.connection == packet.connection);
             if !datagrams.peek().is_some_and(same) {
-                connection.handle_packets(now, local, ecn, &mut opened);
+                connection.handle_packets(now, from, local, ecn, &mut opened);
                 opened.clear();
             }
         }
@@ -272,7 +272,7 @@ impl Endpoint {
         match self.known.find(message) {
             Known::Answered(handle, reply) => {
                 if let Some((_, connection)) = self.connections.get_mut(&handle) {
-                    connection.await_proof(until);
+                    connection.await_proof(until, arrival.from);
                 }
                 return self.answer(arrival, message, &reply, size);
             }

@@ -46,6 +46,13 @@ impl Ecn {
         Self { state: EcnState::Testing, silence: false, sent: 0, delivered: 0, counts: EcnCounts::default() }
     }
 
+    /// The packets take another path, which is to be tested anew (RFC 9000 section 13.4.2). The counts go on: the peer's are of
+    /// the connection.
+    pub(super) fn restart(&mut self) {
+        self.state = EcnState::Testing;
+        self.silence = false;
+    }
+
     /// What packets are to be sent with. Changes only when feedback comes or a timer runs out.
     pub fn codepoint(&self) -> EcnCodepoint {
         match self.state {

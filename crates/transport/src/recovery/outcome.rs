@@ -12,6 +12,7 @@ pub(super) struct Outcome {
     pub(super) delivered: Vec<Sent>,
     pub(super) lost: Vec<Sent>,
     pub(super) spurious: Vec<Sent>,
+    pub(super) outlived: Vec<Sent>,
     delivered_bytes: u64,
     lost_bytes: u64,
     pub(super) newly_marked: u64,
@@ -30,6 +31,7 @@ impl Outcome {
             delivered: Vec::new(),
             lost: Vec::new(),
             spurious: Vec::new(),
+            outlived: Vec::new(),
             delivered_bytes: 0,
             lost_bytes: 0,
             newly_marked: 0,
@@ -46,6 +48,7 @@ impl Outcome {
         self.delivered.clear();
         self.lost.clear();
         self.spurious.clear();
+        self.outlived.clear();
         self.now = now;
         self.cause = cause;
         self.newly_marked = 0;
@@ -69,6 +72,7 @@ impl Outcome {
             delivered: &self.delivered,
             lost: &self.lost,
             spurious: &self.spurious,
+            outlived: &self.outlived,
             delivered_bytes: self.delivered_bytes,
             lost_bytes: self.lost_bytes,
             newly_marked: self.newly_marked,

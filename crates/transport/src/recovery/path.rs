@@ -45,6 +45,8 @@ pub struct Recovery {
     loss_time: Option<Time>,
     /// Packets sent so far that ask for feedback.
     ordinal: u32,
+    /// Lower numbers took an earlier path.
+    first_number: u64,
 }
 
 impl Recovery {
@@ -77,12 +79,28 @@ impl Recovery {
             limit: None,
             loss_time: None,
             ordinal: 0,
+            first_number: 0,
         };
         recovery.set_pacing(now);
         recovery
     }
 
-    /// The handshake measured `rtt`: the first sample.
+    /// The packets take another path from now on, of which nothing is known (RFC 9000 section 9.4). What is in flight is given up:
+    /// the report says so, and no controller hears of it. Limit, packet size and counts stay.
+    pub fn restart(&mut self, config: &RecoveryConfig, now: Time) {
+        self.close(now);
+        self.first_number = self.flight.next_number();
+        self.congestion = config.congestion.build(self.max_packet);
+        self.detector = Detector::new(config.detection.clone(), config.max_probe_timeout, now);
+        self.pacer = Pacer::new(now, self.max_packet);
+        self.delivery_rate = DeliveryRate::new(now);
+        self.rtt = RttEstimator::new();
+        self.loss = LossEstimate::new(config.initial_loss);
+        self.ecn.restart();
+        self.path_changed(now);
+    }
+
+    /// The handshake, or the proof of a new address, measured `rtt`: the first sample.
     pub fn set_rtt_from_handshake(&mut self, now: Time, rtt: Duration) {
         self.rtt.sample(rtt, Duration::ZERO);
         self.path_changed(now);
@@ -192,14 +210,17 @@ impl Recovery {
     }
 
     fn acknowledge(&mut self, now: Time, packets: &PacketRanges, largest_before: Option<u64>) {
-        let Self { flight, outcome, delivery_rate, detector, rtt, ecn, .. } = self;
+        let Self { flight, outcome, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
         let largest_sent = flight.acknowledge(packets, |arrival| {
             let (Arrival::Delivered(entry) | Arrival::Late(entry)) = arrival;
             if entry.marked {
                 ecn.on_marked_delivered();
             }
             let sent = entry.sent;
-            if let Arrival::Late(_) = arrival {
+            if sent.number < *first_number {
+                // Given up with the path it took: it says nothing about this one.
+                outcome.outlived.push(sent);
+            } else if let Arrival::Late(_) = arrival {
                 let overtaken_by = largest_before.unwrap_or(0).saturating_sub(sent.number);
                 detector.on_spurious(now, overtaken_by, now.since(sent.time), rtt);
                 outcome.spurious.push(sent);
@@ -209,7 +230,8 @@ impl Recovery {
             }
         });
         // The delay is that of the largest packet named, so no other gives a sample (RFC 9002 section 5.1).
-        if let Some(sent) = largest_sent {
+        let largest = packets.ranges.first().map_or(0, |(_, high)| *high);
+        if let Some(sent) = largest_sent.filter(|_| largest >= self.first_number) {
             let sample = now.since(sent);
             self.rtt.sample(sample, Duration::from_micros(u64::from(packets.delay_micros)));
             self.outcome.rtt = Some(sample);

@@ -64,6 +64,8 @@ pub struct Report<'a> {
     pub lost: &'a [Sent],
     /// Packets called lost earlier that arrived after all.
     pub spurious: &'a [Sent],
+    /// Packets given up with an earlier path that arrived after all: they say nothing about this one.
+    pub outlived: &'a [Sent],
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,
     /// IP bytes in `lost`.

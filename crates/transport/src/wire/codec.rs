@@ -8,7 +8,7 @@ use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement};
 use super::ids::FlowId;
 use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, SHORT_K, STREAM_HEADER};
 
-/// Frame types. 0x0a to 0x0c are reserved for path challenge and response, and ranges wanted.
+/// Frame types. 0x0c is reserved for ranges wanted.
 pub(super) mod kind {
     pub(in super::super) const PADDING: u8 = 0x00;
     pub(in super::super) const PING: u8 = 0x01;
@@ -20,6 +20,8 @@ pub(super) mod kind {
     pub(in super::super) const RESET: u8 = 0x07;
     pub(in super::super) const STOP: u8 = 0x08;
     pub(in super::super) const CLOSE: u8 = 0x09;
+    pub(in super::super) const PATH_CHALLENGE: u8 = 0x0a;
+    pub(in super::super) const PATH_RESPONSE: u8 = 0x0b;
     pub(in super::super) const STREAM_READ: u8 = 0x0d;
     pub(in super::super) const ANNOUNCE_STREAM: u8 = 0x0e;
 }
@@ -57,6 +59,14 @@ impl Frame<'_> {
             }
             Self::Reset { flow, code } => put_ending(kind::RESET, *flow, *code, out),
             Self::Stop { flow, code } => put_ending(kind::STOP, *flow, *code, out),
+            Self::PathChallenge { data } => {
+                out.put_u8(kind::PATH_CHALLENGE);
+                out.put(data);
+            }
+            Self::PathResponse { data } => {
+                out.put_u8(kind::PATH_RESPONSE);
+                out.put(data);
+            }
             Self::Close { code, reason } => {
                 out.put_u8(kind::CLOSE);
                 out.put_u32(*code);
@@ -70,7 +80,7 @@ impl Frame<'_> {
         match self {
             Self::Ping => 1,
             Self::Feedback(feedback) => feedback.len(),
-            Self::FeedbackSeen { .. } => 9,
+            Self::FeedbackSeen { .. } | Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
             Self::Control { data, .. } => CONTROL_FRAME_HEADER + data.len().min(MAX_CONTROL_DATA),
             Self::Announce(_) => 28,
             Self::Plan(_) => 22,
@@ -99,6 +109,8 @@ impl Frame<'_> {
             kind::STREAM_READ => Frame::StreamRead { flow: flow(reader)?, symbols: reader.u64()? },
             kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
             kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
+            kind::PATH_CHALLENGE => Frame::PathChallenge { data: reader.array()? },
+            kind::PATH_RESPONSE => Frame::PathResponse { data: reader.array()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
             unknown => return Err(WireError::UnknownFrame(unknown)),
         })

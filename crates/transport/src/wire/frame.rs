@@ -51,6 +51,16 @@ pub enum Frame<'a> {
         /// The program's reason.
         code: u32,
     },
+    /// Is somebody who holds the keys at the address that this packet is sent to? Asks for a [`Frame::PathResponse`] from there.
+    PathChallenge {
+        /// Bytes that nobody can guess.
+        data: [u8; 8],
+    },
+    /// Answers a [`Frame::PathChallenge`], to where it came from.
+    PathResponse {
+        /// The bytes of the challenge.
+        data: [u8; 8],
+    },
     /// The connection ends.
     Close {
         /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.

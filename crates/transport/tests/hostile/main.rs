@@ -3,6 +3,7 @@
 
 mod counts;
 mod excess;
+mod paths;
 mod peers;
 mod rogue;
 mod strangers;

@@ -17,6 +17,8 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     frames.extend(announcement_and_plan());
     frames.push(("close: code 0, \"done\"", Frame::Close { code: 0, reason: b"done" }));
     frames.extend(streams());
+    frames.push(("path challenge: 01 to 08", Frame::PathChallenge { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
+    frames.push(("path response: 01 to 08", Frame::PathResponse { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
     frames
 }
 

@@ -56,6 +56,7 @@ impl Bench {
             delivered: &delivered,
             lost: &lost,
             spurious: &spurious,
+            outlived: &[],
             delivered_bytes: event.delivered * u64::from(PACKET),
             lost_bytes: event.lost * u64::from(PACKET),
             newly_marked: event.marked,

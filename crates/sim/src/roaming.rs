@@ -1,0 +1,207 @@
+//! Hosts that move: each has several addresses, of which its packets come from one at a time, and somebody on the way may send
+//! copies of what he sees from an address of his own.
+//!
+//! An address is a [`Door`]: a node that hands on what is sent to it while it is open. A host that moves sends from another door;
+//! whether the old one stays open says whether it has left that network for good.
+
+use crate::host::{Host, HostConfig};
+use netsim::{Duplex, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, Packet, Stalled};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Addresses of each host.
+pub const DOORS: usize = 3;
+
+/// One address.
+#[derive(Debug)]
+pub struct Door {
+    leads_to: Option<NodeId>,
+    passing: VecDeque<Packet>,
+    /// IP bytes sent to it.
+    bytes: u64,
+}
+
+/// A node of the network.
+#[derive(Debug)]
+pub enum Machine {
+    /// One of the two hosts.
+    Host(Box<Host>),
+    /// One of their addresses, or the stranger's.
+    Door(Door),
+}
+
+impl Node for Machine {
+    fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
+        match self {
+            Self::Host(host) => host.handle_packet(now, packet),
+            Self::Door(door) => {
+                door.bytes += u64::from(packet.ip_bytes());
+                let onward = door.leads_to.map(|destination| Packet { destination, ..packet });
+                door.passing.extend(onward);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: netsim::Time) {
+        if let Self::Host(host) = self {
+            host.handle_timeout(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
+        match self {
+            Self::Host(host) => host.poll_transmit(now),
+            Self::Door(door) => door.passing.pop_front(),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<netsim::Time> {
+        if let Self::Host(host) = self { host.poll_timeout() } else { None }
+    }
+
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        if let Self::Host(host) = self {
+            host.recycle(buffer);
+        }
+    }
+}
+
+/// Two hosts with their addresses, and a stranger.
+#[derive(Debug)]
+pub struct Roaming {
+    /// Where they run.
+    pub network: Network<Machine>,
+    /// What leads from each host into the network, with what it was made from.
+    ways: Vec<(LinkId, LinkConfig)>,
+}
+
+/// Host `side`, which is 0 or 1.
+const fn host(side: usize) -> NodeId {
+    NodeId::from_index(side as u32)
+}
+
+impl Roaming {
+    /// Address number `nth` of host `side`. It begins at the first.
+    pub const fn door(side: usize, nth: usize) -> NodeId {
+        NodeId::from_index((2 + side * DOORS + nth) as u32)
+    }
+
+    /// The stranger's address.
+    pub const STRANGER: NodeId = NodeId::from_index((2 + 2 * DOORS) as u32);
+
+    /// Hosts with these settings; `connect_to` names [`Roaming::door`]s.
+    ///
+    /// # Errors
+    /// A link that makes no sense.
+    pub fn new(configs: [HostConfig; 2], link: &Duplex) -> Result<Self, NetworkError> {
+        let mut network = Network::new();
+        for (side, config) in configs.into_iter().enumerate() {
+            let mut machine = Host::new(host(side), config);
+            machine.move_to(Self::door(side, 0));
+            network.add_node(Machine::Host(Box::new(machine)));
+        }
+        let door = |leads_to| Machine::Door(Door { leads_to, passing: VecDeque::new(), bytes: 0 });
+        for side in [0, 1] {
+            for _ in 0..DOORS {
+                network.add_node(door(Some(host(side))));
+            }
+        }
+        network.add_node(door(None));
+        let mut ways = Vec::new();
+        for (side, config) in [(0, link.forward), (1, link.backward)] {
+            for nth in 0..DOORS {
+                let config = config.sibling(nth as u64 * 4);
+                let there = Self::door(1 - side, nth);
+                ways.push((network.add_link(host(side), there, config)?, config));
+                network.add_link(there, host(1 - side), LinkConfig::default())?;
+            }
+            let away = config.sibling(1_000);
+            ways.push((network.add_link(host(side), Self::STRANGER, away)?, away));
+        }
+        Ok(Self { network, ways })
+    }
+
+    /// One of the hosts.
+    ///
+    /// # Panics
+    /// Never: the first two nodes are hosts.
+    pub fn host(&mut self, side: usize) -> &mut Host {
+        match self.network.node_mut(host(side)) {
+            Some(Machine::Host(host)) => host,
+            _ => unreachable!("the first two nodes are hosts"),
+        }
+    }
+
+    /// Host `side` as it is.
+    ///
+    /// # Panics
+    /// Never: the first two nodes are hosts.
+    pub fn seen(nodes: &[Machine], side: usize) -> &Host {
+        match &nodes[side] {
+            Machine::Host(host) => host,
+            Machine::Door(_) => unreachable!("the first two nodes are hosts"),
+        }
+    }
+
+    /// Host `side` sends from its address number `nth` from now on. Unless `keep`, nothing reaches it at the others any more.
+    pub fn move_to(&mut self, side: usize, nth: usize, keep: bool) {
+        self.host(side).move_to(Self::door(side, nth));
+        for at in 0..DOORS {
+            let open = at == nth || (keep && self.leads_to(Self::door(side, at)).is_some());
+            self.set_door(Self::door(side, at), open.then_some(host(side)));
+        }
+    }
+
+    /// They are connected, and each knows where the other is.
+    pub fn is_settled(&mut self) -> bool {
+        if [0, 1].iter().any(|side| !self.host(*side).tallies().any(|tally| tally.connected)) {
+            return false;
+        }
+        let addresses = [0, 1].map(|side| self.host(side).address());
+        let peers = [0, 1].map(|side| self.host(side).peer());
+        peers[0] == Some(addresses[1]) && peers[1] == Some(addresses[0])
+    }
+
+    /// Where what is sent to the stranger goes on to.
+    pub fn pass_on(&mut self, to: Option<usize>) -> Result<(), NetworkError> {
+        if let Some(side) = to {
+            self.network.add_link(Self::STRANGER, host(side), LinkConfig::default())?;
+        }
+        self.set_door(Self::STRANGER, to.map(host));
+        Ok(())
+    }
+
+    /// IP bytes that went to the stranger.
+    pub fn stranger_bytes(&mut self) -> u64 {
+        let Some(Machine::Door(door)) = self.network.node_mut(Self::STRANGER) else { return 0 };
+        door.bytes
+    }
+
+    fn leads_to(&mut self, id: NodeId) -> Option<NodeId> {
+        let Some(Machine::Door(door)) = self.network.node_mut(id) else { return None };
+        door.leads_to
+    }
+
+    fn set_door(&mut self, id: NodeId, leads_to: Option<NodeId>) {
+        if let Some(Machine::Door(door)) = self.network.node_mut(id) {
+            door.leads_to = leads_to;
+        }
+    }
+
+    /// Changes what every way into the network does to packets from now on.
+    ///
+    /// # Errors
+    /// A link that makes no sense.
+    pub fn change_links(&mut self, change: impl Fn(LinkConfig) -> LinkConfig) -> Result<(), NetworkError> {
+        self.ways.iter().try_for_each(|(link, config)| self.network.set_link(*link, change(*config)))
+    }
+
+    /// Runs until `over` or `until`.
+    ///
+    /// # Errors
+    /// A host that does not let time pass.
+    pub fn run(&mut self, until: Duration, over: impl Fn([&Host; 2]) -> bool) -> Result<bool, Stalled> {
+        let hosts = |nodes: &[Machine]| over([0, 1].map(|side| Self::seen(nodes, side)));
+        self.network.run_while(|nodes| !hosts(nodes), netsim::Time::ZERO + until)
+    }
+}

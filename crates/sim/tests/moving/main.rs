@@ -1,0 +1,136 @@
+//! Hosts that change their addresses, and a stranger who sends copies of what he sees.
+
+#![cfg(test)]
+
+mod scenes;
+
+use scenes::{Scene, millis};
+use sim::property::moving;
+use sim::roaming::Roaming;
+use transport::Closed;
+
+/// Seeds that every run of the tests tries.
+const SEEDS: u64 = 1_000;
+
+#[test]
+fn seeds() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = number("SEED") {
+        println!("{:?}", moving::check(seed).expect("as it should be"));
+        return;
+    }
+    let seeds = number("SEEDS").unwrap_or(SEEDS);
+    let failures: Vec<String> = (0..seeds).filter_map(|seed| moving::check(seed).err()).collect();
+    let shown = failures.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
+}
+
+/// What a change costs: the round trip of the challenge, half of one until it begins, and that much again until the flow is full.
+/// The sender's window goes back to the start; CUBIC needs some ten round trips to where it was.
+#[test]
+fn one_change_costs_a_few_round_trips() {
+    for (told, most) in [(true, 5), (false, 20)] {
+        let base = Scene::new(told).run();
+        for side in [0, 1] {
+            let mut scene = Scene::new(told);
+            scene.until(millis(400));
+            scene.roaming.move_to(side, 1, false);
+            let time = scene.run();
+            let round_trips = time.saturating_sub(base).as_millis() / 50;
+            println!("told {told}, host {side} moves: {round_trips} round trips more than {base:?}");
+            assert!(round_trips <= most, "told {told}, host {side}: {time:?} against {base:?}");
+            let changes = [0, 1].map(|side| scene.tally(side).last_stats.path_changes);
+            assert_eq!(changes, [side as u64, 1 - side as u64], "only the other host has a new address to prove");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_flaps_gets_everything() {
+    for side in [0, 1] {
+        let mut scene = Scene::new(true);
+        for nth in 0..20 {
+            scene.until(millis(200 + 30 * nth));
+            scene.roaming.move_to(side, nth as usize % 2, true);
+        }
+        let time = scene.run();
+        assert!(time < millis(3_000), "host {side}: {time:?}");
+    }
+}
+
+#[test]
+fn both_may_move_at_once_if_the_old_addresses_go_on_for_a_while() {
+    let mut scene = Scene::new(true);
+    scene.until(millis(400));
+    scene.roaming.move_to(0, 1, true);
+    scene.roaming.move_to(1, 1, true);
+    scene.until(millis(700));
+    assert!(scene.roaming.is_settled());
+    scene.roaming.move_to(0, 1, false);
+    scene.roaming.move_to(1, 1, false);
+    let time = scene.run();
+    assert!(time < millis(2_000), "{time:?}");
+    assert_eq!([0, 1].map(|side| scene.tally(side).last_stats.path_changes), [1, 1]);
+}
+
+#[test]
+fn two_that_leave_at_once_for_good_find_the_connection_dead() {
+    let mut scene = Scene::new(true);
+    scene.until(millis(400));
+    scene.roaming.move_to(0, 1, false);
+    scene.roaming.move_to(1, 1, false);
+    scene.until(millis(40_000));
+    for side in [0, 1] {
+        assert_eq!(scene.tally(side).closed, Some(Closed::Dead), "host {side}");
+        assert_eq!(scene.tally(side).last_stats.in_flight, 0, "host {side}");
+    }
+}
+
+/// Nothing is sent, so nothing shows the change but the next sign of life.
+#[test]
+fn a_change_while_idle_is_noticed_at_the_next_keep_alive() {
+    for side in [0, 1] {
+        let mut scene = Scene::idle();
+        scene.until(millis(3_000));
+        scene.roaming.move_to(side, 1, false);
+        scene.until(millis(3_000 + 15_000 + 300));
+        assert!(scene.roaming.is_settled(), "host {side}");
+        scene.until(millis(100_000));
+        assert_eq!(scene.tally(side).closed, None, "host {side}: it lives on");
+    }
+}
+
+/// Of a path that has gone silent for a receiver, which has nothing to say, the sender hears by its question.
+#[test]
+fn a_receiver_that_moves_in_an_outage_is_found() {
+    let mut scene = Scene::new(true);
+    scene.until(millis(400));
+    scene.cut(true);
+    scene.until(millis(1_400));
+    scene.roaming.move_to(1, 1, false);
+    scene.until(millis(5_000));
+    scene.cut(false);
+    let time = scene.run();
+    assert!(time < millis(5_000 + 1_000 + 1_500), "{time:?}");
+}
+
+#[test]
+fn a_stranger_who_copies_packets_leads_nobody_astray() {
+    for (of, passes_on) in [(0, false), (1, false), (0, true), (1, true)] {
+        let mut scene = Scene::new(true);
+        scene.until(millis(300));
+        scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
+        // He hands what he gets to the host that he copies, as from himself.
+        scene.roaming.pass_on(passes_on.then_some(of)).expect("a link");
+        let time = scene.run();
+        let what = format!("host {of} is copied, passed on: {passes_on}");
+        assert!(time < millis(1_300), "{what}: {time:?}");
+        if passes_on {
+            // A stranger who hands the challenge on and is first with the response is the path, until the next packet.
+            continue;
+        }
+        assert_eq!(scene.tally(1 - of).last_stats.path_changes, 0, "{what}");
+        let (sent, got) = (scene.roaming.host(of).copied_bytes(), scene.roaming.stranger_bytes());
+        assert!(got <= 3 * sent, "{what}: the stranger got {got} bytes for {sent}");
+    }
+}

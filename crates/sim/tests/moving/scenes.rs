@@ -1,0 +1,77 @@
+//! Two hosts on a path of 100 Mbit/s and 50 ms.
+
+use sim::roaming::Roaming;
+use sim::{HostConfig, Tally};
+use std::time::Duration;
+use transport::{EndpointConfig, Profile, Rate};
+
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A transfer from host 0, which connects and closes, to host 1.
+pub(crate) struct Scene {
+    pub(crate) roaming: Roaming,
+}
+
+impl Scene {
+    /// 10 MB, by the told rate of the path or by CUBIC.
+    pub(crate) fn new(told: bool) -> Self {
+        Self::with(told, vec![10_000_000])
+    }
+
+    /// Nothing to send, and nobody closes.
+    pub(crate) fn idle() -> Self {
+        Self::with(true, Vec::new())
+    }
+
+    fn with(told: bool, objects: Vec<u64>) -> Self {
+        let link = "rate=100M,delay=25ms,queue=1MB".parse().expect("a link");
+        let profile = Profile::auto();
+        let profile = if told { profile.with_told_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
+        let config = |side: usize| HostConfig {
+            profile: profile.clone(),
+            endpoint: EndpointConfig::default(),
+            connect_to: if side == 0 { vec![Roaming::door(1, 0)] } else { Vec::new() },
+            objects: if side == 0 { objects.clone() } else { Vec::new() },
+            streams: Vec::new(),
+            reads: sim::ReadScript::default(),
+            expects_streams: 0,
+            expects: if side == 0 { 0 } else { objects.len() },
+            closes: side == 0 && !objects.is_empty(),
+            control: 0,
+            expects_control: 0,
+            compute_delay: Duration::ZERO,
+            storage_delay: Duration::ZERO,
+            write_rate: None,
+            seed: 1,
+        };
+        Self { roaming: Roaming::new([config(0), config(1)], &link).expect("a network") }
+    }
+
+    /// Runs up to this time.
+    pub(crate) fn until(&mut self, time: Duration) {
+        self.roaming.run(time, |_| false).expect("time passes");
+    }
+
+    /// Runs to the end; when the last byte was there. It has to be there, and right, and both to know.
+    pub(crate) fn run(&mut self) -> Duration {
+        let over = |hosts: [&sim::Host; 2]| hosts.iter().all(|host| host.is_over());
+        assert!(self.roaming.run(Duration::from_secs(60), over).expect("time passes"), "not over within a minute");
+        let tally = self.tally(1);
+        assert!(tally.received.values().all(sim::Received::is_identical), "{:?}", tally.received);
+        assert_eq!(tally.received.len(), 1);
+        tally.complete_at.and_then(|at| at.checked_since(netsim::Time::ZERO)).expect("complete")
+    }
+
+    pub(crate) fn tally(&mut self, side: usize) -> Tally {
+        self.roaming.host(side).tallies().next().expect("one connection").clone()
+    }
+
+    /// The path carries nothing, or everything again.
+    pub(crate) fn cut(&mut self, dead: bool) {
+        let loss = netsim::Loss::Bernoulli(1.0);
+        let change = |config| if dead { netsim::LinkConfig { loss, ..config } } else { config };
+        self.roaming.change_links(change).expect("a link");
+    }
+}
