@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Optional, Iterator, List
 
 import sealing
 import wire
@@ -261,6 +261,22 @@ def check_refused(vectors: List[Dict[str, str]]) -> int:
     return len(vectors)
 
 
+def block_symbols(announced: int, plan: int) -> Optional[int]:
+    """k of a stream's block (section 6.1), or None where the plan does not exist."""
+    if plan == 0:
+        return announced
+    k = plan if plan <= 128 else 128 - (-(plan - 128) * (announced - 128) // 128)
+    return k if k < announced else None
+
+
+def check_streams(vectors: Any) -> int:
+    for vector in vectors:
+        for row in vector["plans"]:
+            where = f"k {vector['announced_k']}, plan {row['plan']}"
+            agree(where, block_symbols(vector["announced_k"], row["plan"]), row["k"])
+    return len(vectors)
+
+
 CHECKS: Dict[str, Callable[[Any], int]] = {
     "frames": check_frames,
     "handshake": check_handshake,
@@ -268,6 +284,7 @@ CHECKS: Dict[str, Callable[[Any], int]] = {
     "packets": check_packets,
     "parameters": check_parameters,
     "refused": check_refused,
+    "streams": check_streams,
 }
 
 
