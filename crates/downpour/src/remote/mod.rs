@@ -6,6 +6,7 @@ mod guide;
 mod location;
 mod pipe;
 mod pipe_end;
+mod pipe_frames;
 mod place;
 mod request;
 mod serve;

@@ -1,8 +1,10 @@
-//! `pipe`: standard input becomes the standard input of a command on another machine, as an ordered stream over UDP. What the command prints
+//! `pipe`: standard input becomes the standard input of a command on another machine, as an ordered stream over UDP, or in frames over ssh. What the command prints
 //! comes back through ssh.
 
-use std::io::{self, Read as _};
-use std::process::{Command, ExitStatus};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use super::guide::UDP_TIMEOUT;
 use super::pipe_end::{Nothing, STREAM, application};
 use super::request::{Request, Task};
 use super::ssh::{Remote, Starting};
-use super::{SshOptions, Via};
+use super::{GO_ON_OVER_SSH, SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
 
@@ -53,9 +55,6 @@ pub struct Pipe {
 /// # Errors
 /// What ssh says, and what ends the connection.
 pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
-    if pipe.via == Via::Ssh {
-        return pipe.over_ssh();
-    }
     let request = Request::new(
         Task::Pipe { command: pipe.command.clone() },
         pipe.via,
@@ -64,28 +63,48 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
         pipe.profile.clone(),
         pipe.dead_after,
     );
-    let remote = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?.answer()?;
-    match pipe.over_udp(remote) {
-        Err(Error::Unreachable { .. }) if pipe.via == Via::Auto => {
-            told("UDP does not get through: going on over ssh, which is slower");
-            pipe.over_ssh()
-        }
-        other => other,
+    let mut remote = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?.answer()?;
+    let output = remote.take_output();
+    // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+    let printed = thread::spawn(move || output.map(|mut output| io::copy(&mut output, &mut io::stdout())));
+    // Open until the command has ended: the end of ssh is not that of the input.
+    let mut ssh = None;
+    // After an error there is no waiting for a command that will not end.
+    match pipe.via {
+        Via::Ssh => ssh = Some(over_ssh(&mut remote)?),
+        Via::Auto | Via::Udp => match pipe.over_udp(&remote) {
+            Err(Error::Unreachable { .. }) if pipe.via == Via::Auto => {
+                told("UDP does not get through: going on over ssh, which is slower");
+                ssh = Some(over_ssh(&mut remote)?);
+            }
+            other => other?,
+        },
     }
+    // The command has ended or will, and ssh ends with its code when all that it printed is here.
+    let status = remote.wait().map_err(Error::System)?;
+    drop(ssh);
+    // A thread that has lost its output has nothing to say.
+    let _ = printed.join();
+    Ok(code(status))
+}
+
+/// Sends standard input through ssh. What comes back is to be held until the command has ended.
+fn over_ssh(remote: &mut Remote) -> Result<ChildStdin, Error> {
+    let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
+    let mut ssh = remote.take_input().ok_or(Error::Internal("ssh without an input"))?;
+    ssh.write_all(&[GO_ON_OVER_SSH]).map_err(ended)?;
+    let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
+    // The other side hears of an input that cannot be read, and ends; so it does with ssh.
+    thread::spawn(move || pipe_frames::send(io::stdin(), File::from(frames)));
+    Ok(ssh)
 }
 
 /// How much may still be read.
 type Room = Arc<(Mutex<usize>, Condvar)>;
 
 impl Pipe {
-    /// As ssh itself does it.
-    fn over_ssh(&self) -> Result<u8, Error> {
-        let mut command: Command = self.ssh.command(self.family);
-        let status = command.arg("--").arg(&self.host).arg(&self.command).status();
-        Ok(code(status.map_err(|error| Error::Ssh(format!("ssh cannot be started: {error}")))?))
-    }
-
-    fn over_udp(&self, mut remote: Remote) -> Result<u8, Error> {
+    /// Sends standard input by UDP, until the command has ended.
+    fn over_udp(&self, remote: &Remote) -> Result<(), Error> {
         let driver = Driver::start(&Bind::default(), self.dead_after, ())?;
         let (sender, events) = channel();
         // Whoever has ended hears nothing.
@@ -99,20 +118,11 @@ impl Pipe {
         };
         let accepted = Accepted { events: sink, storage: Arc::new(Nothing) };
         let link = driver.connect(remote.ticket.key, options, accepted);
-        let output = remote.take_output();
-        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
-        let printed = thread::spawn(move || output.map(|mut output| io::copy(&mut output, &mut io::stdout())));
-        let result = drive(&link, &events, &remote);
+        let result = drive(&link, &events, remote);
         if let Err(error) = &result {
             link.close(error.close_code() as u32, error.close_reason());
-            // It must not wait for a command that will not end.
-            return result.map(|()| 0);
         }
-        // The command has ended, and ssh ends with its code when all that it printed is here.
-        let status = remote.wait().map_err(Error::System)?;
-        // A thread that has lost its output has nothing to say.
-        let _ = printed.join();
-        Ok(code(status))
+        result
     }
 }
 

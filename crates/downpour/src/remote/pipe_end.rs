@@ -6,14 +6,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
-use super::serve::{VALID_FOR, add_ssh_address, answer, read_word};
+use super::pipe_frames;
+use super::serve::{Unbuffered, VALID_FOR, add_ssh_address, answer, read_word};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::ticket::{Role, Ticket, fresh_key};
@@ -21,6 +22,9 @@ use crate::transfer::reachable;
 
 /// The tag of the one stream.
 pub(super) const STREAM: u64 = 0;
+
+/// Chunks that ssh has brought and the command has not read, at most.
+const MAX_CHUNKS: usize = 32;
 
 /// How long the last words may take.
 const LINGER: Duration = Duration::from_secs(2);
@@ -48,6 +52,8 @@ impl Storage for Nothing {
 enum Input {
     Accepted(Link),
     Link(LinkEvent),
+    /// UDP is closed: this is the stream.
+    OverSsh(Receiver<Vec<u8>>),
     /// The command has ended.
     Exited(u8),
     /// ssh has ended.
@@ -79,12 +85,8 @@ pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: tra
     driver.listen(ticket.key, expires, options, acceptor);
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
-    thread::spawn(move || {
-        // Nothing but its end is of interest.
-        while read_word().is_some() {}
-        let _ = watcher.send(Input::End);
-    });
-    let mut end = End { command: command.to_owned(), link: None, child: None, sender };
+    thread::spawn(move || listen_to_ssh(&watcher));
+    let mut end = End { command: command.to_owned(), link: None, child: None, input: None, sender };
     let result = end.drive(&inputs);
     if let Some(link) = &end.link {
         match &result {
@@ -97,6 +99,20 @@ pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: tra
     Ok(result.unwrap_or_else(|error| error.exit_code()))
 }
 
+/// Reads standard input to its end, the command's input among it when that comes through ssh.
+fn listen_to_ssh(sender: &Sender<Input>) {
+    if read_word().is_some() {
+        let (input, bytes) = sync_channel(MAX_CHUNKS);
+        // Whoever has ended hears nothing.
+        let _ = sender.send(Input::OverSsh(bytes));
+        // A command that has ended needs no more; an input without its end is like the end of ssh.
+        if pipe_frames::receive(Unbuffered, |bytes| input.send(bytes).is_ok()).is_ok() {
+            while read_word().is_some() {}
+        }
+    }
+    let _ = sender.send(Input::End);
+}
+
 /// The last words are heard, or it takes too long.
 fn wait_for_close(inputs: &Receiver<Input>) {
     while let Ok(input) = inputs.recv_timeout(LINGER) {
@@ -106,11 +122,10 @@ fn wait_for_close(inputs: &Receiver<Input>) {
     }
 }
 
-/// A command that runs, and the bytes on their way into it.
+/// A command that runs.
 struct Running {
     /// Its process group, which it shares with its guard alone.
     group: rustix::process::Pid,
-    input: Option<Sender<Vec<u8>>>,
     dismissal: Dismissal,
 }
 
@@ -150,6 +165,8 @@ struct End {
     command: String,
     link: Option<Link>,
     child: Option<Running>,
+    /// Of the bytes that come by UDP, on their way into the command; an empty chunk is their end.
+    input: Option<Sender<Vec<u8>>>,
     sender: Sender<Input>,
 }
 
@@ -173,6 +190,8 @@ impl End {
                 Input::Exited(code) => return Ok(code),
                 Input::End => return Err(Error::Terminated),
                 Input::Link(event) => self.event(event)?,
+                Input::OverSsh(bytes) if self.child.is_none() => self.start(bytes, |_| {})?,
+                Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),
             }
         }
         Err(Error::Internal("the driver has ended"))
@@ -181,19 +200,24 @@ impl End {
     fn event(&mut self, event: LinkEvent) -> Result<(), Error> {
         match event {
             // The command itself comes through ssh; it starts when its input does.
-            LinkEvent::StreamAnnounced { tag: STREAM } if self.child.is_none() => self.start()?,
+            LinkEvent::StreamAnnounced { tag: STREAM } if self.child.is_none() => {
+                let link = self.link.clone().ok_or(Error::Internal("a stream without a connection"))?;
+                let (input, bytes) = channel();
+                self.input = Some(input);
+                self.start(bytes, move |count| link.stream_taken(STREAM, count))?;
+            }
             LinkEvent::StreamAnnounced { .. } => {
                 return Err(Error::Violation("it opens more than one stream".to_owned()));
             }
             LinkEvent::StreamBytes { tag: STREAM, bytes } => {
-                if let Some(input) = self.child.as_ref().and_then(|child| child.input.as_ref()) {
+                if let Some(input) = self.input.as_ref().filter(|_| !bytes.is_empty()) {
                     // A command that reads no more takes the rest for nothing.
                     let _ = input.send(bytes);
                 }
             }
             LinkEvent::StreamFinished { tag: STREAM } => {
-                if let Some(child) = &mut self.child {
-                    child.input = None;
+                if let Some(input) = self.input.take() {
+                    let _ = input.send(Vec::new());
                 }
             }
             LinkEvent::StreamReset { tag: STREAM } => return Err(Error::Violation("it gave the stream up".to_owned())),
@@ -204,20 +228,18 @@ impl End {
         Ok(())
     }
 
-    /// Starts the command, a thread that feeds it, and one that waits for its end.
-    fn start(&mut self) -> Result<(), Error> {
-        let link = self.link.clone().ok_or(Error::Internal("a stream without a connection"))?;
+    /// Starts the command, a thread that feeds it, and one that waits for its end. `taken` hears how much of the bytes is dealt with.
+    fn start(&mut self, bytes: Receiver<Vec<u8>>, taken: impl Fn(usize) + Send + 'static) -> Result<(), Error> {
         let (stdin, into) = std::io::pipe().map_err(Error::System)?;
         let guard = Guard::start(&into).map_err(Error::System)?;
         let dismissal = Dismissal(guard.dismissal.0.try_clone().map_err(Error::System)?);
         let group = rustix::process::Pid::from_child(&guard.process);
         let child = shell(&self.command).stdin(stdin).process_group(group.as_raw_nonzero().get()).spawn();
         let child = child.map_err(Error::System)?;
-        let (input, bytes) = channel();
-        thread::spawn(move || feed(into, &bytes, &link, guard));
+        thread::spawn(move || feed(into, &bytes, &taken, guard));
         let sender = self.sender.clone();
         thread::spawn(move || wait(child, &sender));
-        self.child = Some(Running { group, input: Some(input), dismissal });
+        self.child = Some(Running { group, dismissal });
         Ok(())
     }
 
@@ -230,18 +252,21 @@ impl End {
     }
 }
 
-/// Feeds a command until its input is whole. Its guard holds the input open until then.
-fn feed(mut stdin: PipeWriter, bytes: &Receiver<Vec<u8>>, link: &Link, mut guard: Guard) {
+/// Feeds a command until its input is whole, which an empty chunk says; its guard holds the input open until then.
+fn feed(mut stdin: PipeWriter, bytes: &Receiver<Vec<u8>>, taken: &impl Fn(usize), mut guard: Guard) {
     let mut deaf = false;
     for chunk in bytes {
+        if chunk.is_empty() {
+            drop(stdin);
+            guard.dismissal.dismiss();
+            // It ends at once.
+            let _ = guard.process.wait();
+            return;
+        }
         // A command may end, or close its input, before it has read all: the rest is read and dropped, as a shell's pipe would end.
         deaf = deaf || stdin.write_all(&chunk).is_err();
-        link.stream_taken(STREAM, chunk.len());
+        taken(chunk.len());
     }
-    drop(stdin);
-    guard.dismissal.dismiss();
-    // It ends at once.
-    let _ = guard.process.wait();
 }
 
 fn wait(mut child: Child, sender: &Sender<Input>) {

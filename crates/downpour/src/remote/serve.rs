@@ -205,7 +205,7 @@ impl Serving {
 }
 
 /// Standard input without a buffer: what follows belongs to others.
-struct Unbuffered;
+pub(super) struct Unbuffered;
 
 impl io::Read for Unbuffered {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {

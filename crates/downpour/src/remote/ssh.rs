@@ -251,6 +251,11 @@ impl Remote {
         }
     }
 
+    /// What the other side reads.
+    pub(super) fn take_input(&mut self) -> Option<ChildStdin> {
+        self.stdin.take()
+    }
+
     /// What the other side's command prints, if it runs one.
     pub(super) fn take_output(&mut self) -> Option<ChildStdout> {
         self.stdout.take()

@@ -1,0 +1,98 @@
+//! The bytes of a pipe over ssh: in frames, so that the end of ssh is not taken for the end of the input.
+//!
+//! A frame is its length in 4 bytes, most significant first, and as many bytes. The empty one is the end of the input.
+
+use std::io::{self, Read, Write};
+
+/// Longest frame in bytes.
+const MAX_FRAME: usize = 128 << 10;
+
+/// In place of a length: the input cannot be read, and what has come is not the whole.
+const BROKEN: u32 = u32::MAX;
+
+/// Sends `input` to its end, and says so; or that it cannot be read.
+///
+/// # Errors
+/// `input` cannot be read, or `ssh` not written to.
+pub(super) fn send(mut input: impl Read, mut ssh: impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; MAX_FRAME];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(count) => {
+                let length = u32::try_from(count).map_err(io::Error::other)?;
+                ssh.write_all(&length.to_be_bytes())?;
+                ssh.write_all(&buffer[..count])?;
+                if count == 0 {
+                    return ssh.flush();
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                ssh.write_all(&BROKEN.to_be_bytes())?;
+                ssh.flush()?;
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Takes the content of frames up to the empty one, that included, while `take` wants more.
+///
+/// # Errors
+/// `ssh` ends before the empty frame, or what comes is no frame.
+pub(super) fn receive(mut ssh: impl Read, mut take: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+    loop {
+        let mut length = [0; 4];
+        ssh.read_exact(&mut length)?;
+        let length = u32::from_be_bytes(length) as usize;
+        if length > MAX_FRAME {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut bytes = vec![0; length];
+        ssh.read_exact(&mut bytes)?;
+        if !take(bytes) || length == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(frames: &[u8]) -> (Vec<u8>, Option<io::ErrorKind>) {
+        let mut bytes = Vec::new();
+        let result = receive(frames, |frame| {
+            bytes.extend(frame);
+            true
+        });
+        (bytes, result.err().map(|error| error.kind()))
+    }
+
+    #[test]
+    fn what_is_sent_is_received_and_a_part_is_not_the_whole() {
+        let input: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
+        let mut frames = Vec::new();
+        send(&input[..], &mut frames).unwrap();
+        assert_eq!(received(&frames), (input.clone(), None));
+        for end in [0, 1, 4, 5, MAX_FRAME + 4, frames.len() - 4, frames.len() - 1] {
+            let (bytes, error) = received(&frames[..end]);
+            assert!(input.starts_with(&bytes), "{end}");
+            assert_eq!(error, Some(io::ErrorKind::UnexpectedEof), "{end}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_cannot_be_read_is_not_whole() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
+        }
+        let mut frames = Vec::new();
+        let error = send((&b"part"[..]).chain(Fails), &mut frames).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(received(&frames), (b"part".to_vec(), Some(io::ErrorKind::InvalidData)));
+    }
+}
