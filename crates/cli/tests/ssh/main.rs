@@ -11,6 +11,7 @@ mod copying;
 mod hosts;
 mod killing;
 mod network;
+mod piping;
 #[path = "../cli/program.rs"]
 #[allow(dead_code, reason = "the tests without ssh need more of it")]
 mod program;

@@ -1,0 +1,229 @@
+//! `pipe`: a command over there whose input is here.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::hosts::Hosts;
+use crate::tools::{said, words};
+use crate::tree;
+
+/// Whatever was broken, both sides have noticed by then: the 2 s of a dead connection, and a busy machine.
+const NOTICED: Duration = Duration::from_secs(8);
+
+/// A command that has taken its input for whole when there is a file `whole`.
+const WHOLE_ONLY: &str = "cat >part && mv part whole";
+
+/// `downpour pipe OPTIONS there COMMAND`, to be started.
+fn pipe(hosts: &Hosts, options: &[&str], command: &str) -> Command {
+    let mut pipe = hosts.command("pipe");
+    pipe.args(options).args(["there", command]).stdin(Stdio::piped());
+    pipe
+}
+
+/// The same, fed from a file and run to its end.
+fn piped(hosts: &Hosts, options: &[&str], command: &str, input: &Path) -> Output {
+    let file = fs::File::open(input).expect("a file");
+    pipe(hosts, options, command).stdin(file).output().expect("downpour")
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn all_that_goes_in_comes_out_there() {
+    let hosts = Hosts::start();
+    let input = tree::file(&hosts.here("input"), 50_000_000);
+    let expected = said(Command::new("sha256sum").stdin(fs::File::open(&input).expect("a file")));
+    for via in ["udp", "ssh"] {
+        let hashed = piped(&hosts, &["--via", via], "sha256sum", &input);
+        assert!(hashed.status.success(), "{}", words(&hashed.stderr));
+        assert_eq!(words(&hashed.stdout), expected, "{via}");
+        let back = piped(&hosts, &["--via", via], "cat", &input);
+        assert!(back.stdout == fs::read(&input).expect("a file"), "{via}: {} bytes", back.stdout.len());
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn the_command_is_words_for_the_shell_there_and_its_end_is_that_of_the_pipe() {
+    let hosts = Hosts::start();
+    let input = tree::file(&hosts.here("input"), 1000);
+    for via in ["udp", "ssh"] {
+        let options = ["--via", via];
+        let ended = piped(&hosts, &options, "cat >'a b'; echo \"$HOME\" | wc -l; echo complaint >&2; exit 17", &input);
+        assert_eq!(ended.status.code(), Some(17), "{via}: {}", words(&ended.stderr));
+        assert_eq!(words(&ended.stdout), "1");
+        assert!(words(&ended.stderr).lines().any(|line| line == "complaint"), "{}", words(&ended.stderr));
+        tree::assert_same(&input, &hosts.there("a b"));
+        let absent = piped(&hosts, &options, "no-such-program", &input);
+        assert_eq!(absent.status.code(), Some(127), "{via}: {}", words(&absent.stderr));
+        let empty = piped(&hosts, &options, "wc -c", Path::new("/dev/null"));
+        assert_eq!((empty.status.code(), words(&empty.stdout)), (Some(0), "0".to_owned()), "{via}");
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_command_that_ends_early_ends_the_pipe() {
+    let hosts = Hosts::start();
+    let input = tree::file(&hosts.here("input"), 50_000_000);
+    for via in ["udp", "ssh"] {
+        let early = piped(&hosts, &["--via", via], "head -c 5 | wc -c; exit 3", &input);
+        assert_eq!(
+            (early.status.code(), words(&early.stdout)),
+            (Some(3), "5".to_owned()),
+            "{via}: {}",
+            words(&early.stderr)
+        );
+        // An input that never ends does not hold it up.
+        let (child, stdin) = begin(pipe(&hosts, &["--via", via], "exit 4"));
+        let ended = soon(child);
+        assert_eq!(ended.status.code(), Some(4), "{via}: {}", words(&ended.stderr));
+        drop(stdin);
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_command_that_reads_slowly_slows_the_pipe_down() {
+    for via in ["udp", "ssh"] {
+        slows_down(via);
+    }
+}
+
+fn slows_down(via: &str) {
+    let hosts = Hosts::start();
+    let (child, mut stdin) = begin(pipe(&hosts, &["--via", via], "cat fifo; wc -c"));
+    said(Command::new("mkfifo").arg(hosts.there("fifo")));
+    // More than all buffers on the way hold. It ends with the pipe.
+    let fed = thread::spawn(move || stdin.write_all(&vec![0; 300_000_000]).is_ok());
+    thread::sleep(Duration::from_secs(2));
+    assert!(!fed.is_finished(), "300 MB are somewhere");
+    let most = most_memory(&hosts);
+    assert!(most < 150_000, "{most} kB");
+    fs::write(hosts.there("fifo"), "").expect("a pipe");
+    let ended = child.wait_with_output().expect("downpour");
+    assert_eq!(words(&ended.stdout), "300000000", "{}", words(&ended.stderr));
+    assert!(fed.join().expect("a thread"));
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn what_a_command_leaves_running_on_purpose_goes_on() {
+    let hosts = Hosts::start();
+    let command = "mkfifo fifo; (cat fifo >late) >/dev/null 2>&1 & exec head -c 3";
+    let ended = piped(&hosts, &["--via", "udp"], command, &tree::file(&hosts.here("input"), 1000));
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(0), 3), "{}", words(&ended.stderr));
+    fs::write(hosts.there("fifo"), "goes on").expect("a pipe");
+    hosts.assert_nothing_runs_there();
+    assert_eq!(fs::read_to_string(hosts.there("late")).expect("a file"), "goes on");
+}
+
+/// Memory of the largest process of the program on either side, in kB.
+fn most_memory(hosts: &Hosts) -> u64 {
+    let processes = hosts.remote_processes().into_iter().chain(hosts.local_processes());
+    let resident = |process: Pid| {
+        let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().split(' ').next()?.parse().ok()
+    };
+    processes.filter_map(resident).max().expect("a process")
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_part_is_never_taken_for_the_whole() {
+    type Break = fn(&Hosts, &Child);
+    let breaks: [(&str, Break); 4] = [
+        ("this side is killed", |_, child| signal(child, Signal::KILL)),
+        ("the session is killed", |hosts, _| hosts.sshd.kill_sessions()),
+        ("the program there is killed", |hosts, _| hosts.kill_remote()),
+        ("Ctrl-C", |_, child| signal(child, Signal::INT)),
+    ];
+    for (what, break_it) in breaks {
+        for via in ["udp", "ssh"] {
+            let hosts = Hosts::start();
+            let (child, stdin) = under_way(&hosts, via);
+            break_it(&hosts, &child);
+            let ended = soon(child);
+            assert!(!ended.status.success(), "{what}, {via}");
+            hosts.assert_nothing_runs_there();
+            assert!(!hosts.there("whole").exists(), "{what}, {via}");
+            drop(stdin);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_path_that_closes_kills_the_command() {
+    let hosts = Hosts::with_cable();
+    let (child, stdin) = under_way(&hosts, "udp");
+    hosts.network.as_ref().expect("a network").drop_udp();
+    let ended = soon(child);
+    assert_eq!(ended.status.code(), Some(8), "{}", words(&ended.stderr));
+    hosts.assert_nothing_runs_there();
+    assert!(!hosts.there("whole").exists());
+    drop(stdin);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn where_udp_is_closed_the_pipe_goes_through_ssh() {
+    let hosts = Hosts::with_cable();
+    let input = tree::file(&hosts.here("input"), 1_000_000);
+    hosts.network.as_ref().expect("a network").drop_udp();
+    let ended = piped(&hosts, &[], WHOLE_ONLY, &input);
+    assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
+    assert!(words(&ended.stderr).contains("going on over ssh"), "{}", words(&ended.stderr));
+    tree::assert_same(&input, &hosts.there("whole"));
+    let refused = piped(&hosts, &["--via", "udp"], "cat", &input);
+    assert_eq!(refused.status.code(), Some(5), "{}", words(&refused.stderr));
+}
+
+/// A pipe to [`WHOLE_ONLY`] that has brought something and is not at its end.
+fn under_way(hosts: &Hosts, via: &str) -> (Child, ChildStdin) {
+    let (child, mut stdin) = begin(pipe(hosts, &["--via", via, "--timeout", "2"], WHOLE_ONLY));
+    stdin.write_all(&[7; 100_000]).expect("a pipe");
+    let part = hosts.there("part");
+    let deadline = Instant::now() + NOTICED;
+    while !fs::metadata(&part).is_ok_and(|file| file.len() == 100_000) {
+        assert!(Instant::now() < deadline, "nothing comes over there");
+        thread::sleep(Duration::from_millis(10));
+    }
+    (child, stdin)
+}
+
+fn begin(mut pipe: Command) -> (Child, ChildStdin) {
+    let mut child = pipe.spawn().expect("downpour");
+    let stdin = child.stdin.take().expect("a piped stdin");
+    (child, stdin)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("a process");
+}
+
+/// Waits for an end that is soon, whatever is still open.
+#[track_caller]
+fn soon(mut child: Child) -> Output {
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        if begun.elapsed() > NOTICED {
+            let _ = child.kill();
+            panic!("it does not end in {NOTICED:?}");
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    child.stdout.take().expect("a pipe").read_to_end(&mut stdout).expect("words");
+    child.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("words");
+    Output { status, stdout, stderr }
+}
