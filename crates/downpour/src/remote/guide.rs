@@ -51,7 +51,10 @@ impl Guide for SshGuide {
         self.remote = Some(self.launch(switch)?);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
-            Some(remote) if !only_ssh => Ok(Way::Udp { ticket: remote.ticket.clone(), timeout: UDP_TIMEOUT }),
+            Some(remote) if !only_ssh => {
+                let (ticket, life) = (remote.ticket.clone(), remote.life());
+                Ok(Way::Udp { ticket, timeout: UDP_TIMEOUT, life })
+            }
             _ => self.over_ssh(),
         }
     }

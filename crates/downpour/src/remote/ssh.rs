@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
@@ -259,6 +259,11 @@ impl Remote {
     /// What the other side's command prints, if it runs one.
     pub(super) fn take_output(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
+    }
+
+    /// A pipe whose other end closes when ssh ends.
+    pub(super) fn life(&self) -> Option<OwnedFd> {
+        self.stdout.as_ref().and_then(|stdout| stdout.as_fd().try_clone_to_owned().ok())
     }
 
     /// Waits until ssh has ended by itself.

@@ -2,13 +2,16 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
 use super::plan::{Beginning, Ended, Plan, Store, inputs};
-use super::step::Origin;
+use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
 use crate::driver::{Accepted, Bind, Driver, PIPE_PEER};
@@ -20,6 +23,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How often the peer's life is looked at, and how many times longer than that its last words may take.
+const LIFE_STEP: Duration = Duration::from_millis(200);
+const LAST_WORDS: u32 = 10;
+
 /// How the peer is reached.
 #[derive(Debug)]
 pub(crate) enum Way {
@@ -29,6 +36,8 @@ pub(crate) enum Way {
         ticket: Ticket,
         /// How long it may be silent at first.
         timeout: Duration,
+        /// A pipe whose other end closes when the peer's program ends, whatever UDP still says.
+        life: Option<OwnedFd>,
     },
     /// By a pair of pipes.
     Pipe {
@@ -66,7 +75,7 @@ struct ByTicket {
 
 impl Guide for ByTicket {
     fn find(&mut self, _: &Switch) -> Result<Way, Error> {
-        Ok(Way::Udp { ticket: self.ticket.clone(), timeout: self.timeout })
+        Ok(Way::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
     }
 
     fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
@@ -158,11 +167,16 @@ impl Connecting {
 
     fn session(&self, way: Way) -> Ended {
         let started = Instant::now();
+        let over = Arc::new(AtomicBool::new(false));
         let begin = || {
             let store = Store::new(&self.plan.task)?;
+            let (inputs, sink) = inputs();
             let (driver, key, remotes, timeout) = match way {
-                Way::Udp { ticket, timeout } => {
+                Way::Udp { ticket, timeout, life } => {
                     let driver = Driver::start(&Bind::default(), self.plan.dead_after, self.events.clone())?;
+                    if let Some(life) = life {
+                        watch_life(life, inputs.0.clone(), Arc::clone(&over))?;
+                    }
                     (driver, ticket.key, ticket.addresses, timeout)
                 }
                 Way::Pipe { read, write, key } => {
@@ -170,7 +184,6 @@ impl Connecting {
                     (driver, key, vec![PIPE_PEER], self.plan.handshake_timeout)
                 }
             };
-            let (inputs, sink) = inputs();
             let accepted = Accepted { events: Box::new(sink), storage: store.storage() };
             let options = ConnectOptions {
                 profile: self.plan.profile.clone(),
@@ -186,12 +199,38 @@ impl Connecting {
         match begin() {
             Ok((driver, beginning, origin)) => {
                 let ended = self.plan.run(beginning, origin, self.events.clone(), &self.switch);
+                over.store(true, Ordering::Relaxed);
                 drop(driver);
                 ended
             }
             Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
         }
     }
+}
+
+/// Watches a pipe until the session is `over`; tells it when the other end has closed, after the time that last words may take.
+fn watch_life(life: OwnedFd, session: Sender<Input>, over: Arc<AtomicBool>) -> Result<(), Error> {
+    let work = move || {
+        let step = Timespec::try_from(LIFE_STEP).ok();
+        let mut closed = 0;
+        while !over.load(Ordering::Relaxed) {
+            // Asked for nothing, the system still tells of the other end's closing.
+            let mut waiting = [PollFd::new(&life, PollFlags::empty())];
+            match poll(&mut waiting, step.as_ref()) {
+                Ok(0) | Err(_) => {}
+                Ok(_) => {
+                    closed += 1;
+                    thread::sleep(LIFE_STEP);
+                }
+            }
+            if closed >= LAST_WORDS {
+                // One that has ended meanwhile has no use for it.
+                return drop(session.send(Input::Gone));
+            }
+        }
+    };
+    thread::Builder::new().name("downpour-life".into()).spawn(work).map_err(Error::System)?;
+    Ok(())
 }
 
 /// An attempt that was ended while it looked for the peer ends as the user wanted it.

@@ -255,6 +255,7 @@ impl Session {
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,
             Input::Limit(limit) => Step::Limit(limit),
+            Input::Gone => return Err(Error::Vanished),
             Input::Stop(why) => return Err(why.into()),
             Input::Link(event) => match event {
                 LinkEvent::Connected { remote, application } => {

@@ -33,6 +33,8 @@ pub(super) enum Input {
     Refuse,
     /// The user caps the rate.
     Limit(Option<Rate>),
+    /// The peer's program has ended without a word.
+    Gone,
     /// The user stops everything.
     Stop(Stop),
 }
