@@ -1,5 +1,6 @@
 //! Many small files against one file of as many bytes, and against scp and rsync.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,28 +18,32 @@ const LINK: &str = "rate=100M,delay=60ms,loss=0.1%,queue=2MB";
 /// The rate that is told with it.
 const RATE: &str = "100M";
 
+const RUNS: u64 = 3;
+
 /// Times the one file's time, at most: over the link, and over loopback.
 const OVER_LINK: f64 = 1.2;
 const OVER_LOOPBACK: f64 = 3.0;
 
 pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
-    let (count, runs) = if quick { (10_000, 3) } else { (100_000, 5) };
-    let stage = Stage::on_disk(count * 4096 * 4)?;
+    let count = if quick { 10_000 } else { 100_000 };
+    // The source, and what four kinds of runs make of it.
+    let stage = Stage::on_disk(count * 4096 * (1 + 4 * RUNS))?;
     let bytes = tree::grow(&stage.path("tree"), count, |_, random| random.usize(1000..=4000))?;
     generate(&stage.path("file"), bytes)?;
     let server = Server::start()?;
     let client = Client::new(program, &server, stage.folder())?;
-    let bench = Bench { stage: &stage, server: &server, client: &client };
+    let bench = Bench { stage: &stage, server: &server, client: &client, rounds: Cell::new(0) };
     let size = format!("{count} files of 1 to 4 kB, {:.0} MB, or one file", bytes as f64 / 1e6);
-    heading(format_args!("small files: {size}, over loopback, {0} to {0}, {runs} runs in turns", stage.place));
+    heading(format_args!("small files: {size}, over loopback, {0} to {0}, {RUNS} runs in turns", stage.place));
     println!("  s until the program ends, and until all is on the disk as well; the source is in memory");
-    bench.over_loopback(runs, tally)?;
+    bench.over_loopback(tally)?;
     println!();
-    heading(format_args!("small files: {size}, over {LINK}, told {RATE}, 3 runs in turns"));
+    heading(format_args!("small files: {size}, over {LINK}, told {RATE}, {RUNS} runs in turns"));
     bench.over_link(tally)
 }
 
 struct Bench<'a> {
+    rounds: Cell<u64>,
     stage: &'a Stage,
     server: &'a Server,
     client: &'a Client<'a>,
@@ -60,10 +65,10 @@ impl Row {
 }
 
 impl Bench<'_> {
-    fn over_loopback(&self, runs: usize, tally: &mut Tally) -> Result<(), Failure> {
+    fn over_loopback(&self, tally: &mut Tally) -> Result<(), Failure> {
         let rsync = tools::find("rsync");
         let mut rows: [Row; 6] = Default::default();
-        for _ in 0..runs {
+        for _ in 0..RUNS {
             for (what, row) in ["tree", "file"].into_iter().zip(&mut rows[..2]) {
                 row.push(self.round(what, |source, into| Ok(self.downpour(source, into, None)?.0))?);
             }
@@ -100,7 +105,7 @@ impl Bench<'_> {
     fn over_link(&self, tally: &mut Tally) -> Result<(), Failure> {
         let mut rows: [Row; 2] = Default::default();
         let mut late = 0;
-        for _ in 0..3 {
+        for _ in 0..RUNS {
             for (what, row) in ["tree", "file"].into_iter().zip(&mut rows) {
                 row.push(self.round(what, |source, into| {
                     let (took, on_time) = self.downpour(source, into, Some(LINK))?;
@@ -117,19 +122,23 @@ impl Bench<'_> {
         println!("  files by one file, medians {ratio:.3}, target <= {OVER_LINK}: {mark}");
         if late > 0 {
             println!(
-                "  in {late} of 6 runs the relay was late or lost packets itself: this machine was too busy to be the link"
+                "  in {late} of {} runs the relay was late or lost packets itself: this machine was too busy to be the link",
+                2 * RUNS
             );
         }
         Ok(())
     }
 
-    /// Copies to a fresh target, which is compared and removed.
+    /// Copies to a fresh target, and compares. Targets stay until the end: ext4 does not use an inode again for some minutes after its file was
+    /// removed and looks at every such one whenever it makes a file, which would be most of what is measured.
     fn round(
         &self,
         what: &str,
         mut copy: impl FnMut(&Path, &Path) -> Result<Duration, Failure>,
     ) -> Result<[Duration; 2], Failure> {
-        let (source, into): (PathBuf, PathBuf) = (self.stage.path(what), self.stage.path("into"));
+        let (source, into): (PathBuf, PathBuf) =
+            (self.stage.path(what), self.stage.path(&format!("into-{}", self.rounds.get())));
+        self.rounds.set(self.rounds.get() + 1);
         fs::create_dir(&into).map_err(Failure::at(into.display()))?;
         sync(&into)?;
         let took = copy(&source, &into)?;
@@ -142,7 +151,6 @@ impl Bench<'_> {
         } else {
             compare(&source, &copied)?
         }
-        fs::remove_dir_all(&into).map_err(Failure::at(into.display()))?;
         Ok([took, durable])
     }
 
