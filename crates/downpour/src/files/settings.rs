@@ -15,6 +15,8 @@ pub struct ReceiveSettings {
     pub into: PathBuf,
     /// What the single item of the transfer is called over here, a plain name; `None`: what the sender calls it.
     pub rename: Option<Vec<u8>>,
+    /// The items that come, if they are known: where none of them stands, the sender need not wait for what is wanted.
+    pub items: Option<Vec<Vec<u8>>>,
     /// What becomes of names that are taken.
     pub existing: Existing,
     /// What tells that a file is here already.

@@ -200,6 +200,13 @@ impl Receiving {
         Ok(())
     }
 
+    /// Whether some broken transfer has left something in the target.
+    #[must_use]
+    pub fn may_go_on(&self) -> bool {
+        // What cannot be listed holds nothing that could be gone on with.
+        holds_staging(&self.settings.into).unwrap_or(false)
+    }
+
     /// Whether an earlier, broken transfer from `source` has made the item that gets another name here. A copy to a name that was free
     /// then finds a folder there now, and must not go into it.
     ///
@@ -478,18 +485,26 @@ fn seconds_now() -> i64 {
 
 /// Whether a target that exists may hold some of what comes.
 fn may_hold_some(settings: &ReceiveSettings) -> std::io::Result<bool> {
-    if settings.dry_run {
+    if settings.dry_run || holds_staging(&settings.into)? {
         return Ok(true);
     }
-    for item in settings.into.read_dir()? {
-        let name = item?.file_name();
-        let counts = match (settings.existing, &settings.rename) {
-            // What exists is refused, unless an earlier run has made it.
-            (Existing::Refuse, _) => false,
-            (_, Some(renamed)) => name.as_bytes() == renamed,
-            (_, None) => true,
-        };
-        if counts || is_staging_name(name.as_bytes()) {
+    // What exists is refused, unless an earlier run has made it.
+    if settings.existing == Existing::Refuse {
+        return Ok(false);
+    }
+    let items = match (&settings.rename, &settings.items) {
+        (Some(renamed), _) => std::slice::from_ref(renamed),
+        (None, Some(items)) => items,
+        (None, None) => return Ok(settings.into.read_dir()?.next().is_some()),
+    };
+    let stands = |name: &Vec<u8>| settings.into.join(std::ffi::OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    Ok(items.iter().any(stands))
+}
+
+/// Whether a broken transfer has left something in the folder.
+fn holds_staging(folder: &Path) -> std::io::Result<bool> {
+    for item in folder.read_dir()? {
+        if is_staging_name(item?.file_name().as_bytes()) {
             return Ok(true);
         }
     }

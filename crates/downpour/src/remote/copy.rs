@@ -62,7 +62,7 @@ impl Copy {
         let roots = self.local_roots()?;
         let request = self.request(RemoteTask::Receive {
             target: Bytes(path),
-            shape: shape(&roots),
+            shape: self.shape(&roots),
             existing: self.existing,
             compare: self.compare,
             modes: self.modes,
@@ -83,6 +83,12 @@ impl Copy {
         let shape = Shape {
             many: paths.len() > 1 || paths.iter().any(|path| contents(path) || wild(path)),
             contents: matches!(&paths[..], [path] if contents(path)),
+            items: paths
+                .iter()
+                .map(|path| path.rsplit(|byte| *byte == b'/').next().filter(|_| !contents(path) && !wild(path)))
+                .map(|name| name.map(|name| Bytes(name.to_vec())))
+                .collect::<Option<_>>()
+                .filter(|_| self.scan.files_from.is_none()),
         };
         let request = self.request(RemoteTask::Send {
             sources: paths.into_iter().map(Bytes).collect(),
@@ -97,7 +103,7 @@ impl Copy {
     /// From one place of this machine to another: both sides run here, joined by a socket pair.
     fn within(self, target: &Path) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        let task = self.receiving(target, shape(&roots));
+        let task = self.receiving(target, self.shape(&roots));
         let receiver = Plan { checksums: None, ..self.plan(task) };
         let sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
@@ -124,6 +130,19 @@ impl Copy {
         Ok(roots)
     }
 
+    fn shape(&self, roots: &[Root]) -> Shape {
+        let name = |root: &Root| {
+            let name = root.path.file_name().filter(|_| !root.is_contents());
+            name.map(|name| Bytes(name.as_bytes().to_vec()))
+        };
+        Shape {
+            many: roots.len() > 1 || roots.iter().any(Root::is_contents),
+            contents: matches!(roots, [root] if root.is_contents()),
+            // Of a list of names the items are others.
+            items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
+        }
+    }
+
     fn receiving(&self, target: &Path, shape: Shape) -> Task {
         let (settings, earlier) = Destination::of(target, shape.many).settings(&ReceiveSettings {
             existing: self.existing,
@@ -131,6 +150,7 @@ impl Copy {
             modes: self.modes,
             delete: self.delete.then(|| Arc::clone(&self.scan.filter)),
             contents: shape.contents,
+            items: shape.names(),
             dry_run: self.dry_run,
             ..ReceiveSettings::default()
         });
@@ -165,11 +185,6 @@ impl Copy {
             retry_for: self.retry_for,
         }
     }
-}
-
-fn shape(roots: &[Root]) -> Shape {
-    let contents = |root: &Root| root.is_contents();
-    Shape { many: roots.len() > 1 || roots.iter().any(contents), contents: matches!(roots, [root] if contents(root)) }
 }
 
 /// Both directions of a socket.

@@ -66,12 +66,21 @@ pub(super) enum Task {
 }
 
 /// What decides under which name a target takes what comes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     /// More than one item may come, or what is in a folder: the target is a folder.
     pub(super) many: bool,
     /// What is in one folder comes.
     pub(super) contents: bool,
+    /// The items that come, if they are known.
+    pub(super) items: Option<Vec<Bytes>>,
+}
+
+impl Shape {
+    /// The names of the items, as the settings of a receiver have them.
+    pub(super) fn names(&self) -> Option<Vec<Vec<u8>>> {
+        self.items.as_ref().map(|items| items.iter().map(|item| item.0.clone()).collect())
+    }
 }
 
 /// [`ScanOptions`] as they cross ssh.

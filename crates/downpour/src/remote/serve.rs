@@ -130,9 +130,17 @@ fn plan(request: Request) -> Result<Plan, Error> {
             Task::Send { roots, scan, dry_run }
         }
         Wanted::Receive { target, shape, existing, compare, modes, delete, dry_run } => {
-            let (contents, delete) = (shape.contents, delete.map(Arc::new));
-            let rest =
-                ReceiveSettings { existing, compare, modes, delete, contents, dry_run, ..ReceiveSettings::default() };
+            let (contents, items, delete) = (shape.contents, shape.names(), delete.map(Arc::new));
+            let rest = ReceiveSettings {
+                existing,
+                compare,
+                modes,
+                delete,
+                contents,
+                items,
+                dry_run,
+                ..ReceiveSettings::default()
+            };
             let (settings, earlier) = Destination::of(&target.path(), shape.many).settings(&rest);
             Task::Receive { settings, earlier, ask: false }
         }
@@ -267,7 +275,7 @@ mod tests {
         let target = super::super::request::Bytes(b"/tmp".to_vec());
         let task = Wanted::Receive {
             target,
-            shape: super::super::request::Shape { many: false, contents: false },
+            shape: super::super::request::Shape { many: false, contents: false, items: None },
             existing: crate::files::Existing::Replace,
             compare: crate::files::Compare::SizeAndTime,
             modes: crate::files::Modes::Masked,

@@ -55,7 +55,7 @@ impl Target {
 
     /// Whether the sender is to wait for what is wanted of each batch.
     pub(super) fn may_hold_some(&self) -> bool {
-        self.files.may_hold_some() || self.earlier.is_some()
+        self.files.may_hold_some() || self.earlier.as_ref().is_some_and(Files::may_go_on)
     }
 
     /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
