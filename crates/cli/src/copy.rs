@@ -40,6 +40,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
         compare: compare(args.at_target.checksum),
         modes: Modes::Exact,
         delete: args.delete,
+        keeps_names: true,
         dry_run: args.at_target.dry_run,
         checksums: args.selection.checksums,
         ..common.copy(args.paths.sources, args.paths.target, scan)
@@ -82,6 +83,7 @@ impl Common {
             compare: Compare::SizeAndTime,
             modes: Modes::Masked,
             delete: false,
+            keeps_names: false,
             dry_run: false,
             is_comparison: false,
             checksums: None,

@@ -36,7 +36,7 @@ Exit codes:
     0  done: everything arrived and was checked
     1  other failures
     2  usage: what was typed makes no sense
-    3  a path to send does not exist
+    3  a path to send does not exist, or no downpour over there
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent

@@ -56,5 +56,5 @@ pub(crate) const fn family(network: &NetworkArgs) -> Family {
 
 /// Waits there for the other side.
 pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Peer {
-    Peer::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep })
+    Peer::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
 }

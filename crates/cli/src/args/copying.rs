@@ -46,7 +46,7 @@ pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
     /// Delete at the target what the source does not have, except what is excluded
-    #[arg(long, help_heading = "At the target")]
+    #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,
     #[command(flatten)]
     pub(crate) at_target: TargetArgs,

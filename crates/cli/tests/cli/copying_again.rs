@@ -43,6 +43,31 @@ fn an_unchanged_tree_takes_no_data() {
 }
 
 #[test]
+fn a_folder_that_is_synchronised_keeps_its_name_the_first_time_too() {
+    let here = tempdir().expect("a folder");
+    let (source, target) = (tree::folder(&here.path().join("photos")), here.path().join("backup"));
+    for _ in 0..2 {
+        downpour(arguments!["sync", source, target]).end().expect(0);
+        tree::assert_same(&source, &target.join("photos"));
+        assert_eq!(tree::names(&target).len(), 1);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = copied(here.path());
+    tree::file(&copy.join("mine"), 10);
+    fs::write(here.path().join("list"), "one\n").expect("a list");
+    let list = here.path().join("list");
+    downpour(arguments!["sync", "--delete", "--files-from", list, source, copy]).end().expect(2);
+    assert!(copy.join("mine").exists() && copy.join("in/some").exists());
+    let inside = source.join("inside");
+    downpour(arguments!["cp", "-r", source, inside]).end().expect_line(2, "into itself");
+    assert!(!inside.exists());
+}
+
+#[test]
 fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let here = tempdir().expect("a folder");
     let (source, copy) = copied(here.path());

@@ -80,12 +80,16 @@ impl Copy {
         let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
         // Wildcards may match several, so what they match goes into a folder.
         let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
+        // The home has another name over there.
+        let home = |path: &Vec<u8>| path == b"~";
         let shape = Shape {
             many: paths.len() > 1 || paths.iter().any(|path| contents(path) || wild(path)),
             contents: matches!(&paths[..], [path] if contents(path)),
             items: paths
                 .iter()
-                .map(|path| path.rsplit(|byte| *byte == b'/').next().filter(|_| !contents(path) && !wild(path)))
+                .map(|path| {
+                    path.rsplit(|byte| *byte == b'/').next().filter(|_| !contents(path) && !wild(path) && !home(path))
+                })
                 .map(|name| name.map(|name| Bytes(name.to_vec())))
                 .collect::<Option<_>>()
                 .filter(|_| self.scan.files_from.is_none()),
@@ -103,6 +107,7 @@ impl Copy {
     /// From one place of this machine to another: both sides run here, joined by a socket pair.
     fn within(self, target: &Path) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
+        not_into_itself(&roots, target)?;
         let task = self.receiving(target, self.shape(&roots));
         let receiver = Plan { checksums: None, ..self.plan(task) };
         let sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
@@ -136,7 +141,10 @@ impl Copy {
             name.map(|name| Bytes(name.as_bytes().to_vec()))
         };
         Shape {
-            many: roots.len() > 1 || roots.iter().any(Root::is_contents),
+            // A folder that is synchronised always keeps its name, so that the next run finds what this one has made.
+            many: roots.len() > 1
+                || roots.iter().any(Root::is_contents)
+                || (self.keeps_names && roots.iter().any(|root| root.path.is_dir())),
             contents: matches!(roots, [root] if root.is_contents()),
             // Of a list of names the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
@@ -185,6 +193,23 @@ impl Copy {
             retry_for: self.retry_for,
         }
     }
+}
+
+/// Refuses to copy a folder into itself: it would grow while it is read.
+fn not_into_itself(roots: &[Root], target: &Path) -> Result<(), Error> {
+    let here =
+        |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
+    let existing = target.ancestors().find_map(|path| here(path).ok());
+    let Some(inside) = existing else { return Ok(()) };
+    for root in roots.iter().filter(|root| root.path.is_dir()) {
+        let folder = root.path.canonicalize().map_err(Error::System)?;
+        // What is in a folder may be copied to itself: nothing happens. The folder itself would come to stand in itself.
+        let is_own = root.is_contents() && inside == folder && target.is_dir();
+        if inside.starts_with(&folder) && !is_own {
+            return Err(Error::Copy(format!("{} cannot be copied into itself", root.path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Both directions of a socket.

@@ -87,6 +87,8 @@ pub struct Copy {
     pub delete: bool,
     /// Only tells what would be done.
     pub dry_run: bool,
+    /// A folder goes into the target under its own name, also where the target does not exist yet.
+    pub keeps_names: bool,
     /// Two places are compared: a folder stands for what is in it.
     pub is_comparison: bool,
     /// A file that gets the BLAKE3 of every file, in b3sum's format.

@@ -23,6 +23,10 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
+/// Wildcards as a shell has them: they match no dot at the beginning of a name, and no slash.
+const AS_A_SHELL: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
 /// The sources that `path` stands for: itself, or what its wildcards match if there is nothing of that name.
 pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
     let path = expand(path);
@@ -30,7 +34,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
     if has_wildcards
         && path.symlink_metadata().is_err()
         && let Some(pattern) = path.to_str()
-        && let Ok(found) = glob::glob(pattern)
+        && let Ok(found) = glob::glob_with(pattern, AS_A_SHELL)
     {
         let found: Vec<Root> = found.flatten().map(Root::new).collect();
         if !found.is_empty() {

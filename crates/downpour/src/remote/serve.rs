@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 use super::place::{Destination, sources};
@@ -19,7 +20,7 @@ use crate::ticket::{Ticket, fresh_key};
 use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, start, start_over};
 
 /// How long the other side may take to come.
-pub(super) const VALID_FOR: Duration = Duration::from_secs(3600);
+pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
 
 /// How long a peer that comes over ssh may be silent at first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -94,7 +95,7 @@ fn prepare(request: Request) -> Result<Serving, Error> {
         let expires = std::time::SystemTime::now() + VALID_FOR;
         (None, Ticket { key: fresh_key()?, expires, addresses: Vec::new(), listener: plan.task.role() })
     } else {
-        let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false };
+        let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false, once: true };
         let transfer = start(Peer::Listen(options), plan.clone())?;
         let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
         add_ssh_address(&mut ticket);
@@ -160,6 +161,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
 impl Serving {
     async fn run(mut self) -> u8 {
         let mut words = listen_to_stdin();
+        let mut terminate = tokio::signal::unix::signal(SignalKind::terminate()).ok();
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
@@ -181,6 +183,10 @@ impl Serving {
                     Some(_) => {}
                     None => return code,
                 },
+                Some(()) = async { terminate.as_mut()?.recv().await }, if !stopped => {
+                    stopped = true;
+                    transfer.stop(Stop::Terminated);
+                }
                 word = words.recv(), if !stopped => match word {
                     Some(Word::GoOnOverSsh) if !over_ssh => {
                         over_ssh = true;

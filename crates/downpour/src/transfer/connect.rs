@@ -245,7 +245,8 @@ fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
 /// Whether another attempt may end better.
 fn may_pass(error: &Error) -> bool {
     match error {
-        Error::Vanished | Error::Unreachable { .. } | Error::Ssh(_) => true,
+        // Another program over there may still have what this one needs.
+        Error::Vanished | Error::Unreachable { .. } | Error::Ssh(_) | Error::Remote { exit_code: 1 | 75, .. } => true,
         Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Busy),
         Error::Kept { error, .. } => may_pass(error),
         _ => false,

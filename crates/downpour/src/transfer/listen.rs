@@ -43,10 +43,10 @@ pub(super) fn listen(
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<Ticket, Error> {
-    let (driver, addresses, is_pipe) = match ground {
+    let (driver, addresses, only_one) = match ground {
         Ground::Udp(driver) => {
             let addresses = reachable(driver.local_address()).map_err(Error::System)?;
-            (driver, addresses, false)
+            (driver, addresses, options.once)
         }
         Ground::Pipe(driver) => (driver, Vec::new(), true),
     };
@@ -73,7 +73,7 @@ pub(super) fn listen(
         sender,
         valid_for: options.valid_for,
         keep: options.keep,
-        is_pipe,
+        only_one,
         running: 0,
         stopped: None,
         served: false,
@@ -148,8 +148,8 @@ struct Listener {
     sender: Sender<Arrival>,
     valid_for: Duration,
     keep: bool,
-    /// One peer only can come.
-    is_pipe: bool,
+    /// Nobody comes after the first peer.
+    only_one: bool,
     running: usize,
     stopped: Option<Stop>,
     /// A transfer was told as done.
@@ -164,7 +164,7 @@ impl Listener {
         let store = Arc::clone(&self.store);
         let sender = self.sender.clone();
         let application = lock(&store).application();
-        let until_closed = self.is_pipe.then(|| UntilClosed(self.sender.clone()));
+        let until_closed = self.only_one.then(|| UntilClosed(self.sender.clone()));
         let acceptor = Box::new(move |link| {
             let _ = &until_closed;
             let store = lock(&store).clone();
@@ -252,7 +252,7 @@ impl Listener {
     /// is nothing more to do.
     fn ended(&mut self, Ended { result, was_peer, .. }: Ended) -> bool {
         match result {
-            Err(error) if self.stopped.is_none() && !self.is_pipe && !is_final(&error) => {
+            Err(error) if self.stopped.is_none() && !self.only_one && !is_final(&error) => {
                 if was_peer && self.keep {
                     self.served = true;
                     self.events.tell(TransferEvent::Done(Err(error)));

@@ -62,11 +62,13 @@ pub struct ListenOptions {
     pub valid_for: Duration,
     /// Whether it is good for more than one complete transfer. One that fails uses up neither.
     pub keep: bool,
+    /// Whether it is good for one attempt only, whatever becomes of that.
+    pub once: bool,
 }
 
 impl Default for ListenOptions {
     fn default() -> Self {
-        Self { bind: Bind::default(), valid_for: Duration::from_secs(3600), keep: false }
+        Self { bind: Bind::default(), valid_for: Duration::from_secs(3600), keep: false, once: false }
     }
 }
 

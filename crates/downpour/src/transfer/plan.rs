@@ -130,7 +130,13 @@ impl Plan {
 
     fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
         let Beginning { link, inputs: (sender, receiver), store, started } = beginning;
-        let facts = Facts { role: self.task.role(), origin, told: self.profile.told_rate(), trace: self.trace.clone() };
+        let facts = Facts {
+            role: self.task.role(),
+            origin,
+            told: self.profile.told_rate(),
+            limit: self.profile.limit,
+            trace: self.trace.clone(),
+        };
         let session = match Session::new(link.clone(), events, facts, receiver, started) {
             Ok(session) => session,
             Err(error) => {

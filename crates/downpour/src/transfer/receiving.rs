@@ -374,6 +374,8 @@ impl Receiving {
                 FailReason::Skipped(skip) if !skip.is_failure() => {
                     self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
                 }
+                // Told already, when it was refused.
+                FailReason::Refused(_) => {}
                 _ => done.fail(path, reason, has_vanished(*reason)),
             }
         }

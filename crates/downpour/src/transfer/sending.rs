@@ -21,6 +21,9 @@ const MAX_OPEN: usize = 2;
 /// With those whose manifest is with the receiver: while it says what it wants of one, the next one's manifest crosses.
 const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
+/// Ranges that a receiver may want of a batch, beyond two for each entry: of long files of which it holds parts here and there.
+const MAX_PIECES: usize = 65_536;
+
 /// Bytes of the control stream that may be on their way before another part of a manifest is added.
 const MAX_BACKLOG: usize = 512 << 10;
 
@@ -28,6 +31,8 @@ const MAX_BACKLOG: usize = 512 << 10;
 struct Begun {
     batch: Arc<Batch>,
     wanted: Wanted,
+    /// Ranges that were named.
+    pieces: usize,
     phase: Phase,
 }
 
@@ -138,6 +143,8 @@ impl Sending {
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
                 self.done.present = self.present;
+                // It may have counted more than it told.
+                self.done.failed_count = self.done.failed_count.max(complete.failed);
                 return Ok(());
             }
             if self.session.is_connected() {
@@ -196,6 +203,10 @@ impl Sending {
         let begun = self.begun.get_mut(&wants.batch.into()).ok_or_else(|| broken("wants some of an unknown"))?;
         if !matches!(begun.phase, Phase::Asked) {
             return Err(broken("says twice what it wants of"));
+        }
+        begun.pieces += wants.ranges.len();
+        if begun.pieces > 2 * begun.batch.entries.len() + MAX_PIECES {
+            return Err(broken("wants too many pieces of"));
         }
         for range in &wants.ranges {
             let taken = begun.wanted.push_received(range.clone(), begun.batch.length);
@@ -301,7 +312,7 @@ impl Sending {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
             };
-            self.begun.insert(u64::from(batch.number), Begun { batch, wanted, phase });
+            self.begun.insert(u64::from(batch.number), Begun { batch, wanted, pieces: 0, phase });
         } else {
             self.opening = Some(Opening { batch, next_entry });
         }

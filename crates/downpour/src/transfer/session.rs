@@ -106,7 +106,7 @@ impl Session {
             meter: Meter::new(started),
             peer: None,
             peer_may_hold_some: false,
-            limits: [None; 2],
+            limits: [facts.limit, None],
             heard: None,
             bytes_heard: 0,
             stats: None,

@@ -82,6 +82,8 @@ pub(super) struct Facts {
     pub(super) role: Role,
     pub(super) origin: Origin,
     pub(super) told: Option<Rate>,
+    /// The cap that this side's user has set from the start.
+    pub(super) limit: Option<Rate>,
     pub(super) trace: Option<PathBuf>,
 }
 

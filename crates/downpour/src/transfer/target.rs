@@ -34,7 +34,8 @@ impl Target {
     pub(super) fn new(settings: ReceiveSettings, earlier: Option<ReceiveSettings>) -> Result<Self, Error> {
         Ok(Self {
             files: Files::new(settings)?,
-            earlier: earlier.map(Files::new).transpose()?,
+            // Where it cannot be looked for, it did not begin.
+            earlier: earlier.and_then(|settings| Files::new(settings).ok()),
             is_earlier: AtomicBool::new(false),
             started: AtomicBool::new(false),
         })
@@ -45,10 +46,13 @@ impl Target {
     /// # Errors
     /// What keeps an earlier transfer from going on.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
-        if let Some(earlier) = &self.earlier
-            && patiently(|| earlier.goes_on(source))?
-        {
-            self.is_earlier.store(true, Ordering::Release);
+        if let Some(earlier) = &self.earlier {
+            match patiently(|| earlier.goes_on(source)) {
+                Ok(goes_on) => self.is_earlier.store(goes_on, Ordering::Release),
+                Err(error @ FilesError::Busy { .. }) => return Err(error.into()),
+                // Nothing can be found there, so nothing goes on there.
+                Err(_) => {}
+            }
         }
         Ok(patiently(|| self.files().begin(source))?)
     }
