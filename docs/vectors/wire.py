@@ -163,6 +163,20 @@ ANNOUNCE_STREAM: Layout = [
 ]
 
 
+SUCCESSOR: Layout = [
+    ("flow", number(2, least=1)),
+    ("T", number(2)),
+    (
+        "object",
+        checked(
+            group(ANNOUNCE),
+            lambda first, so_far: so_far["T"] < first["T"] and so_far["flow"] != first["flow"],
+            "a successor of itself, or of no smaller T",
+        ),
+    ),
+]
+
+
 class Frame(NamedTuple):
     """A row of the table of frames."""
 
@@ -226,6 +240,7 @@ FRAMES: Dict[int, Frame] = {
         ANNOUNCE_STREAM,
         {"flow #": "flow", "T #": "T", "tag #": "tag", **CODING_SAYS},
     ),
+    0x0F: Frame("successor", SUCCESSOR, {"flow # of": "flow", "of T #": "T", "left of flow #": "object/flow"}),
 }
 
 

@@ -14,6 +14,8 @@ pub struct LinkConfig {
     pub rate: Option<Rate>,
     /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
     pub queue_bytes: Option<u64>,
+    /// Largest packet in IP bytes that passes; larger ones are dropped without a word. `None`: any passes.
+    pub mtu: Option<u32>,
     /// One-way propagation delay.
     pub delay: Duration,
     /// Up to this much more delay for each packet, uniform. Keeps order: no packet overtakes the one before.

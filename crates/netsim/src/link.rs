@@ -36,6 +36,8 @@ pub enum DropReason {
     QueueFull,
     /// Random loss.
     Random,
+    /// The packet was larger than the link carries.
+    TooLarge,
 }
 
 /// The arrivals of one packet.
@@ -85,7 +87,7 @@ impl Count {
     }
 }
 
-/// What a link did so far: `offered = delivered + dropped_queue_full + dropped_random`.
+/// What a link did so far: `offered = delivered + dropped_queue_full + dropped_random + dropped_too_large`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Everything offered.
@@ -96,6 +98,8 @@ pub struct LinkStats {
     pub dropped_queue_full: Count,
     /// Packets lost at random.
     pub dropped_random: Count,
+    /// Packets larger than the link carries.
+    pub dropped_too_large: Count,
     /// Delivered packets that this link marked CE.
     pub marked: Count,
     /// Second copies.
@@ -152,6 +156,10 @@ impl Link {
         // Drawn before anything is decided, so that the n-th packet meets the n-th draw whatever became of those before it.
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
+        if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
+            self.stats.dropped_too_large.add(ip_bytes);
+            return Fate::Dropped(DropReason::TooLarge);
+        }
         let found = self.queued_bytes(now);
         if self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
             self.stats.dropped_queue_full.add(ip_bytes);

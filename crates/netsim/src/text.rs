@@ -14,7 +14,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed"
+        "there is no {0:?}: the keys are rate, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -118,6 +118,11 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
         "delay" => config.delay = time(key, value)?,
         "jitter" => config.jitter = time(key, value)?,
         "queue" => config.queue_bytes = Some(size(key, value)?),
+        "mtu" => {
+            const EXAMPLE: &str = "1400B (IP bytes)";
+            let bytes = size(key, value).map_err(|_| bad(key, value, EXAMPLE))?;
+            config.mtu = Some(u32::try_from(bytes).map_err(|_| bad(key, value, EXAMPLE))?);
+        }
         "loss" => config.loss = Loss::Bernoulli(probability(key, value, "5%")?),
         "reorder" => {
             const EXAMPLE: &str = "1%:2ms (how many, and how much later)";
@@ -148,6 +153,7 @@ impl fmt::Display for LinkConfig {
             }
         }
         parts.extend(self.queue_bytes.map(|bytes| format!("queue={}", print_scaled(bytes, &SIZES))));
+        parts.extend(self.mtu.map(|bytes| format!("mtu={}", print_scaled(bytes.into(), &SIZES))));
         match self.loss {
             Loss::None => {}
             Loss::Bernoulli(loss) => parts.push(format!("loss={}", Percent(loss))),

@@ -188,3 +188,13 @@ fn nonsense_is_refused() {
         Err(LinkError::BurstTooShort { .. })
     ));
 }
+
+#[test]
+fn packets_larger_than_the_mtu_vanish() {
+    let config = LinkConfig { mtu: Some(1_400), ..LinkConfig::default() };
+    let mut link = Link::new(config).unwrap();
+    assert!(matches!(link.offer(Time::ZERO, 1_400, Ecn::NotEct), Fate::Delivered(_)));
+    assert_eq!(link.offer(Time::ZERO, 1_401, Ecn::NotEct), Fate::Dropped(DropReason::TooLarge));
+    let stats = link.stats();
+    assert_eq!((stats.offered.packets, stats.delivered.packets, stats.dropped_too_large.bytes), (2, 1, 1_401));
+}

@@ -6,10 +6,11 @@ use netsim::{Duplex, LinkConfig, Loss, Mark, Rate, Reorder};
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,delay=50ms,jitter=1ms,queue=256KB,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
+    let text = "rate=100M,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
         queue_bytes: Some(256_000),
+        mtu: Some(1_400),
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
         loss: Loss::GilbertElliott { loss: 0.05, mean_burst: 5.0 },
@@ -65,6 +66,7 @@ fn what_is_printed_reads_back_the_same() {
             reorder: Reorder { probability: probability(), extra: Duration::from_nanos(random.u64(1..1 << 40)) },
             rate: Some(Rate::from_bits_per_second(random.u64(1..))),
             queue_bytes: Some(random.u64(1..)),
+            mtu: random.bool().then(|| random.u32(..)),
             delay: Duration::from_nanos(random.u64(..)),
             jitter: Duration::from_micros(random.u64(..1_000_000)),
             loss: match seed % 3 {
@@ -100,7 +102,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
+            "there is no \"speed\": the keys are rate, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),

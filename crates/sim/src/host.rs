@@ -68,7 +68,7 @@ pub struct Tally {
     pub control: u64,
     /// Reads of the control stream that brought other bytes than were written.
     pub control_wrong: u64,
-    /// Source symbols of blocks handed over to be written and not written yet.
+    /// Bytes of blocks handed over to be written and not written yet.
     pub storing: u64,
     /// The most of them there ever were.
     pub storing_peak: u64,
@@ -282,8 +282,8 @@ impl Host {
             (Request::Read { .. } | Request::Write { .. } | Request::Digest { .. }, _) => self.config.storage_delay,
         };
         match (&request, self.tallies.get_mut(&handle)) {
-            (Request::Write { data, .. }, Some(tally)) => {
-                tally.storing += u64::from(data.k());
+            (Request::Write { length, .. }, Some(tally)) => {
+                tally.storing += *length as u64;
                 tally.storing_peak = tally.storing_peak.max(tally.storing);
             }
             (Request::Encode(_), Some(tally)) => tally.encodes += 1,
@@ -307,7 +307,7 @@ impl Host {
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
                 if let Some(tally) = self.tallies.get_mut(&handle) {
-                    tally.storing -= u64::from(data.k());
+                    tally.storing -= length as u64;
                     let received = tally.received.entry(flow).or_default();
                     received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
                 }

@@ -6,6 +6,7 @@
 
 pub mod moving;
 mod scenario;
+pub mod shrinking;
 
 pub use scenario::{Outage, Scenario};
 
@@ -18,6 +19,9 @@ use transport::Closed;
 /// A path that is dead is noticed within twice the time that a connection waits for a sign of life: one side stops
 /// sending only when it has given up itself.
 const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
+
+/// Bytes of the largest symbol that is accepted: what credit counts.
+const LARGEST_SYMBOL: u64 = 1_408;
 
 /// What a run that was as it should be took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,8 +184,8 @@ fn judge_side(
     if tally.control_wrong > 0 {
         return Err("wrong bytes on the control stream".into());
     }
-    if tally.storing_peak > scenario.credit.symbols {
-        return Err(format!("{} symbols held for a credit of {}", tally.storing_peak, scenario.credit.symbols));
+    if tally.storing_peak > scenario.credit.symbols * LARGEST_SYMBOL {
+        return Err(format!("{} bytes held for a credit of {} symbols", tally.storing_peak, scenario.credit.symbols));
     }
     if tally.last_stats.in_flight > 0 {
         return Err(format!("{} bytes are in flight after the end", tally.last_stats.in_flight));

@@ -18,6 +18,7 @@ pub(crate) enum TraceEvent {
     SymbolReceived { number: u64, bytes: u32, id: SymbolId },
     Refused { reason: Refused },
     ProbeTimeout,
+    SymbolSizeChanged { size: u16 },
     PathChanged { remote: SocketAddr },
     FlowOpened { flow: FlowId, length: u64 },
     FlowAnnounced { flow: FlowId, length: u64 },
@@ -130,6 +131,7 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         TraceEvent::ProbeTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
         }
+        TraceEvent::SymbolSizeChanged { size } => ("downpour:symbol_size_changed", json!({ "symbol_size": size })),
         TraceEvent::PathChanged { remote } => ("downpour:path_changed", json!({ "remote": remote.to_string() })),
         TraceEvent::FlowOpened { flow, length } => {
             ("downpour:flow_opened", json!({ "flow": flow.0, "length": length }))

@@ -232,6 +232,7 @@ fn link(random: &mut Rng) -> LinkConfig {
     LinkConfig {
         rate: Some(netsim::Rate::from_bits_per_second(rate)),
         queue_bytes: queue,
+        mtu: None,
         delay: rarely(random, 2, Duration::from_millis(600)) + part(random, Duration::from_millis(30), 2),
         jitter: rarely(random, 3, Duration::from_millis(100)),
         loss,

@@ -14,7 +14,7 @@ use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{
     Announcement, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, StreamsAllowed,
-    SymbolId,
+    Successor, SymbolId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -179,6 +179,62 @@ impl Incoming {
         Ok(Some(Change::Announced { flow: id, length: announcement.length, tag: announcement.tag }))
     }
 
+    /// An object goes on in another flow.
+    pub(super) fn on_successor(&mut self, successor: &Successor) -> Result<Option<Change>, Violation> {
+        let Successor { flow: id, symbol_size, object } = *successor;
+        if self.closed.contains_key(&id) {
+            return Ok(None);
+        }
+        if self.streams.contains_key(&id) {
+            return Err(Violation("flow announced twice"));
+        }
+        if let Some(known) = self.flows.get(&id) {
+            let same = known.is_announced_by(&object) && known.symbol_size() == usize::from(symbol_size);
+            return same.then_some(None).ok_or(Violation("flow announced twice"));
+        }
+        let carrier = self.flows.iter().find(|(_, flow)| flow.object() == object.flow).map(|(id, _)| *id);
+        let mut change = None;
+        let carrier = match carrier {
+            Some(carrier) => carrier,
+            None if self.closed.contains_key(&object.flow) => {
+                // All of the object came before it was cut anew: who sends symbols of it is told so.
+                self.closed.insert(id, true);
+                return Ok(None);
+            }
+            None => {
+                change = self.on_announcement(&object)?;
+                object.flow
+            }
+        };
+        self.succeed(carrier, successor)?;
+        Ok(change)
+    }
+
+    fn succeed(&mut self, carrier: FlowId, successor: &Successor) -> Result<(), Violation> {
+        let Successor { flow: id, symbol_size, object } = *successor;
+        let Some(flow) = self.flows.get_mut(&carrier) else { return Ok(()) };
+        if !flow.is_announced_by(&object) {
+            return Err(Violation("successor of another object"));
+        }
+        if flow.symbol_size() <= usize::from(symbol_size) {
+            // It was overtaken by its own successor.
+            self.closed.insert(id, false);
+            return Ok(());
+        }
+        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
+        self.closed.insert(carrier, false);
+        if let Some(flow) = self.flows.remove(&carrier) {
+            self.flows.insert(id, flow);
+        }
+        self.replay_early(id);
+        Ok(())
+    }
+
+    /// The object that the program knows by this flow.
+    fn object(&mut self, name: FlowId) -> Option<&mut ObjectReceiver> {
+        self.flows.values_mut().find(|flow| flow.object() == name)
+    }
+
     pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         // A plan that overtakes its flow's announcement comes again: it is sent three times.
         let Some(flow) = self.flows.get_mut(&plan.flow) else {
@@ -191,7 +247,7 @@ impl Incoming {
     }
 
     pub(super) fn accept(&mut self, flow: FlowId, digest: bool) {
-        if let Some(flow) = self.flows.get_mut(&flow) {
+        if let Some(flow) = self.object(flow) {
             flow.accept(digest);
         }
     }
@@ -215,7 +271,7 @@ impl Incoming {
             Reply::Digest { key: FlowKey { direction: Direction::Receiving, flow }, block, .. } => (flow, block),
             _ => return,
         };
-        if let Some((k, bytes)) = self.flows.get_mut(&id).and_then(|flow| flow.on_stored(block)) {
+        if let Some((k, bytes)) = self.object(id).and_then(|flow| flow.on_stored(block)) {
             self.credit.give_back_symbols(k.into());
             self.bytes_written += bytes as u64;
             self.clock.note();
@@ -231,10 +287,10 @@ impl Incoming {
     /// Moves the flows' requests out and says which flows are wholly received.
     pub(super) fn collect(&mut self, requests: &mut impl Extend<Request>) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (id, flow) in &mut self.flows {
+        for flow in self.flows.values_mut() {
             requests.extend(flow.take_requests());
             if flow.newly_received() {
-                changes.push(Change::Received(*id));
+                changes.push(Change::Received(flow.object()));
             }
         }
         self.collect_streams(requests);

@@ -13,6 +13,7 @@ mod outbox;
 mod outgoing;
 mod paths;
 mod receive;
+mod resizing;
 mod sealing;
 mod stats;
 mod streams;
@@ -40,6 +41,7 @@ use opening::Opening;
 use outbox::Piece;
 use outgoing::Outgoing;
 use paths::Paths;
+use resizing::Search;
 use sealing::Sealing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -78,6 +80,8 @@ pub struct Connection {
     /// Payload bytes of the largest datagram the path is known to carry.
     payload: usize,
     next_flow: u16,
+    /// The path may not carry `payload` any more.
+    search: Option<Search>,
     /// Our packets still have to prove to the peer what size the path carries: control packets are padded to it.
     proving: bool,
     /// Probe packets that are to go out whatever the window says.
@@ -131,6 +135,7 @@ impl Connection {
             peer: None,
             payload: crate::wire::limits::MIN_MESSAGE1,
             next_flow: 1,
+            search: None,
             proving: false,
             probes: 0,
             questions: 0,
@@ -174,12 +179,18 @@ impl Connection {
         let overhead = self.sealing.datagram_overhead();
         let full = usize::from(self.symbol_size()) + crate::wire::SYMBOL_OVERHEAD;
         self.recovery.set_max_packet(full as u32 + overhead);
+        self.recovery.watch_sizes_anew(self.smallest_packet());
     }
 
     /// The symbol size of flows that begin now.
     fn symbol_size(&self) -> u16 {
+        self.symbol_size_for(self.payload)
+    }
+
+    /// The symbol size for a path that carries so many bytes of payload.
+    fn symbol_size_for(&self, payload: usize) -> u16 {
         let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
-        self.profile.symbol_size_for(self.payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
+        self.profile.symbol_size_for(payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
     }
 
     /// Something happened.
@@ -387,6 +398,7 @@ impl Connection {
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),
             path_changes: self.paths.changes,
+            symbol_size: self.symbol_size(),
             window: self.recovery.window(),
             in_flight: self.recovery.bytes_in_flight(),
             pacing_rate: self.recovery.pacing_rate(),

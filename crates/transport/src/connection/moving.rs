@@ -72,7 +72,8 @@ impl Connection {
     }
 
     /// Another path: nothing is known of it, and what is in flight on the old one goes out again unless feedback comes first.
-    fn restart_path(&mut self, now: Time) {
+    pub(super) fn restart_path(&mut self, now: Time) {
+        self.search = None;
         self.recovery.restart(&self.profile.recovery, now);
         self.spread_report();
     }

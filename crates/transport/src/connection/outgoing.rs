@@ -87,12 +87,36 @@ impl Outgoing {
             && let Some(flow) = self.waiting.pop_front()
         {
             self.waiting_source -= flow.flow().source_left();
-            self.outbox.push_thrice(Piece::Announce(flow.id()));
-            for plan in flow.further_plans() {
-                self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
-            }
             self.flows.push(flow);
+            self.announce(self.flows.len() - 1);
         }
+    }
+
+    fn announce(&mut self, at: usize) {
+        let flow = &self.flows[at];
+        self.outbox.push_thrice(Piece::Announce(flow.id()));
+        for plan in flow.further_plans() {
+            self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
+        }
+    }
+
+    /// Whether everything can go on in symbols of this size. Streams cannot.
+    pub(super) fn can_shrink(&self, symbol_size: u16) -> bool {
+        let streams = self.streams.iter().any(StreamSender::is_unfinished) || !self.waiting_streams.is_empty();
+        !streams && self.flows.iter().chain(&self.waiting).all(|flow| flow.can_shrink(symbol_size))
+    }
+
+    /// Every object goes on in a flow of smaller symbols, numbered from `next` on; the number after the last.
+    pub(super) fn shrink(&mut self, symbol_size: u16, next: u16) -> u16 {
+        let mut next = next;
+        for flow in self.flows.iter_mut().chain(&mut self.waiting) {
+            if flow.succeed(FlowId(next), symbol_size).is_ok() {
+                next += 1;
+            }
+        }
+        self.waiting_source = self.waiting.iter().map(|flow| flow.flow().source_left()).sum();
+        (0..self.flows.len()).for_each(|at| self.announce(at));
+        next
     }
 
     /// Flows of which the peer lacks something: objects that it does not have wholly, streams with bytes it does not have.
@@ -115,18 +139,19 @@ impl Outgoing {
     /// A flow that the receiver has wholly: it is dropped.
     pub(super) fn take_finished(&mut self) -> Option<FlowId> {
         let at = self.flows.iter().position(ObjectSender::is_finished)?;
-        let finished = self.flows.remove(at).id();
+        let finished = self.flows.remove(at).object();
         self.announce_waiting();
         Some(finished)
     }
 
     /// Whether this is an object that the peer does not have wholly.
     pub(super) fn is_object(&self, id: FlowId) -> bool {
-        self.flows.iter().chain(&self.waiting).any(|flow| flow.id() == id)
+        self.flows.iter().chain(&self.waiting).any(|flow| flow.id() == id || flow.object() == id)
     }
 
-    fn object(&mut self, id: FlowId) -> Option<&mut ObjectSender> {
-        self.flows.iter_mut().find(|flow| flow.id() == id)
+    /// The object that the program knows by this flow.
+    fn object(&mut self, name: FlowId) -> Option<&mut ObjectSender> {
+        self.flows.iter_mut().find(|flow| flow.object() == name)
     }
 
     /// The blocks of an object or a stream.
@@ -156,7 +181,7 @@ impl Outgoing {
 
     /// Whether a block waits for the receiver's credit.
     pub(super) fn is_credit_limited(&self) -> bool {
-        let object = self.flows.iter().find_map(ObjectSender::next_k).is_some_and(|k| !self.credit.covers(k));
+        let object = self.flows.iter().find_map(ObjectSender::next_cost).is_some_and(|cost| !self.credit.covers(cost));
         object || self.streams.iter().any(StreamSender::is_held_back)
     }
 
@@ -296,7 +321,7 @@ impl Outgoing {
         for piece in self.outbox.settle(key) {
             match piece {
                 Piece::Announce(id) => {
-                    if let Some(flow) = self.object(id) {
+                    if let Some(flow) = self.flows.iter_mut().find(|flow| flow.id() == id) {
                         flow.on_announced();
                     } else if let Some(stream) = self.stream(id) {
                         stream.on_announced();
@@ -373,7 +398,9 @@ impl Outgoing {
         match piece {
             Piece::Ping => Some(Frame::Ping),
             Piece::Announce(id) => match flow(id) {
-                Some(flow) => Some(Frame::Announce(flow.announcement())),
+                Some(flow) => {
+                    Some(flow.successor().map_or_else(|| Frame::Announce(flow.announcement()), Frame::Successor))
+                }
                 None => stream(id).and_then(StreamSender::announcement).map(Frame::AnnounceStream),
             },
             Piece::Plan(id, number) => flow(id).and_then(|flow| flow.plan(*number)).map(Frame::Plan),

@@ -139,6 +139,11 @@ impl Connection {
             Frame::StreamRead { flow, symbols } => self.on_stream_read(flow, symbols)?,
             Frame::Reset { flow, code } => self.incoming.on_reset(flow, code)?,
             Frame::Stop { flow, code } => self.on_stop(now, flow, code)?,
+            Frame::Successor(successor) => {
+                if let Some(change) = self.incoming.on_successor(&successor)? {
+                    self.on_change(now, change);
+                }
+            }
             Frame::PathChallenge { data } => self.on_challenge(now, origin, data),
             Frame::PathResponse { data } => self.on_response(now, origin, data),
             Frame::Close { code, reason } => {
@@ -156,6 +161,7 @@ impl Connection {
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
         self.proving = false;
         self.spread_report();
+        self.watch_sizes(now);
         self.outgoing.credit.grant(feedback.credit.symbols);
         self.outgoing.control.grant(feedback.credit.control);
         self.outgoing.on_statuses(feedback.number, &feedback.flows);

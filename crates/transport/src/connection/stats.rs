@@ -54,6 +54,8 @@ pub struct ConnectionStats {
     pub loss: f64,
     /// Times that the peer was found to have moved to another address.
     pub path_changes: u64,
+    /// Bytes of a symbol of the flows that go out.
+    pub symbol_size: u16,
     /// Bytes that may be in flight.
     pub window: u64,
     /// Bytes in flight.

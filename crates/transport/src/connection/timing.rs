@@ -38,7 +38,10 @@ impl Connection {
         if self.recovery.next_timeout().is_some_and(|at| at <= now) {
             match self.recovery.on_timeout(now) {
                 Timeout::None => {}
-                Timeout::Lost => self.spread_report(),
+                Timeout::Lost => {
+                    self.spread_report();
+                    self.watch_sizes(now);
+                }
                 Timeout::Probe => {
                     self.probes = 2;
                     self.trace.record(now, TraceEvent::ProbeTimeout);
@@ -80,7 +83,7 @@ impl Connection {
                     return Some(self.errand_at().unwrap_or(dead).min(dead));
                 }
                 let feedback = [self.incoming.clock.due(), self.seen_due()];
-                let paths = [self.errand_at(), self.listen_at()];
+                let paths = [self.errand_at(), self.listen_at(), self.recovery.sounding_at()];
                 let others = [self.recovery.next_timeout(), self.question_at(), self.wake];
                 let first = others.into_iter().chain(feedback).chain(paths).flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))

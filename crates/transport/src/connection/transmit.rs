@@ -31,11 +31,15 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, batch: &mut Batch) -> bool {
-        self.transmit_feedback(now, batch) || self.transmit_probe(now, batch) || self.transmit_paced(now, batch)
+        self.transmit_feedback(now, batch)
+            || self.transmit_sounding(now, batch)
+            || self.transmit_search(now, batch)
+            || self.transmit_probe(now, batch)
+            || self.transmit_paced(now, batch)
     }
 
     /// Payload bytes that frames may take in a control packet.
-    fn frame_room(&self) -> usize {
+    pub(super) fn frame_room(&self) -> usize {
         usize::from(self.symbol_size()) + SYMBOL_OVERHEAD - HEADER - TAG
     }
 
@@ -65,7 +69,7 @@ impl Connection {
         }
         if let Some(peer) = self.peer.as_ref().filter(|_| feedback_due) {
             let feedback = self.incoming.feedback(now, peer.feedback);
-            feedback.encode_within(self.frame_room() - frames.len(), &mut frames);
+            feedback.encode_within(self.safe_room() - frames.len(), &mut frames);
         }
         self.sealing.begin(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
@@ -110,7 +114,7 @@ impl Connection {
             self.limited_by = LimitedBy::Nothing;
             return false;
         }
-        if self.is_lost_sight_of(now) {
+        if self.search.is_some() || self.is_lost_sight_of(now) {
             self.limited_by = LimitedBy::Window;
             return false;
         }

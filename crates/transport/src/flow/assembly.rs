@@ -30,6 +30,14 @@ enum State {
     Decoding(BlockShape),
 }
 
+impl State {
+    /// A block of which nothing is here.
+    fn filling(shape: BlockShape, symbol_size: usize, pool: &mut Pool) -> Self {
+        let block = Block::empty(shape.k, symbol_size, pool.take());
+        Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: shape.k }))
+    }
+}
+
 /// What a symbol led to.
 #[derive(Debug)]
 pub(super) enum Gain {
@@ -105,9 +113,7 @@ impl Assembly {
                 Ok(shape) => shape,
                 Err(taken) => return Gain::Taken(taken),
             };
-            let block = Block::empty(shape.k, self.symbol_size, pool.take());
-            let filling = Filling { shape, block, decoder: None, repairs: 0, wanted: shape.k };
-            self.blocks.insert(id.block, State::Filling(Box::new(filling)));
+            self.blocks.insert(id.block, State::filling(shape, self.symbol_size, pool));
         }
         let Some(State::Filling(filling)) = self.blocks.get_mut(&id.block) else {
             return Gain::Taken(Taken::Surplus);
@@ -138,6 +144,25 @@ impl Assembly {
         let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
         self.blocks.insert(number, State::Filling(Box::new(filling)));
         None
+    }
+
+    /// Goes on as another flow. What is done stays, under the same numbers. What is not begins anew, with `k` symbols: those of
+    /// another size would not fit it. It keeps its cost, so that no credit moves.
+    pub(super) fn succeed(
+        &mut self,
+        flow: FlowId,
+        symbol_size: usize,
+        pool: &mut Pool,
+        k: impl Fn(&BlockShape) -> u32,
+    ) {
+        (self.flow, self.symbol_size) = (flow, symbol_size);
+        for state in self.blocks.values_mut() {
+            let shape = match state {
+                State::Filling(filling) => filling.shape,
+                State::Decoding(shape) => *shape,
+            };
+            *state = State::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, pool);
+        }
     }
 
     /// Forgets the blocks that are not done.

@@ -18,6 +18,8 @@ pub struct BlockShape {
     pub offset: u64,
     /// Bytes of the object in it; the rest of the last symbol is zero.
     pub length: usize,
+    /// What it costs of the credit: its source symbols at the size that the object was announced with.
+    pub cost: u32,
 }
 
 /// Why a plan is refused.
@@ -29,6 +31,9 @@ pub struct BadPlan;
 #[derive(Clone, Debug)]
 pub struct Layout {
     length: u64,
+    /// Bytes per symbol that the object was announced with: plans and credit count in it, for ever.
+    unit: u16,
+    /// Bytes per symbol now: what blocks are cut into.
     symbol_size: u16,
     plans: Vec<Plan>,
 }
@@ -45,7 +50,8 @@ impl Layout {
             && plan.first_block == 0
             && plan.first_symbol == 0
             && plan.code.check(plan.k, usize::from(announcement.symbol_size)).is_ok();
-        let layout = Self { length: announcement.length, symbol_size: announcement.symbol_size, plans: vec![plan] };
+        let unit = announcement.symbol_size;
+        let layout = Self { length: announcement.length, unit, symbol_size: unit, plans: vec![plan] };
         // Block numbers are 32 bits: a claimed length that needs more cannot be carried.
         let countable = layout.symbols().div_ceil(u64::from(plan.k.max(1))) <= u64::from(u32::MAX);
         (fits && countable).then_some(layout).ok_or(BadPlan)
@@ -63,7 +69,7 @@ impl Layout {
         let blocks = plan.first_block.checked_sub(last.first_block).ok_or(BadPlan)?;
         let next = usize::from(plan.number) == self.plans.len();
         let joined = plan.first_symbol == last.first_symbol + u64::from(blocks) * u64::from(last.k);
-        let coded = plan.code.check(plan.k, usize::from(self.symbol_size)).is_ok();
+        let coded = self.codes(&plan, self.unit) && self.codes(&plan, self.symbol_size);
         if !(next && joined && coded && blocks > 0 && plan.first_symbol <= self.symbols()) {
             return Err(BadPlan);
         }
@@ -71,9 +77,68 @@ impl Layout {
         Ok(())
     }
 
-    /// Source symbols of the whole object.
+    /// Whether a full block of the plan can be cut into symbols of this size.
+    fn codes(&self, plan: &Plan, symbol_size: u16) -> bool {
+        let k = self.cut(u64::from(plan.k) * u64::from(self.unit), symbol_size);
+        plan.code.check(k, usize::from(symbol_size)).is_ok()
+    }
+
+    /// Symbols of this size that so many bytes take.
+    fn cut(&self, bytes: u64, symbol_size: u16) -> u32 {
+        u32::try_from(bytes.div_ceil(u64::from(symbol_size.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// Cuts the same blocks into smaller symbols. Each keeps its number, its bytes and its cost.
+    ///
+    /// # Errors
+    /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
+    /// suit a plan's code.
+    pub fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+        if !self.can_shrink(symbol_size) {
+            return Err(BadPlan);
+        }
+        self.symbol_size = symbol_size;
+        Ok(())
+    }
+
+    /// Source symbols of one of its blocks at the present size.
+    pub fn k_of(&self, shape: &BlockShape) -> u32 {
+        self.cut(shape.length as u64, self.symbol_size)
+    }
+
+    /// Whether [`Layout::shrink`] would do it.
+    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+        let fits = symbol_size < self.symbol_size && u32::from(symbol_size) * 2 >= u32::from(self.unit);
+        fits && self.plans.iter().all(|plan| self.codes(plan, symbol_size))
+    }
+
+    /// Source symbols of block `first` and all behind it, at the present size.
+    pub fn source_from(&self, first: u32) -> u64 {
+        let ends = self.plans.iter().skip(1).map(|plan| plan.first_block).chain([u32::MAX]);
+        let mut symbols = 0;
+        for (plan, end) in self.plans.iter().zip(ends) {
+            let begin = first.max(plan.first_block);
+            let whole = self.symbols().saturating_sub(plan.first_symbol) / u64::from(plan.k);
+            let full_end = end.min(plan.first_block.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)));
+            if let Some(shape) = self.shape(plan.first_block, plan.number).filter(|_| begin < full_end) {
+                symbols += u64::from(full_end - begin) * u64::from(shape.k);
+            }
+            // What is left of the object is its last block.
+            if (begin..end).contains(&full_end) {
+                symbols += self.shape(full_end, plan.number).map_or(0, |last| u64::from(last.k));
+            }
+        }
+        symbols
+    }
+
+    /// Source symbols of the whole object at the size that it was announced with.
     pub fn symbols(&self) -> u64 {
-        self.length.div_ceil(u64::from(self.symbol_size))
+        self.length.div_ceil(u64::from(self.unit))
+    }
+
+    /// Bytes per symbol that the object was announced with.
+    pub fn unit(&self) -> u16 {
+        self.unit
     }
 
     /// Bytes per symbol.
@@ -102,16 +167,63 @@ impl Layout {
         let nth = u64::from(number.checked_sub(chosen.first_block)?);
         let first = chosen.first_symbol + nth * u64::from(chosen.k);
         let left = self.symbols().checked_sub(first).filter(|left| *left > 0)?;
-        let k = chosen.k.min(u32::try_from(left).unwrap_or(u32::MAX));
-        let offset = first * u64::from(self.symbol_size);
-        let full = u64::from(k) * u64::from(self.symbol_size);
-        let length = usize::try_from(full.min(self.length - offset)).ok()?;
-        Some(BlockShape { number, plan, k, code: chosen.code, offset, length })
+        let cost = chosen.k.min(u32::try_from(left).unwrap_or(u32::MAX));
+        let offset = first * u64::from(self.unit);
+        let length = (u64::from(cost) * u64::from(self.unit)).min(self.length - offset);
+        let k = self.cut(length, self.symbol_size);
+        Some(BlockShape { number, plan, k, code: chosen.code, offset, length: usize::try_from(length).ok()?, cost })
     }
 
     /// The shape of block `number` by the plan in force there.
     pub fn block(&self, number: u32) -> Option<BlockShape> {
         let plan = self.plans.iter().rev().find(|plan| plan.first_block <= number)?;
         self.shape(number, plan.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::BlockSizing;
+    use crate::wire::FlowId;
+
+    fn layout(length: u64, k: u32) -> Layout {
+        let (code, small_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+        let plans = BlockSizing { k, code, small_code, small_k: k / 4 }.plans(FlowId(1), length.div_ceil(1_408));
+        let announcement =
+            Announcement { flow: FlowId(1), length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan: plans[0] };
+        let mut layout = Layout::new(&announcement).expect("sensible");
+        plans[1..].iter().for_each(|plan| layout.add(*plan).expect("sensible"));
+        layout
+    }
+
+    /// Whatever the size of symbols, block n is the same bytes at the same cost, and its symbols hold them.
+    #[test]
+    fn smaller_symbols_leave_blocks_as_they_are() {
+        for length in [0, 1, 1_408, 1_409, 20_000, 1_408 * 64, 1_408 * 64 + 1, 1_000_000, 1_408 * 640 + 20_000] {
+            let before = layout(length, 64);
+            let mut after = before.clone();
+            for symbol_size in [1_344, 1_280, 1_152] {
+                after.shrink(symbol_size).expect("smaller");
+                let mut source = 0;
+                for number in (0..).take_while(|number| before.block(*number).is_some()) {
+                    let (old, new) = (before.block(number).expect("it is"), after.block(number).expect("the same"));
+                    let same = BlockShape { k: old.k, ..new };
+                    assert_eq!(same, old, "length {length}, size {symbol_size}");
+                    let bytes = new.k as usize * usize::from(symbol_size);
+                    assert!((new.length..new.length + usize::from(symbol_size)).contains(&bytes), "{new:?}");
+                    source += u64::from(new.k);
+                }
+                assert_eq!(after.source_from(0), source, "length {length}, size {symbol_size}");
+                for number in (0..).take_while(|number| before.block(*number).is_some()) {
+                    assert_eq!(after.source_from(number), source);
+                    source -= u64::from(after.block(number).expect("it is").k);
+                }
+                assert_eq!(after.source_from(u32::MAX), 0);
+            }
+            assert_eq!(after.shrink(1_152), Err(BadPlan), "not smaller");
+            assert_eq!(after.shrink(702), Err(BadPlan), "less than half");
+            assert_eq!(after.symbols(), before.symbols());
+        }
     }
 }

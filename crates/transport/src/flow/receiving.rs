@@ -5,7 +5,7 @@ use super::credit::ReceiveCredit;
 use super::layout::{BadPlan, BlockShape, Layout};
 use super::request::{DecodeJob, Direction, FlowKey, Request};
 use super::sender::Pool;
-use crate::wire::{Announcement, FlowStatus, Plan, SymbolId};
+use crate::wire::{Announcement, FlowId, FlowStatus, Plan, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,12 +38,14 @@ enum Done {
     /// Waits until the program accepts the flow.
     Held(BlockShape, Arc<Block>),
     /// Replies that are still to come.
-    Storing { k: u32, length: usize, replies: u8 },
+    Storing { cost: u32, length: usize, replies: u8 },
 }
 
 /// An object on its way in.
 #[derive(Debug)]
 pub struct ObjectReceiver {
+    /// The first flow that carried the object: what the program knows it by.
+    object: FlowId,
     layout: Layout,
     assembly: Assembly,
     /// Blocks that are done and not written.
@@ -51,7 +53,7 @@ pub struct ObjectReceiver {
     /// `Some(digest wanted)` once the program takes the flow.
     accepted: Option<bool>,
     written_symbols: u64,
-    /// Source symbols of blocks that are done and not written.
+    /// The cost of blocks that are done and not written.
     waiting_symbols: u64,
     received_told: bool,
     requests: Vec<Request>,
@@ -68,6 +70,7 @@ impl ObjectReceiver {
             return Err(BadPlan);
         }
         Ok(Self {
+            object: announcement.flow,
             layout: Layout::new(announcement)?,
             assembly: Assembly::new(announcement.flow, usize::from(announcement.symbol_size)),
             done: BTreeMap::new(),
@@ -90,7 +93,7 @@ impl ObjectReceiver {
         if plan.k > limits.largest_k || (!known && plan.first_block < begun) {
             return Err(BadPlan);
         }
-        self.layout.add(plan)
+        self.layout.add(Plan { flow: self.object, ..plan })
     }
 
     /// Length of the object in bytes.
@@ -102,7 +105,23 @@ impl ObjectReceiver {
     pub fn is_announced_by(&self, announcement: &Announcement) -> bool {
         self.layout.plans()[0] == announcement.plan
             && self.layout.length() == announcement.length
-            && self.layout.symbol_size() == usize::from(announcement.symbol_size)
+            && self.layout.unit() == announcement.symbol_size
+    }
+
+    /// The first flow that carried the object: what the program knows it by.
+    pub const fn object(&self) -> FlowId {
+        self.object
+    }
+
+    /// Goes on as another flow, of smaller symbols.
+    ///
+    /// # Errors
+    /// [`BadPlan`] for a size that does not suit the object; nothing has changed then.
+    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
+        self.layout.shrink(symbol_size)?;
+        let layout = &self.layout;
+        self.assembly.succeed(flow, layout.symbol_size(), pool, |shape| layout.k_of(shape));
+        Ok(())
     }
 
     /// Bytes per symbol.
@@ -137,7 +156,7 @@ impl ObjectReceiver {
                 return Err(Taken::UnknownPlan);
             }
             let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
-            let granted = id.esi < shape.code.symbol_limit(shape.k) && credit.start(shape.k);
+            let granted = id.esi < shape.code.symbol_limit(shape.k) && credit.start(shape.cost);
             granted.then_some(shape).ok_or(Taken::Refused)
         };
         match self.assembly.on_symbol(id, plan, symbol, pool, open) {
@@ -157,17 +176,17 @@ impl ObjectReceiver {
         }
     }
 
-    /// A digest or a write of a block is done; answers with the block's source symbols and bytes when nothing of it is
+    /// A digest or a write of a block is done; answers with the block's cost and bytes when nothing of it is
     /// pending any more.
     pub fn on_stored(&mut self, number: u32) -> Option<(u32, usize)> {
-        let Some(Done::Storing { k, length, replies }) = self.done.get_mut(&number) else {
+        let Some(Done::Storing { cost, length, replies }) = self.done.get_mut(&number) else {
             return None;
         };
         *replies -= 1;
         if *replies > 0 {
             return None;
         }
-        let stored = (*k, *length);
+        let stored = (*cost, *length);
         self.done.remove(&number);
         self.written_symbols += u64::from(stored.0);
         self.waiting_symbols -= u64::from(stored.0);
@@ -201,7 +220,7 @@ impl ObjectReceiver {
         self.layout.block(self.assembly.done_below()).is_none()
     }
 
-    /// Source symbols of blocks that are done and not written.
+    /// The cost of blocks that are done and not written.
     pub const fn waiting_symbols(&self) -> u64 {
         self.waiting_symbols
     }
@@ -212,22 +231,22 @@ impl ObjectReceiver {
     }
 
     fn finish_block(&mut self, shape: BlockShape, block: Block) {
-        self.waiting_symbols += u64::from(shape.k);
+        self.waiting_symbols += u64::from(shape.cost);
         self.store(shape, Arc::new(block));
     }
 
     fn store(&mut self, shape: BlockShape, data: Arc<Block>) {
-        let BlockShape { number, k, offset, length, .. } = shape;
+        let BlockShape { number, cost, offset, length, .. } = shape;
         let Some(digest) = self.accepted else {
             self.done.insert(number, Done::Held(shape, data));
             return;
         };
-        let flow = self.assembly.flow();
+        let flow = self.object;
         if digest {
             let key = FlowKey { direction: Direction::Receiving, flow };
             self.requests.push(Request::Digest { key, block: number, offset, length, data: Arc::clone(&data) });
         }
-        self.done.insert(number, Done::Storing { k, length, replies: 1 + u8::from(digest) });
+        self.done.insert(number, Done::Storing { cost, length, replies: 1 + u8::from(digest) });
         self.requests.push(Request::Write { flow, block: number, offset, length, data });
     }
 }

@@ -260,6 +260,11 @@ impl SendBlock {
         self.reported_need = Some(need.min(self.shape.k));
     }
 
+    /// The block's bytes, if they have come.
+    pub(super) fn into_data(self) -> Option<Arc<Block>> {
+        self.data
+    }
+
     /// The receiver has the block: its memory is free again.
     pub(super) fn finish(&mut self) -> Option<Arc<Block>> {
         self.done = true;

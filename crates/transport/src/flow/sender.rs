@@ -1,5 +1,7 @@
 //! What object and stream flows have in common where they send: blocks on their way, in the order their schedule wants.
 
+mod succession;
+
 use super::layout::BlockShape;
 use super::request::{EncodeJob, Request};
 use super::schedule::{Next, PathEstimate, Schedule};
@@ -125,7 +127,7 @@ pub struct FlowSender {
     view: FlowView,
     schedule: Box<dyn Schedule>,
     symbol_size: usize,
-    /// Source symbols of the blocks that the receiver does not have yet.
+    /// The cost of the blocks that the receiver does not have yet.
     open_symbols: u64,
 }
 
@@ -155,7 +157,7 @@ impl FlowSender {
         self.view.source_left
     }
 
-    /// Source symbols of the blocks that the receiver does not have yet.
+    /// The cost of the blocks that the receiver does not have yet: source symbols at the size that the flow began with.
     pub const fn open_symbols(&self) -> u64 {
         self.open_symbols
     }
@@ -188,7 +190,7 @@ impl FlowSender {
     pub(super) fn open(&mut self, shape: BlockShape) {
         self.view.blocks.push_back(SendBlock::new(shape, self.symbol_size));
         self.view.unfinished += 1;
-        self.open_symbols += u64::from(shape.k);
+        self.open_symbols += u64::from(shape.cost);
     }
 
     /// More source symbols are to go out.
@@ -301,7 +303,7 @@ impl FlowSender {
         }
         self.view.source_left -= left;
         self.view.unfinished -= 1;
-        self.open_symbols -= u64::from(shape.k);
+        self.open_symbols -= u64::from(shape.cost);
         self.view.with_lost.remove(&number);
         self.advance_cursor();
         finished(&shape);

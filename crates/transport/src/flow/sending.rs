@@ -1,24 +1,26 @@
 //! The sender half of an object flow: blocks read in order and kept until the receiver has them.
 
 use super::credit::SendCredit;
-use super::layout::{BlockShape, Layout};
+use super::layout::{BadPlan, BlockShape, Layout};
 use super::request::{Direction, FlowKey, Request};
 use super::schedule::Schedule;
 use super::send_block::SendBlock;
 use super::sender::{FlowSender, Pool};
-use crate::wire::{Announcement, FlowId, FlowStatus, Plan};
+use crate::wire::{Announcement, FlowId, FlowStatus, Plan, Successor};
 use std::collections::BTreeMap;
 
 /// An object on its way out.
 #[derive(Debug)]
 pub struct ObjectSender {
     flow: FlowSender,
+    /// The first flow that carried the object: what the program knows it by.
+    object: FlowId,
     layout: Layout,
     tag: u64,
     digest: bool,
-    /// Blocks whose digest is asked for and not come yet, with their source symbols.
+    /// Blocks whose digest is asked for and not come yet, with their cost.
     digesting: BTreeMap<u32, u32>,
-    /// Source symbols of blocks that the receiver has and whose digest is still being made: their memory is held.
+    /// The cost of blocks that the receiver has and whose digest is still being made: their memory is held.
     done_digesting: u64,
     announced: bool,
 }
@@ -27,17 +29,18 @@ impl ObjectSender {
     /// A flow that will send an object cut as `plans` say.
     ///
     /// # Errors
-    /// [`BadPlan`](super::BadPlan) for plans that do not make the object; those of [`BlockSizing`](super::BlockSizing) do.
+    /// [`BadPlan`] for plans that do not make the object; those of [`BlockSizing`](super::BlockSizing) do.
     pub fn new(
         announcement: &Announcement,
         further: &[Plan],
         schedule: Box<dyn Schedule>,
         digest: bool,
-    ) -> Result<Self, super::layout::BadPlan> {
+    ) -> Result<Self, BadPlan> {
         let mut layout = Layout::new(announcement)?;
         further.iter().try_for_each(|plan| layout.add(*plan))?;
         Ok(Self {
             flow: FlowSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),
+            object: announcement.flow,
             layout,
             tag: announcement.tag,
             digest,
@@ -62,21 +65,50 @@ impl ObjectSender {
         &mut self.flow
     }
 
-    /// The announcement of the flow.
+    /// The announcement of the object.
     pub fn announcement(&self) -> Announcement {
         Announcement {
-            flow: self.id(),
+            flow: self.object,
             length: self.layout.length(),
-            symbol_size: self.layout.symbol_size() as u16,
+            symbol_size: self.layout.unit(),
             symbols_per_packet: 1,
             tag: self.tag,
             plan: self.layout.plans()[0],
         }
     }
 
+    /// The first flow that carried the object: what the program knows it by.
+    pub const fn object(&self) -> FlowId {
+        self.object
+    }
+
+    /// What announces the flow, where it is not the object's first.
+    pub fn successor(&self) -> Option<Successor> {
+        let symbol_size = self.layout.symbol_size() as u16;
+        (self.id() != self.object).then(|| Successor { flow: self.id(), symbol_size, object: self.announcement() })
+    }
+
+    /// Whether the object can go on in symbols of this size.
+    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+        self.layout.can_shrink(symbol_size)
+    }
+
+    /// Goes on as another flow, of smaller symbols.
+    ///
+    /// # Errors
+    /// [`BadPlan`] where [`ObjectSender::can_shrink`] says no; nothing has changed then.
+    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
+        self.layout.shrink(symbol_size)?;
+        self.announced = false;
+        let layout = &self.layout;
+        let unopened = layout.source_from(self.flow.next_number());
+        self.flow.succeed(flow, layout.symbol_size(), unopened, |shape| layout.k_of(shape));
+        Ok(())
+    }
+
     /// A plan of the flow.
     pub fn plan(&self, number: u8) -> Option<Plan> {
-        self.layout.plans().get(usize::from(number)).copied()
+        self.layout.plans().get(usize::from(number)).map(|plan| Plan { flow: self.id(), ..*plan })
     }
 
     /// Numbers of the plans after plan 0.
@@ -84,17 +116,17 @@ impl ObjectSender {
         1..self.layout.plans().len() as u8
     }
 
-    /// Source symbols of the next block to be opened.
-    pub fn next_k(&self) -> Option<u32> {
-        self.layout.block(self.flow.next_number()).map(|shape| shape.k)
+    /// What the next block to be opened costs of the credit.
+    pub fn next_cost(&self) -> Option<u32> {
+        self.layout.block(self.flow.next_number()).map(|shape| shape.cost)
     }
 
     /// Blocks are left to be opened.
     pub fn has_unopened(&self) -> bool {
-        self.next_k().is_some()
+        self.next_cost().is_some()
     }
 
-    /// Source symbols of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
+    /// The cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
     pub const fn held_symbols(&self) -> u64 {
         self.flow.open_symbols() + self.done_digesting
     }
@@ -112,33 +144,33 @@ impl ObjectSender {
     /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for.
     pub fn open_block(&mut self, credit: &mut SendCredit, read_ahead: u64, pool: &mut Pool) -> Option<Request> {
         let shape = self.layout.block(self.flow.next_number())?;
-        if self.flow.unsent() >= read_ahead || !credit.take(shape.k) {
+        if self.flow.unsent() >= read_ahead || !credit.take(shape.cost) {
             return None;
         }
         let BlockShape { number, offset, length, .. } = shape;
         self.flow.open(shape);
-        Some(Request::Read { flow: self.id(), block: number, offset, length, buffer: pool.take() })
+        Some(Request::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
     }
 
     /// The bytes of a block have come; answers with the request for its digest, when digests are wanted.
     pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
-        let (digest, flow) = (self.digest, self.id());
+        let (digest, flow) = (self.digest, self.object);
         let block = self.flow.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
-        let BlockShape { offset, length, k, .. } = *block.shape();
+        let BlockShape { offset, length, cost, .. } = *block.shape();
         let data = block.fill(buffer);
         if !digest {
             return None;
         }
-        self.digesting.insert(number, k);
+        self.digesting.insert(number, cost);
         let key = FlowKey { direction: Direction::Sending, flow };
         Some(Request::Digest { key, block: number, offset, length, data })
     }
 
     /// A digest has been made.
     pub fn on_digest(&mut self, number: u32) {
-        let Some(k) = self.digesting.remove(&number) else { return };
+        let Some(cost) = self.digesting.remove(&number) else { return };
         if self.flow.block(number).is_none_or(SendBlock::is_done) {
-            self.done_digesting -= u64::from(k);
+            self.done_digesting -= u64::from(cost);
         }
     }
 
@@ -150,7 +182,7 @@ impl ObjectSender {
         flow.on_status(status, pool, &mut |shape| {
             bytes += shape.length as u64;
             // While a worker digests it, its memory is held all the same.
-            *done_digesting += digesting.get(&shape.number).map_or(0, |k| u64::from(*k));
+            *done_digesting += digesting.get(&shape.number).map_or(0, |cost| u64::from(*cost));
         });
         bytes
     }

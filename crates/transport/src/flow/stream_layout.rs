@@ -76,7 +76,7 @@ impl StreamLayout {
         let announcement = &self.announcement;
         let short = (1..=SHORT_K).contains(&u32::from(plan));
         let code = if short { announcement.short_code } else { announcement.code };
-        Some(BlockShape { number, plan, k, code, offset: 0, length: k as usize * self.symbol_size() })
+        Some(BlockShape { number, plan, k, code, offset: 0, length: k as usize * self.symbol_size(), cost: k })
     }
 
     /// The plan of a block that is to carry `symbols` source symbols and may have at most `most`, both at least 1: the smallest

@@ -130,8 +130,13 @@ impl Detector {
     }
 
     /// PTO without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the assumed 333 ms.
-    fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
+    pub(super) fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
         rtt.smoothed() + (rtt.variance() * 4).max(self.config.granularity) + self.feedback_delay(rtt)
+    }
+
+    /// What the back-off of probes is capped at.
+    pub(super) const fn max_probe_timeout(&self) -> Duration {
+        self.max_probe_timeout
     }
 
     /// When silence after `last_sent` calls for a probe. The cap bounds the back-off, never the timeout itself: on a

@@ -4,6 +4,7 @@
 //! [`Recovery`] is one path's. It is asked what may be sent ([`Recovery::admit`]), told what was sent and what came
 //! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside.
 
+mod black_hole;
 mod congestion;
 mod delivery_rate;
 mod detection;

@@ -1,5 +1,6 @@
 //! [`Recovery`]: one path and the packets on it.
 
+use super::black_hole::BlackHole;
 use super::congestion::{CongestionControl, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
@@ -47,6 +48,7 @@ pub struct Recovery {
     ordinal: u32,
     /// Lower numbers took an earlier path.
     first_number: u64,
+    black_hole: BlackHole,
 }
 
 impl Recovery {
@@ -80,6 +82,7 @@ impl Recovery {
             loss_time: None,
             ordinal: 0,
             first_number: 0,
+            black_hole: BlackHole::default(),
         };
         recovery.set_pacing(now);
         recovery
@@ -97,6 +100,7 @@ impl Recovery {
         self.rtt = RttEstimator::new();
         self.loss = LossEstimate::new(config.initial_loss);
         self.ecn.restart();
+        self.black_hole.restart(self.black_hole.small());
         self.path_changed(now);
     }
 
@@ -167,6 +171,7 @@ impl Recovery {
         self.flight.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
+        self.black_hole.on_sent(&sent);
         self.pacer.on_sent(sent.time, sent.bytes);
         self.congestion.on_sent(sent.time, sent.bytes, self.flight.bytes());
     }
@@ -313,11 +318,33 @@ impl Recovery {
         }
         let report = self.outcome.report();
         self.stats.on_report(&report);
+        self.black_hole.on_report(&report);
         let view = view(&self.rtt, &self.loss, self.max_packet, persistent_congestion);
         self.congestion.on_report(&report, &view);
         let now = report.now;
         self.set_pacing(now);
         self.flight.forget(now - self.rtt.smoothed().max(self.rtt.latest()) * LATE_ROUNDS);
+    }
+
+    /// Packets of up to `small` IP bytes pass on any path: where larger ones vanish and these do not, it is for their size.
+    pub fn watch_sizes_anew(&mut self, small: u32) {
+        self.black_hole.restart(small);
+    }
+
+    /// Large packets vanish, and small ones do not.
+    pub fn is_black_hole(&self) -> bool {
+        self.black_hole.is_found(self.detector.probe_timeout(&self.rtt))
+    }
+
+    /// When a small packet is to be sent since no large one is answered.
+    pub fn sounding_at(&self) -> Option<Time> {
+        let (once, longest) = (self.detector.probe_timeout(&self.rtt), self.detector.max_probe_timeout());
+        self.black_hole.sounding_at(once, longest).filter(|_| self.flight.packets() > 0)
+    }
+
+    /// That packet leaves now.
+    pub fn on_sounding(&mut self, now: Time) {
+        self.black_hole.on_sounding(now);
     }
 
     /// The last report made: by feedback, by a timeout that was [`Timeout::Lost`], or by closing.

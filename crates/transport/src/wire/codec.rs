@@ -4,7 +4,7 @@ use erasure::BlockCode;
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
-use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement};
+use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement, Successor};
 use super::ids::FlowId;
 use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, SHORT_K, STREAM_HEADER};
 
@@ -24,6 +24,7 @@ pub(super) mod kind {
     pub(in super::super) const PATH_RESPONSE: u8 = 0x0b;
     pub(in super::super) const STREAM_READ: u8 = 0x0d;
     pub(in super::super) const ANNOUNCE_STREAM: u8 = 0x0e;
+    pub(in super::super) const SUCCESSOR: u8 = 0x0f;
 }
 
 /// Bytes of a control frame without its data: what a packet's room must exceed to carry any.
@@ -59,6 +60,12 @@ impl Frame<'_> {
             }
             Self::Reset { flow, code } => put_ending(kind::RESET, *flow, *code, out),
             Self::Stop { flow, code } => put_ending(kind::STOP, *flow, *code, out),
+            Self::Successor(Successor { flow, symbol_size, object }) => {
+                out.put_u8(kind::SUCCESSOR);
+                out.put_u16(flow.0);
+                out.put_u16(*symbol_size);
+                put_object(object, out);
+            }
             Self::PathChallenge { data } => {
                 out.put_u8(kind::PATH_CHALLENGE);
                 out.put(data);
@@ -87,6 +94,7 @@ impl Frame<'_> {
             Self::AnnounceStream(_) => 20,
             Self::StreamRead { .. } => 11,
             Self::Reset { .. } | Self::Stop { .. } => 7,
+            Self::Successor(_) => 32,
             Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
         }
     }
@@ -109,6 +117,7 @@ impl Frame<'_> {
             kind::STREAM_READ => Frame::StreamRead { flow: flow(reader)?, symbols: reader.u64()? },
             kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
             kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
+            kind::SUCCESSOR => Frame::Successor(successor(reader)?),
             kind::PATH_CHALLENGE => Frame::PathChallenge { data: reader.array()? },
             kind::PATH_RESPONSE => Frame::PathResponse { data: reader.array()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
@@ -210,9 +219,13 @@ fn code(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
 }
 
 fn put_announcement(announcement: &Announcement, out: &mut Vec<u8>) {
+    out.put_u8(kind::ANNOUNCE);
+    put_object(announcement, out);
+}
+
+fn put_object(announcement: &Announcement, out: &mut Vec<u8>) {
     let Announcement { flow, length, symbol_size, symbols_per_packet, tag, plan } = *announcement;
     debug_assert!((plan.flow, plan.number, plan.first_block, plan.first_symbol) == (flow, 0, 0, 0), "plan 0");
-    out.put_u8(kind::ANNOUNCE);
     out.put_u16(flow.0);
     out.put_u64(length);
     out.put_u16(symbol_size);
@@ -259,6 +272,17 @@ fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, Wi
         return Err(WireError::Malformed("symbol size"));
     }
     Ok(StreamAnnouncement { flow, symbol_size, tag, k, code, short_code })
+}
+
+fn successor(reader: &mut Reader<'_>) -> Result<Successor, WireError> {
+    let (flow, symbol_size, object) = (flow(reader)?, reader.u16()?, announcement(reader)?);
+    if flow == object.flow {
+        return Err(WireError::Malformed("flow that succeeds itself"));
+    }
+    if symbol_size >= object.symbol_size {
+        return Err(WireError::Malformed("symbol size of a successor"));
+    }
+    Ok(Successor { flow, symbol_size, object })
 }
 
 fn put_plan(plan: &Plan, out: &mut Vec<u8>) {

@@ -28,6 +28,8 @@ pub enum Frame<'a> {
     Announce(Announcement),
     /// A further plan of a flow.
     Plan(Plan),
+    /// An object goes on in another flow.
+    Successor(Successor),
     /// A stream begins.
     AnnounceStream(StreamAnnouncement),
     /// The receiver's program has read blocks of a stream to their end: their credit is the sender's again.
@@ -166,6 +168,18 @@ pub struct StreamAnnouncement {
     pub code: BlockCode,
     /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full.
     pub short_code: BlockCode,
+}
+
+/// Announces a flow that carries what is left of an object in smaller symbols: self-contained, since what announced the object
+/// may have been lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successor {
+    /// The flow, not 0.
+    pub flow: FlowId,
+    /// T of this flow: bytes per symbol.
+    pub symbol_size: u16,
+    /// What announced the object, with the first flow that carried it.
+    pub object: Announcement,
 }
 
 /// How the blocks from `first_block` on are coded, until the next plan's first block.

@@ -8,3 +8,4 @@ mod peers;
 mod rogue;
 mod strangers;
 mod streams;
+mod successors;

@@ -3,7 +3,7 @@
 use erasure::BlockCode;
 use transport::wire::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
-    StreamAnnouncement,
+    StreamAnnouncement, Successor,
 };
 
 /// All of them: the vectors and the seeds of the fuzz targets.
@@ -19,6 +19,7 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     frames.extend(streams());
     frames.push(("path challenge: 01 to 08", Frame::PathChallenge { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
     frames.push(("path response: 01 to 08", Frame::PathResponse { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
+    frames.push(("successor: flow 3 of T 1152 carries what is left of flow 1, announced as above", successor()));
     frames
 }
 
@@ -54,6 +55,19 @@ fn full_feedback() -> Feedback {
     let packets = PacketRanges { delay_micros: 250, ranges: vec![(990, 1_000), (100, 900)] };
     let ecn = EcnCounts { ect0: 800, ect1: 0, ce: 12 };
     Feedback { packets: Some(packets), ecn: Some(ecn), flows, ..feedback(vec![]) }
+}
+
+fn successor() -> Frame<'static> {
+    let plan = Plan { flow: FlowId(1), number: 0, first_block: 0, first_symbol: 0, k: 1_024, code: BlockCode::RaptorQ };
+    let object = Announcement {
+        flow: FlowId(1),
+        length: 10_000_000,
+        symbol_size: 1_408,
+        symbols_per_packet: 1,
+        tag: 0x0102_0304_0506_0708,
+        plan,
+    };
+    Frame::Successor(Successor { flow: FlowId(3), symbol_size: 1_152, object })
 }
 
 fn announcement_and_plan() -> [(&'static str, Frame<'static>); 2] {

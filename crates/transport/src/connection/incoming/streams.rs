@@ -72,7 +72,7 @@ impl Incoming {
 
     /// The sender gives a stream up.
     pub(in super::super) fn on_reset(&mut self, id: FlowId, code: u32) -> Result<(), Violation> {
-        if self.flows.contains_key(&id) {
+        if self.flows.contains_key(&id) || self.object(id).is_some() {
             return Err(Violation("an object was reset"));
         }
         if self.closed.contains_key(&id) {

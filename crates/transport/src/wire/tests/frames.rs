@@ -79,6 +79,13 @@ fn announcement_and_plan_layouts() {
         0,
     ];
     assert_layout(&Frame::Announce(announcement), &bytes);
+    let succeeding = [&[15, 0, 9, 0x04, 0x80], &bytes[1..]].concat();
+    let successor = Successor { flow: FlowId(9), symbol_size: 1152, object: announcement };
+    assert_layout(&Frame::Successor(successor), &succeeding);
+    for (at, byte, what) in [(2, 2, "flow that succeeds itself"), (3, 0x05, "symbol size of a successor")] {
+        let bytes = with(&Frame::Successor(successor), at, byte);
+        assert_eq!(read_one(&bytes), Err(WireError::Malformed(what)));
+    }
     let later = Plan { number: 3, first_block: 0x0506_0708, first_symbol: 9, code: BlockCode::ReedSolomon, ..plan };
     let bytes = [6, 0, 2, 3, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 4, 0, 1, 0];
     assert_layout(&Frame::Plan(later), &bytes);
@@ -167,7 +174,7 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
     assert_eq!(frames.next(), None);
     assert_eq!(Frames::check_all(&[]), Ok(()));
     assert_eq!(Frames::check_all(&[0; 1500]), Ok(()));
-    for unknown in [0x0c].into_iter().chain(0x0f..=0xff) {
+    for unknown in [0x0c].into_iter().chain(0x10..=0xff) {
         assert_eq!(read_one(&[unknown, 1, 1]), Err(WireError::UnknownFrame(unknown)));
         assert_eq!(Frames::check_all(&[1, 0, unknown]), Err(WireError::UnknownFrame(unknown)));
     }

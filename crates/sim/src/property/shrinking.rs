@@ -1,0 +1,95 @@
+//! The property for paths whose MTU shrinks on the way, once or several times, without a word: what was sent arrives identical.
+
+use super::{Outage, Report, Scenario, Watch, judge};
+use fastrand::Rng;
+use netsim::{LinkConfig, topology};
+use std::time::Duration;
+
+/// A path that carries less from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shrink {
+    /// When.
+    pub at: Duration,
+    /// Largest IP packet that passes from host 0 to host 1.
+    pub forward: u32,
+    /// And back.
+    pub backward: u32,
+}
+
+/// A scenario whose path shrinks.
+#[derive(Clone, Debug)]
+pub struct Shrinking {
+    /// Everything else.
+    pub scenario: Scenario,
+    /// In order of time.
+    pub shrinks: Vec<Shrink>,
+}
+
+/// Smallest IP packet that every path carries: the first message of a handshake.
+const SMALLEST: u32 = 1_200 + 28;
+
+impl Shrinking {
+    /// The scenario of this seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed ^ 0x6d74_7521);
+        let scenario = Scenario { outage: Outage::None, ..Scenario::draw(seed) };
+        let span = scenario.expected() * 2;
+        let mut at: Vec<Duration> = (0..random.usize(1..4))
+            .map(|_| Duration::from_micros((span.as_micros() as f64 * random.f64()) as u64))
+            .collect();
+        at.sort_unstable();
+        let (mut forward, mut backward) = (1_500, 1_500);
+        let shrinks = at.into_iter().map(|at| {
+            match random.u8(..4) {
+                0 => forward = random.u32(SMALLEST..=forward),
+                1 => backward = random.u32(SMALLEST..=backward),
+                _ => {
+                    forward = random.u32(SMALLEST..=forward);
+                    backward = forward.min(backward);
+                }
+            }
+            Shrink { at, forward, backward }
+        });
+        let shrinks = shrinks.collect();
+        Self { scenario, shrinks }
+    }
+}
+
+/// Runs the scenario of this seed.
+///
+/// # Errors
+/// What is wrong, the scenario, and the command that runs it again.
+pub fn check(seed: u64) -> Result<Report, String> {
+    let Shrinking { scenario, shrinks } = &Shrinking::draw(seed);
+    run(scenario, shrinks).map_err(|wrong| {
+        format!(
+            "seed {seed}: {wrong}\n  {scenario}\n  {shrinks:?}\n  replay: SEED={seed} cargo test -p sim --test shrinking seeds -- --nocapture"
+        )
+    })
+}
+
+/// Runs a scenario; what is wrong with it.
+///
+/// # Errors
+/// What is wrong.
+pub fn run(scenario: &Scenario, shrinks: &[Shrink]) -> Result<Report, String> {
+    let (mut network, pair) =
+        topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;
+    let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };
+    let mut last = Duration::ZERO;
+    for Shrink { at, forward, backward } in shrinks {
+        watch.run(&mut network, *at)?;
+        last = *at;
+        for (link, config, mtu) in [
+            (pair.links.forward, scenario.link.forward, *forward),
+            (pair.links.backward, scenario.link.backward, *backward),
+        ] {
+            network.set_link(link, LinkConfig { mtu: Some(mtu), ..config }).map_err(|error| error.to_string())?;
+        }
+    }
+    watch.run(&mut network, last + scenario.patience())?;
+    let written = network.now().checked_add(scenario.storage_delay * 2).unwrap_or(netsim::Time::MAX);
+    network.run_until(written).map_err(|stalled| stalled.to_string())?;
+    let hosts = [&network.nodes()[0], &network.nodes()[1]];
+    judge(scenario, hosts, network.now(), network.stats().sent, &watch)
+}

@@ -1,0 +1,120 @@
+//! When the path's MTU shrinks: what it still carries is found out, and every flow goes on in smaller symbols (RFC 8899; design
+//! section 6).
+
+use super::{Batch, Connection};
+use crate::recovery::{Content, Sent};
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use crate::wire::{Frame, HEADER, PacketKind, SYMBOL_OVERHEAD, TAG};
+
+/// Packets of each size that ask whether the path carries it: at 10 % loss all of a size are lost once in a thousand times.
+const COPIES: usize = 3;
+
+/// A search for the largest packet that the path carries.
+#[derive(Debug)]
+pub(super) struct Search {
+    /// UDP payload bytes of the packets still to be sent, the next one last.
+    unsent: Vec<usize>,
+    /// Packets on their way, by number, with their payload bytes.
+    flying: Vec<(u64, usize)>,
+    /// The largest that arrived.
+    best: usize,
+}
+
+impl Connection {
+    /// UDP payload bytes of the smallest full packet, which any path is taken to carry.
+    fn smallest_payload(&self) -> usize {
+        usize::from(self.profile.symbol_sizes.last().copied().unwrap_or_default()) + SYMBOL_OVERHEAD
+    }
+
+    /// IP bytes of it.
+    pub(super) fn smallest_packet(&self) -> u32 {
+        self.smallest_payload() as u32 + self.sealing.datagram_overhead()
+    }
+
+    /// Payload bytes that frames may take in a packet that gets through whatever the path has become: feedback is sent once, and
+    /// its loss looks like that of what it tells of.
+    pub(super) fn safe_room(&self) -> usize {
+        self.frame_room().min(self.smallest_payload() - HEADER - TAG)
+    }
+
+    /// A small packet, when large ones are not answered.
+    pub(super) fn transmit_sounding(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.recovery.sounding_at().is_none_or(|at| at > now) {
+            return false;
+        }
+        self.recovery.on_sounding(now);
+        self.push_padded(now, batch, 0);
+        true
+    }
+
+    /// The next packet of a search.
+    pub(super) fn transmit_search(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let Some(size) = self.search.as_mut().and_then(|search| search.unsent.pop()) else { return false };
+        let number = self.push_padded(now, batch, size);
+        if let Some(search) = &mut self.search {
+            search.flying.push((number, size));
+        }
+        true
+    }
+
+    /// A ping that fills a datagram of `size` payload bytes, or none but its own; its number. Neither window nor pacer is asked.
+    fn push_padded(&mut self, now: Time, batch: &mut Batch, size: usize) -> u64 {
+        let mut frames = Vec::new();
+        Frame::Ping.encode(&mut frames);
+        frames.resize(frames.len().max(size.saturating_sub(HEADER + TAG)), 0);
+        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        let header = self.next_header(PacketKind::Control);
+        batch.push_packet(header, [&frames, &[]]);
+        let bytes = (HEADER + frames.len() + TAG) as u32 + self.sealing.datagram_overhead();
+        self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content: Content::Nothing }, true);
+        self.last_asked = now;
+        self.trace.record(now, TraceEvent::PacketSent { number: header.number, bytes, kind: "size" });
+        header.number
+    }
+
+    /// After each report: whether large packets vanish, and what a search has found.
+    pub(super) fn watch_sizes(&mut self, now: Time) {
+        let report = self.recovery.report();
+        if let Some(search) = &mut self.search {
+            search.flying.retain(|(number, size)| {
+                let arrived = report.delivered.iter().any(|sent| sent.number == *number);
+                if arrived {
+                    search.best = search.best.max(*size);
+                }
+                !arrived && !report.lost.iter().any(|sent| sent.number == *number)
+            });
+            if search.flying.is_empty() && search.unsent.is_empty() {
+                let best = search.best;
+                self.search = None;
+                self.conclude(now, best);
+            }
+        } else if self.recovery.is_black_hole() {
+            let sizes = self.profile.symbol_sizes.iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
+            // The present size too: many losses in a row may have been chance. Large ones first, so that small ones reveal their loss.
+            let mut unsent: Vec<usize> = sizes.filter(|size| *size <= self.payload).collect();
+            unsent.sort_unstable();
+            let unsent = unsent.into_iter().flat_map(|size| [size; COPIES]).collect();
+            self.search = Some(Search { unsent, flying: Vec::new(), best: 0 });
+        }
+    }
+
+    fn conclude(&mut self, now: Time, best: usize) {
+        let (before, best) = (self.symbol_size(), best.max(self.smallest_payload()));
+        let payload = self.payload.min(best);
+        let size = self.symbol_size_for(payload);
+        let flows = self.outgoing.flow_count() as u16;
+        if size >= before || !self.outgoing.can_shrink(size) || self.next_flow.checked_add(flows).is_none() {
+            // The size is not to blame, or cannot be helped.
+            self.recovery.watch_sizes_anew(self.smallest_packet());
+            return;
+        }
+        let rtt = self.recovery.rtt().smoothed();
+        self.set_payload(payload);
+        self.next_flow = self.outgoing.shrink(size, self.next_flow);
+        // What was lost lately was lost for its size: it says nothing of the path but its round trip.
+        self.restart_path(now);
+        self.recovery.set_rtt_from_handshake(now, rtt);
+        self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
+    }
+}

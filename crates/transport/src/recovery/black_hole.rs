@@ -1,0 +1,188 @@
+//! Whether the path has begun to swallow large packets: its MTU has shrunk, and nobody says so (RFC 8899 section 4.3). What routers
+//! report is not looked at: anybody can forge it.
+
+use super::sent::{Report, Sent};
+use crate::time::Time;
+use std::time::Duration;
+
+/// Large packets lost in a row, small ones that arrived meanwhile, and the probe timeouts over which those were sent, before large
+/// ones are taken to vanish. Where a tenth gets through, one in two millions of such runs is chance.
+const LOST: u32 = 6;
+const ARRIVED: u32 = 2;
+const SPAN: u32 = 2;
+
+/// Doublings of the time between two soundings that nobody answers.
+const MAX_BACKOFF: u32 = 5;
+
+/// Large packets lost in a row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: Time,
+    last: Time,
+    lost: u32,
+    /// Small packets that arrived although sent after the first of them.
+    arrived: u32,
+}
+
+/// Watches packets by their size.
+#[derive(Debug, Default)]
+pub(super) struct BlackHole {
+    /// IP bytes that any path carries.
+    small: u32,
+    /// When the first large packet left since one arrived.
+    unanswered: Option<Time>,
+    sounded: Option<Time>,
+    /// Soundings since a small packet arrived.
+    unheard: u32,
+    run: Option<Run>,
+}
+
+impl BlackHole {
+    /// Packets up to so many IP bytes are small from now on. The watch begins anew.
+    pub(super) fn restart(&mut self, small: u32) {
+        *self = Self { small, ..Self::default() };
+    }
+
+    pub(super) const fn small(&self) -> u32 {
+        self.small
+    }
+
+    const fn is_large(&self, sent: &Sent) -> bool {
+        sent.bytes > self.small
+    }
+
+    pub(super) fn on_sent(&mut self, sent: &Sent) {
+        if self.is_large(sent) {
+            self.unanswered.get_or_insert(sent.time);
+        }
+    }
+
+    pub(super) fn on_report(&mut self, report: &Report<'_>) {
+        for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
+            let run = self.run.get_or_insert(Run { first: lost.time, last: lost.time, lost: 0, arrived: 0 });
+            run.last = run.last.max(lost.time);
+            run.lost += 1;
+        }
+        for sent in report.delivered {
+            let began = self.run.map(|run| run.first);
+            if !self.is_large(sent) {
+                self.unheard = 0;
+                if let Some(run) = self.run.as_mut().filter(|run| sent.time >= run.first) {
+                    run.arrived += 1;
+                }
+            } else if began.is_none_or(|began| sent.time >= began) {
+                self.run = None;
+                self.unanswered = None;
+            }
+        }
+    }
+
+    /// Large packets vanish and small ones do not.
+    pub(super) fn is_found(&self, probe_timeout: Duration) -> bool {
+        let vanish = |run: Run| {
+            let span = run.last.since(run.first);
+            run.lost >= LOST && run.arrived >= ARRIVED && span >= probe_timeout * SPAN
+        };
+        self.run.is_some_and(vanish)
+    }
+
+    /// When a small packet is to find out whether the silence is about size. What else goes out may all be large.
+    pub(super) fn sounding_at(&self, probe_timeout: Duration, longest: Duration) -> Option<Time> {
+        let first = self.unanswered? + probe_timeout * 2;
+        let spacing = probe_timeout.saturating_mul(1 << self.unheard.min(MAX_BACKOFF)).min(longest.max(probe_timeout));
+        Some(self.sounded.map_or(first, |sounded| first.max(sounded + spacing)))
+    }
+
+    pub(super) fn on_sounding(&mut self, now: Time) {
+        self.sounded = Some(now);
+        self.unheard += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::sent::{Cause, Content};
+
+    const PTO: Duration = Duration::from_millis(100);
+
+    fn sent(at: u64, bytes: u32) -> Sent {
+        Sent { number: at, time: Time::ZERO + Duration::from_millis(at), bytes, content: Content::Nothing }
+    }
+
+    fn report(hole: &mut BlackHole, delivered: &[Sent], lost: &[Sent]) {
+        hole.on_report(&Report {
+            now: Time::ZERO,
+            cause: Cause::Feedback,
+            delivered,
+            lost,
+            spurious: &[],
+            outlived: &[],
+            delivered_bytes: 0,
+            lost_bytes: 0,
+            newly_marked: 0,
+            rtt: None,
+            rate_sample: None,
+            in_flight_before: 0,
+            app_limited: false,
+        });
+    }
+
+    fn watch() -> BlackHole {
+        let mut hole = BlackHole::default();
+        hole.restart(1_223);
+        hole
+    }
+
+    #[test]
+    fn large_packets_lost_for_long_while_small_ones_pass_are_a_black_hole() {
+        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
+        let mut hole = watch();
+        report(&mut hole, &[], &lost);
+        assert!(!hole.is_found(PTO), "nothing passes: the path may be dead");
+        report(&mut hole, &[sent(260, 61)], &[]);
+        assert!(!hole.is_found(PTO), "one may be chance");
+        report(&mut hole, &[sent(270, 61)], &[]);
+        assert!(hole.is_found(PTO));
+        assert!(!hole.is_found(PTO * 2), "too soon on a longer path");
+        report(&mut hole, &[sent(280, 1_479)], &[]);
+        assert!(!hole.is_found(PTO), "a large one passed");
+    }
+
+    #[test]
+    fn what_left_before_and_what_is_small_count_for_nothing() {
+        let mut hole = watch();
+        let lost: Vec<Sent> = (1..8).map(|nth| sent(nth * 50, 1_479)).collect();
+        report(&mut hole, &[sent(10, 61), sent(20, 61)], &lost);
+        assert!(!hole.is_found(PTO), "those passed before the path changed");
+        report(&mut hole, &[sent(30, 1_479), sent(400, 61), sent(410, 61)], &[]);
+        assert!(hole.is_found(PTO), "an old large one that comes late refutes nothing");
+        let mut hole = watch();
+        let small: Vec<Sent> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
+        report(&mut hole, &[sent(400, 61), sent(410, 61)], &small);
+        assert!(!hole.is_found(PTO), "small ones are lost too");
+    }
+
+    #[test]
+    fn silence_is_sounded_and_answers_set_the_pace() {
+        let mut hole = watch();
+        let longest = Duration::from_secs(1);
+        let at = |millis| Some(Time::ZERO + Duration::from_millis(millis));
+        assert_eq!(hole.sounding_at(PTO, longest), None);
+        hole.on_sent(&sent(5, 1_223));
+        assert_eq!(hole.sounding_at(PTO, longest), None, "small");
+        hole.on_sent(&sent(10, 1_479));
+        hole.on_sent(&sent(90, 1_479));
+        assert_eq!(hole.sounding_at(PTO, longest), at(210));
+        hole.on_sounding(sent(210, 0).time);
+        assert_eq!(hole.sounding_at(PTO, longest), at(410), "unanswered: half as often");
+        report(&mut hole, &[sent(210, 61)], &[]);
+        assert_eq!(hole.sounding_at(PTO, longest), at(310));
+        for _ in 0..20 {
+            hole.on_sounding(sent(1_000, 0).time);
+        }
+        assert_eq!(hole.sounding_at(PTO, longest), at(2_000), "once a second at least");
+        report(&mut hole, &[sent(90, 1_479)], &[]);
+        assert_eq!(hole.sounding_at(PTO, longest), None, "a large one passed");
+    }
+}
