@@ -72,6 +72,12 @@ pub struct Tally {
     pub storing: u64,
     /// The most of them there ever were.
     pub storing_peak: u64,
+    /// Blocks read to be sent, by flow and number: their places.
+    pub read: BTreeMap<(FlowId, u32), u64>,
+    /// Blocks written, likewise.
+    pub written: BTreeMap<(FlowId, u32), u64>,
+    /// Blocks that were read or written a second time.
+    pub repeated: u64,
     /// When the last object became complete here.
     pub complete_at: Option<netsim::Time>,
     /// When everything expected was here and everything sent was known to be there.
@@ -303,11 +309,15 @@ impl Host {
             Err(Request::Read { flow, block, offset, length, mut buffer }) => {
                 buffer.resize(length, 0);
                 object(self.config.seed, flow).fill(offset, &mut buffer);
+                if let Some(tally) = self.tallies.get_mut(&handle) {
+                    tally.repeated += u64::from(tally.read.insert((flow, block), offset).is_some());
+                }
                 Reply::Read { flow, block, buffer }
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
                 if let Some(tally) = self.tallies.get_mut(&handle) {
                     tally.storing -= length as u64;
+                    tally.repeated += u64::from(tally.written.insert((flow, block), offset).is_some());
                     let received = tally.received.entry(flow).or_default();
                     received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
                 }

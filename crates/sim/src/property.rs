@@ -181,6 +181,9 @@ fn judge_side(
     if let Some(received) = tally.received.values().find(|received| received.wrong > 0) {
         return Err(format!("wrong bytes were written: {received:?}"));
     }
+    if tally.repeated > 0 {
+        return Err(format!("{} blocks were read or written twice", tally.repeated));
+    }
     if tally.control_wrong > 0 {
         return Err("wrong bytes on the control stream".into());
     }

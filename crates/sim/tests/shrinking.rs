@@ -89,6 +89,7 @@ fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrun
     shrunk.completed = tally.complete_at.and_then(|at| at.checked_since(netsim::Time::ZERO)).expect("complete");
     let sent = network.nodes()[0].tallies().next().expect("connected");
     assert_eq!(sent.sent, objects.len(), "each object is sent once for the program");
+    assert_eq!(sent.read, tally.written, "a block has one number and one place on both sides");
     let stats = sent.last_stats;
     assert_eq!(stats.in_flight, 0);
     shrunk.symbols = stats.source_symbols + stats.resent_symbols + stats.repair_symbols;

@@ -86,6 +86,23 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
     }
 }
 
+/// Another network may carry smaller packets: two things to find out, one after the other.
+#[test]
+fn a_host_may_move_to_a_path_of_smaller_packets() {
+    for told in [true, false] {
+        for side in [0, 1] {
+            let mut scene = Scene::new(told);
+            scene.until(millis(400));
+            scene.roaming.move_to(side, 1, false);
+            scene.roaming.change_links(|config| netsim::LinkConfig { mtu: Some(1_350), ..config }).expect("a link");
+            let time = scene.run();
+            println!("told {told}, host {side}: {time:?}");
+            assert!(time < millis(if told { 2_000 } else { 4_000 }), "told {told}, host {side}: {time:?}");
+            assert_eq!(scene.tally(0).last_stats.symbol_size, 1_152);
+        }
+    }
+}
+
 /// Nothing is sent, so nothing shows the change but the next sign of life.
 #[test]
 fn a_change_while_idle_is_noticed_at_the_next_keep_alive() {

@@ -82,6 +82,8 @@ pub struct Connection {
     next_flow: u16,
     /// The path may not carry `payload` any more.
     search: Option<Search>,
+    /// A small packet is to go out now, whatever the window says.
+    measure_at_once: bool,
     /// Our packets still have to prove to the peer what size the path carries: control packets are padded to it.
     proving: bool,
     /// Probe packets that are to go out whatever the window says.
@@ -136,6 +138,7 @@ impl Connection {
             payload: crate::wire::limits::MIN_MESSAGE1,
             next_flow: 1,
             search: None,
+            measure_at_once: false,
             proving: false,
             probes: 0,
             questions: 0,

@@ -45,6 +45,7 @@ impl Connection {
     pub(super) fn on_challenge(&mut self, now: Time, origin: Origin, data: [u8; 8]) {
         if self.paths.on_challenge(now, origin, data) {
             self.restart_path(now);
+            self.measure_at_once = true;
         }
     }
 
@@ -63,8 +64,9 @@ impl Connection {
         self.sealing.set_source(to.local);
         self.set_payload(self.payload);
         self.restart_path(now);
-        if let Some(rtt) = rtt {
-            self.recovery.set_rtt_from_handshake(now, rtt);
+        match rtt {
+            Some(rtt) => self.recovery.set_rtt_from_handshake(now, rtt),
+            None => self.measure_at_once = true,
         }
         self.trace.record(now, TraceEvent::PathChanged { remote: to.from });
         // What was said lately went to the old address.

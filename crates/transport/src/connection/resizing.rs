@@ -38,9 +38,11 @@ impl Connection {
         self.frame_room().min(self.smallest_payload() - HEADER - TAG)
     }
 
-    /// A small packet, when large ones are not answered.
+    /// A small packet, when large ones are not answered, or the round trip of a new path is to be known soon: until it is, all
+    /// timers are slow.
     pub(super) fn transmit_sounding(&mut self, now: Time, batch: &mut Batch) -> bool {
-        if self.recovery.sounding_at().is_none_or(|at| at > now) {
+        let due = self.recovery.sounding_at().is_some_and(|at| at <= now);
+        if !std::mem::take(&mut self.measure_at_once) && !due {
             return false;
         }
         self.recovery.on_sounding(now);
