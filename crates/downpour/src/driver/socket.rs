@@ -130,6 +130,7 @@ impl Socket {
 
     /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took.
     pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
+        let mut source = out.source;
         while *sent < out.bytes.len() {
             let rest = &out.bytes[*sent..];
             let step = if self.offloads(out.destination.ip()) { rest.len() } else { out.segment_size.min(rest.len()) };
@@ -140,15 +141,19 @@ impl Socket {
                     ecn: sent_ecn(out.ecn),
                     contents: &rest[..step],
                     segment_size: (step > out.segment_size).then_some(out.segment_size),
-                    src_ip: out.source,
+                    src_ip: source,
                 },
             );
             match result {
                 Ok(()) => *sent += step,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Blocked,
+                // A host that has changed its network has lost the address that was hit: the kernel chooses another.
+                Err(error) if source.is_some() && blames_source(&error) => source = None,
                 // No checksum offload on the way out (EIO), or a kernel or tunnel that cannot segment (EINVAL): one by one.
                 Err(error) if step > out.segment_size && refuses_offload(&error) => {
-                    self.remember_refusal(out.destination.ip())
+                    self.remember_refusal(out.destination.ip());
+                    // It was not to blame.
+                    source = out.source;
                 }
                 // No buffers, no route, a firewall: as lost as on the path, and so is what is too large for it, which is how the
                 // engine finds out.
@@ -191,6 +196,12 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 fn refuses_offload(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL))
+}
+
+/// Whether sending may have failed for the address to send from: it is no longer this host's, or leads nowhere.
+fn blames_source(error: &io::Error) -> bool {
+    let blamed = [Errno::ADDRNOTAVAIL, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::INVAL];
+    Errno::from_io_error(error).is_some_and(|error| blamed.contains(&error))
 }
 
 /// Asks for large kernel queues: beyond the administrator's limit where we may, up to it otherwise.
@@ -288,6 +299,37 @@ mod tests {
                 }
                 assert_eq!(datagrams.concat(), bytes);
                 assert_eq!(datagrams[10].len(), 500);
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_that_this_host_has_lost_is_not_insisted_on() {
+        for from in ["0.0.0.0:0", "[::]:0"] {
+            let mut sender = bound(Some(from));
+            let mut receiver = bound(Some("127.0.0.1:0"));
+            let bytes = vec![7; 2_500];
+            for offloaded in [true, false] {
+                if !offloaded {
+                    sender.remember_refusal(IpAddr::V4(Ipv4Addr::LOCALHOST));
+                }
+                let refusals = sender.without_offload.len();
+                let out = Outgoing {
+                    destination: receiver.local_address().unwrap(),
+                    // For documents: no host has it (RFC 5737).
+                    source: Some("192.0.2.1".parse().unwrap()),
+                    ecn: EcnCodepoint::NotEct,
+                    segment_size: 1_000,
+                    bytes: &bytes,
+                };
+                let mut sent = 0;
+                assert_eq!((sender.send(out, &mut sent), sent), (Sent::All, bytes.len()), "from {from}");
+                assert!(sender.take_send_error().is_none(), "from {from}");
+                assert_eq!(sender.without_offload.len(), refusals, "offload is not to blame");
+                let mut came = 0;
+                while came < bytes.len() {
+                    came += received(&mut receiver).iter().map(|(.., bytes, _)| bytes.len()).sum::<usize>();
+                }
             }
         }
     }
