@@ -33,6 +33,8 @@ pub enum NoticeKind {
     FolderInTheWay = 19,
     /// Anything else that the receiver's system refuses.
     Other = 20,
+    /// It is a hard link to a file that did not come, or that is none of the transfer's.
+    NoFirstName = 21,
 }
 
 impl NoticeKind {
@@ -50,6 +52,7 @@ impl NoticeKind {
             Self::BadName,
             Self::FolderInTheWay,
             Self::Other,
+            Self::NoFirstName,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -75,6 +78,7 @@ impl std::fmt::Display for NoticeKind {
             Self::BadName => "the receiver's file system does not take this name",
             Self::FolderInTheWay => "a folder that is not empty is in the way",
             Self::Other => "the receiver's system refuses it",
+            Self::NoFirstName => "its first name did not come",
         })
     }
 }

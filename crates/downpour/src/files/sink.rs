@@ -10,6 +10,7 @@ mod batch;
 mod entries;
 mod fate;
 mod finish;
+mod links;
 mod manifest;
 mod outcome;
 mod place;

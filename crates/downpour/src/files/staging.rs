@@ -2,7 +2,7 @@
 //!
 //! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source) inside the target folder, so on the same file system: staged
 //! files, each under its [`StagedId`]; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
-//! `links`, lists of what is to be done at the end of the transfer.
+//! `links`, lists of what is to be done at the end of the transfer; `files`, a list of those that stand.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -35,6 +35,7 @@ const ID_CHARACTERS: usize = 8;
 const LOCK: &str = "lock";
 const FOLDERS: &str = "folders";
 const LINKS: &str = "links";
+const FILES: &str = "files";
 /// The name of what is made here only to be moved on at once.
 const MOVING: &str = "moving";
 
@@ -55,6 +56,8 @@ pub(super) struct Staging {
     staged: Mutex<BTreeSet<StagedId>>,
     pub(super) folders: Mutex<List>,
     pub(super) links: Mutex<List>,
+    /// Hashes of the paths of files that stand as they were sent.
+    pub(super) files: Mutex<List>,
     /// This process has made it.
     pub(super) is_new: bool,
 }
@@ -114,9 +117,9 @@ impl Staging {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(Mutex::new(List::new(File::from(openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?))))
         };
-        let (folders, links) = (list(FOLDERS)?, list(LINKS)?);
+        let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
         let (held, staged) = (Mutex::new(held), Mutex::new(staged));
-        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, is_new })
+        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new })
     }
 
     /// Where it is.

@@ -14,6 +14,8 @@ mod journal;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod messages;

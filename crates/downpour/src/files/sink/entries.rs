@@ -212,6 +212,7 @@ impl Receiving {
         if attributes {
             place.target.set_attributes(path, self.modes.apply(entry.mode), Some(entry.mtime))?;
         }
+        self.note_file(place, path)?;
         self.count(entry, true);
         Ok(())
     }

@@ -1,10 +1,9 @@
-//! The end of a transfer: hard links, deletion, modes and times of folders, and the last word from the disk.
+//! The end of a transfer: deletion, modes and times of folders, and the last word from the disk.
 
 use std::io;
 use std::sync::atomic::Ordering;
 
 use rustix::fs::fsync;
-use rustix::io::Errno;
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
@@ -56,48 +55,6 @@ impl Receiving {
             place.sync_target()?;
         }
         Ok(lock(&self.outcome).clone())
-    }
-
-    fn make_links(&self, place: &Place) -> Result<(), FilesError> {
-        let failed = |error| FilesError::system(place.staging.path(), error);
-        let mut links = lock(&place.staging.links);
-        let mut links = links.backwards().map_err(failed)?;
-        while let Some((path, target)) = links.next().map_err(failed)? {
-            match self.make_link(place, &path, &target) {
-                Ok(()) => {}
-                Err(error) => {
-                    let kind = match errno(&error) {
-                        Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::XDEV => NoticeKind::NoLinks,
-                        Errno::EXIST if place.is_guarded(&path) => {
-                            return Err(FilesError::TargetExists { names: vec![place.shown(&path)] });
-                        }
-                        _ => place.refusal(&path, error)?,
-                    };
-                    self.refused(&self.sent_as(&path), kind);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn make_link(&self, place: &Place, path: &[u8], target: &[u8]) -> io::Result<()> {
-        let file = place.target.look(target)?.filter(|file| file.kind == FoundKind::File);
-        let file = file.ok_or(Errno::NOENT)?;
-        let there = place.target.look(path)?;
-        let same = there.is_some_and(|there| (there.device, there.inode) == (file.device, file.inode));
-        if !same {
-            if there.is_some() && self.settings.existing == Existing::Skip {
-                self.kept(&self.sent_as(path));
-                return Ok(());
-            }
-            let (folder, name) = place.target.parent(target)?;
-            place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
-            self.note_change();
-        }
-        let mut outcome = lock(&self.outcome);
-        outcome.files += 1;
-        outcome.unchanged += u64::from(same);
-        Ok(())
     }
 
     fn delete(&self, control: &Control, target: &crate::files::beneath::Beneath) -> Result<(), FilesError> {

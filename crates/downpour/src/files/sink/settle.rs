@@ -170,6 +170,8 @@ impl Receiving {
             lock(&self.live).remove(&file.id.path());
             match place.put(&file.id.name(), &file.path) {
                 Ok(()) => {
+                    let noted = self.note_file(place, &file.path);
+                    noted.map_err(|error| FilesError::system(place.staging.path(), error))?;
                     let mut outcome = lock(&self.outcome);
                     outcome.files += 1;
                     outcome.bytes += file.size;

@@ -1,0 +1,113 @@
+//! Hard links, made when all files stand.
+
+use std::collections::HashSet;
+use std::io;
+
+use rustix::io::Errno;
+
+use super::super::error::FilesError;
+use super::super::list::Backwards;
+use super::super::metadata::{Found, FoundKind};
+use super::super::notice::NoticeKind;
+use super::super::settings::Existing;
+use super::super::staged_id::path_hash;
+use super::place::Place;
+use super::{Receiving, lock};
+use crate::files::beneath::errno;
+
+/// Bytes of the names of links that are dealt with at a time. For each such group the list of files is read once.
+const GROUP_BYTES: usize = 16 << 20;
+
+/// A link's path, and that of the file it is a link to.
+type Link = (Vec<u8>, Vec<u8>);
+
+impl Receiving {
+    /// Puts on record that the file at `path` stands as it was sent: only to such files links are made.
+    pub(super) fn note_file(&self, place: &Place, path: &[u8]) -> io::Result<()> {
+        lock(&place.staging.files).push(&path_hash(path).to_be_bytes(), b"")
+    }
+
+    /// Makes the hard links.
+    pub(super) fn make_links(&self, place: &Place) -> Result<(), FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let mut links = lock(&place.staging.links);
+        let mut links = links.backwards().map_err(failed)?;
+        loop {
+            let group = next_group(&mut links).map_err(failed)?;
+            if group.is_empty() {
+                return Ok(());
+            }
+            let standing = self.standing(place, &group)?;
+            for (path, target) in &group {
+                let made = self.make_link(place, path, target, standing.contains(&path_hash(target)));
+                let kind = match made {
+                    Ok(None) => continue,
+                    Ok(Some(kind)) => kind,
+                    Err(error) => match errno(&error) {
+                        Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::XDEV => NoticeKind::NoLinks,
+                        Errno::EXIST if place.is_guarded(path) => {
+                            return Err(FilesError::TargetExists { names: vec![place.shown(path)] });
+                        }
+                        _ => place.refusal(path, error)?,
+                    },
+                };
+                self.refused(&self.sent_as(path), kind);
+            }
+        }
+    }
+
+    /// Which files of `group` stand as they were sent, in 64 bits each.
+    fn standing(&self, place: &Place, group: &[Link]) -> Result<HashSet<u64>, FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let asked: HashSet<_> = group.iter().map(|(_, target)| path_hash(target).to_be_bytes()).collect();
+        let mut standing = HashSet::new();
+        let mut files = lock(&place.staging.files);
+        let mut files = files.backwards().map_err(failed)?;
+        while let Some((hash, _)) = files.next().map_err(failed)? {
+            if let Ok(hash) = <[u8; 8]>::try_from(hash)
+                && asked.contains(&hash)
+            {
+                standing.insert(u64::from_be_bytes(hash));
+            }
+        }
+        Ok(standing)
+    }
+
+    /// Makes one link; `stands` says that its file does. The answer is why it cannot be, if so.
+    fn make_link(&self, place: &Place, path: &[u8], target: &[u8], stands: bool) -> io::Result<Option<NoticeKind>> {
+        // One that stood and is gone has been taken away meanwhile.
+        let file = if stands { place.target.look(target)? } else { None };
+        let file = file.filter(|file| file.kind == FoundKind::File);
+        let there = place.target.look(path)?;
+        let is_it = |file: &Found| there.is_some_and(|there| (there.device, there.inode) == (file.device, file.inode));
+        let same = file.as_ref().is_some_and(is_it);
+        if !same {
+            if there.is_some() && self.settings.existing == Existing::Skip {
+                self.kept(&self.sent_as(path));
+                return Ok(None);
+            }
+            if file.is_none() {
+                return Ok(Some(NoticeKind::NoFirstName));
+            }
+            let (folder, name) = place.target.parent(target)?;
+            place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
+            self.note_change();
+        }
+        let mut outcome = lock(&self.outcome);
+        outcome.files += 1;
+        outcome.unchanged += u64::from(same);
+        Ok(None)
+    }
+}
+
+/// The next links; none at the end.
+fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
+    let (mut group, mut bytes) = (Vec::new(), 0);
+    while bytes < GROUP_BYTES
+        && let Some(link) = links.next()?
+    {
+        bytes += link.0.len() + link.1.len();
+        group.push(link);
+    }
+    Ok(group)
+}
