@@ -131,6 +131,7 @@ impl Bench<'_> {
             delete: false,
             dry_run: false,
             is_comparison: false,
+            keeps_names: false,
             checksums: None,
             via: Via::Udp,
             ssh: SshOptions { command: ssh, remote_program, ..SshOptions::default() },
