@@ -43,6 +43,10 @@ pub(super) struct Deletion<'a> {
     pub(super) target: &'a Beneath,
     /// What it leaves out stays.
     pub(super) filter: &'a Filter,
+    /// What the sender, for whom the filter is, calls a path beneath the target.
+    pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
+    /// Asked before each name: the rest stays.
+    pub(super) is_stopped: &'a dyn Fn() -> bool,
     /// Nothing is touched.
     pub(super) dry_run: bool,
     /// Told each name that is deleted, with its path beneath the target.
@@ -61,7 +65,9 @@ impl Deletion<'_> {
     /// Deletes what was not sent: in the folders that were, and at the top too if `top` says so. What `spare` knows stays.
     pub(super) fn run(&mut self, sent: &SentPaths, top: bool, spare: impl Fn(&[u8]) -> bool) {
         let mut folders = vec![Vec::new()];
-        while let Some(folder) = folders.pop() {
+        while !(self.is_stopped)()
+            && let Some(folder) = folders.pop()
+        {
             let names = match self.target.list(&folder) {
                 Ok(names) => names,
                 Err(error) => {
@@ -83,7 +89,7 @@ impl Deletion<'_> {
 
     /// Deletes a name and all beneath it, but what the filter leaves out and the folders that lead to that.
     pub(super) fn delete(&mut self, path: Vec<u8>, is_folder: bool) {
-        if !self.filter.allows(&path, is_folder) {
+        if (self.is_stopped)() || !self.allows(&path, is_folder) {
             return;
         }
         if !is_folder {
@@ -91,14 +97,16 @@ impl Deletion<'_> {
             return self.tell(&path, result);
         }
         let mut steps = vec![Step::Enter(path)];
-        while let Some(step) = steps.pop() {
+        while !(self.is_stopped)()
+            && let Some(step) = steps.pop()
+        {
             match step {
                 Step::Enter(folder) => match self.target.list(&folder) {
                     Ok(names) => {
                         steps.push(Step::Leave(folder.clone()));
                         for (name, is_folder) in names {
                             let path = join(&folder, &name);
-                            if is_folder && self.filter.allows(&path, true) {
+                            if is_folder && self.allows(&path, true) {
                                 steps.push(Step::Enter(path));
                             } else if !is_folder {
                                 self.delete(path, false);
@@ -116,6 +124,10 @@ impl Deletion<'_> {
                 }
             }
         }
+    }
+
+    fn allows(&self, path: &[u8], is_folder: bool) -> bool {
+        self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
     }
 
     fn tell(&mut self, path: &[u8], result: io::Result<()>) {

@@ -129,6 +129,8 @@ pub enum SkipReason {
     Loop = 6,
     /// A link that leads nowhere, where links are followed.
     Dangling = 7,
+    /// A symbolic link, where those are left out: no failure. Said so that the receiver deletes nothing under its name.
+    Link = 8,
 }
 
 impl SkipReason {
@@ -143,6 +145,7 @@ impl SkipReason {
             Self::Absent,
             Self::Loop,
             Self::Dangling,
+            Self::Link,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -151,7 +154,7 @@ impl SkipReason {
     /// Whether the transfer is partial for it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        self != Self::SpecialFile
+        !matches!(self, Self::SpecialFile | Self::Link)
     }
 }
 
@@ -165,6 +168,7 @@ impl std::fmt::Display for SkipReason {
             Self::Absent => "is not there",
             Self::Loop => "is a link that leads back to where it is",
             Self::Dangling => "is a link that leads nowhere",
+            Self::Link => "is a link",
         })
     }
 }

@@ -7,8 +7,8 @@
 //! |---|---|---|
 //! | 4 | kind | 1 verified, 2 synced, 3 item |
 //! | 16 | id | of the staged file; of an item: BLAKE3 of its name; synced: zeros |
-//! | 8 | first | verified: start of the range in the file; synced: count of records it holds for; item: its inode |
-//! | 8 | second | verified: its end; else 0 |
+//! | 8 | first | verified: start of the range in the file; synced: count of records it holds for; item: its inode number |
+//! | 8 | second | verified: its end; item: when it was made, nanoseconds since 1970, 0 if not known; synced: 0 |
 //! | 4 | check | BLAKE3 of the record's number and the fields before |
 //!
 //! Numbers are big-endian. What follows the first record that does not match its check is dropped: it was being written when the power
@@ -53,7 +53,7 @@ pub(super) enum Record {
     Verified(StagedId, Range<u64>),
     /// What the first so many records say is durable.
     Synced(u64),
-    /// This item of the transfer, made by it, is this inode.
+    /// This item of the transfer, made by it, is this inode, made then.
     Item(Item),
 }
 
@@ -62,13 +62,15 @@ pub(super) enum Record {
 pub(super) struct Item {
     name: [u8; 16],
     inode: u64,
+    /// See [`birth`](super::metadata::birth).
+    birth: u64,
 }
 
 impl Item {
-    pub(super) fn new(name: &[u8], inode: u64) -> Self {
+    pub(super) fn new(name: &[u8], inode: u64, birth: u64) -> Self {
         let hash = blake3::hash(name);
         let (name, _) = hash.as_bytes().split_first_chunk().expect("32 bytes");
-        Self { name: *name, inode }
+        Self { name: *name, inode, birth }
     }
 }
 
@@ -203,7 +205,7 @@ impl Record {
         let (kind, id, first, second) = match self {
             Self::Verified(id, range) => (VERIFIED, id.0, range.start, range.end),
             Self::Synced(count) => (SYNCED, [0; 16], *count, 0),
-            Self::Item(item) => (ITEM, item.name, item.inode, 0),
+            Self::Item(item) => (ITEM, item.name, item.inode, item.birth),
         };
         let mut bytes = [0; RECORD];
         bytes[..4].copy_from_slice(&kind.to_be_bytes());
@@ -229,7 +231,7 @@ impl Record {
         match u32::from_be_bytes(*kind) {
             VERIFIED => Some(Self::Verified(StagedId(*id), first..second)),
             SYNCED => Some(Self::Synced(first)),
-            ITEM => Some(Self::Item(Item { name: *id, inode: first })),
+            ITEM => Some(Self::Item(Item { name: *id, inode: first, birth: second })),
             _ => None,
         }
     }

@@ -63,6 +63,25 @@ impl Found {
     }
 }
 
+/// When what stands under a name was made, in nanoseconds since 1970: together with its inode number this tells it from what takes that
+/// number later. Zero where the file system does not say; the change time does not serve, for it moves with every name made inside.
+#[cfg(target_os = "linux")]
+pub(super) fn birth(folder: impl AsFd, name: impl rustix::path::Arg) -> u64 {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let Ok(found) = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME) else { return 0 };
+    if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
+        return 0;
+    }
+    let seconds = found.stx_btime.tv_sec.cast_unsigned();
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(found.stx_btime.tv_nsec.into())
+}
+
+/// Not known how.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
+    0
+}
+
 /// From a sent mode to the one that is applied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModeRule {

@@ -35,6 +35,8 @@ pub enum NoticeKind {
     Other = 20,
     /// It is a hard link to a file that did not come, or that is none of the transfer's.
     NoFirstName = 21,
+    /// A pipe, socket or device is in the way.
+    SpecialInTheWay = 22,
 }
 
 impl NoticeKind {
@@ -53,6 +55,7 @@ impl NoticeKind {
             Self::FolderInTheWay,
             Self::Other,
             Self::NoFirstName,
+            Self::SpecialInTheWay,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -79,6 +82,7 @@ impl std::fmt::Display for NoticeKind {
             Self::FolderInTheWay => "a folder that is not empty is in the way",
             Self::Other => "the receiver's system refuses it",
             Self::NoFirstName => "its first name did not come",
+            Self::SpecialInTheWay => "something that is no file stands there",
         })
     }
 }

@@ -42,7 +42,8 @@ pub enum Links {
     Copy,
     /// What they point to is sent under their name. One that points nowhere, or to a folder that it is in, is skipped and named.
     Follow,
-    /// They are left out, without a word. One that the user names as an item is refused.
+    /// They are left out; the receiver only hears that they are there ([`SkipReason::Link`]), to delete nothing under their names. One that
+    /// the user names as an item is refused.
     Skip,
 }
 

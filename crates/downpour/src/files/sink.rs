@@ -31,7 +31,7 @@ use rustix::io::Errno;
 use self::batch::{OpenBatch, Verified};
 use self::manifest::Manifest;
 pub use self::outcome::{FailReason, Failed, Outcome};
-use self::place::{Place, open_target};
+use self::place::{Place, open_target, sent_as};
 use self::settle::Group;
 use super::beneath::Beneath;
 use super::delete::SentPaths;
@@ -67,7 +67,7 @@ pub struct Receiving {
     /// The target as a dry run sees it, if there is one.
     seen: OnceLock<Option<Beneath>>,
     /// What the sender calls the item that has another name here.
-    renamed: OnceLock<Vec<u8>>,
+    renamed: Arc<OnceLock<Vec<u8>>>,
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
     /// Paths of files that are to be received and not yet in place, in 64 bits each.
     live: Mutex<HashSet<u64>>,
@@ -87,6 +87,8 @@ pub struct Receiving {
     /// Something was made, moved or deleted that is to be durable at the end.
     changed: AtomicBool,
     over: AtomicBool,
+    /// What takes long is to end at once.
+    stopped: AtomicBool,
 }
 
 /// What follows the order of flow 0.
@@ -150,7 +152,7 @@ impl Receiving {
             control: Mutex::new(Control { sent, ..Control::default() }),
             place: OnceLock::new(),
             seen: OnceLock::new(),
-            renamed: OnceLock::new(),
+            renamed: Arc::default(),
             open: Mutex::default(),
             live: Mutex::default(),
             ready: Mutex::default(),
@@ -163,6 +165,7 @@ impl Receiving {
             started: seconds_now(),
             changed: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
         })
     }
 
@@ -192,7 +195,7 @@ impl Receiving {
         }
         control.hash(|out| source.encode(out))?;
         if !self.settings.dry_run
-            && let Some(place) = Place::open(&self.settings, source, false)?
+            && let Some(place) = Place::open(&self.settings, &self.renamed, source, false)?
         {
             // The next word that the disk has everything must be true of these too.
             lock(&self.group).expect_of_disk(place.staging.held().not_durable());
@@ -215,7 +218,7 @@ impl Receiving {
     /// As [`Receiving::begin`]'s.
     pub fn goes_on(&self, source: SourceId) -> Result<bool, FilesError> {
         let Some(name) = &self.settings.rename else { return Ok(false) };
-        let Some(place) = Place::open(&self.settings, source, false)? else { return Ok(false) };
+        let Some(place) = Place::open(&self.settings, &self.renamed, source, false)? else { return Ok(false) };
         let found = place.target.look(name).map_err(|error| FilesError::system(place.shown(name), error))?;
         Ok(found.is_some_and(|found| place.is_own(name, &found)))
     }
@@ -289,7 +292,7 @@ impl Receiving {
         }
         control.hash(|out| part.encode(out))?;
         if !self.settings.dry_run && self.place.get().is_none() {
-            let place = Place::open(&self.settings, source, true)?.ok_or(FilesError::Over)?;
+            let place = Place::open(&self.settings, &self.renamed, source, true)?.ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
         }
         control.manifest.building(part);
@@ -375,6 +378,13 @@ impl Receiving {
         Ok(())
     }
 
+    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in [`Receiving::add_manifest_part`], and the
+    /// links, deletions and folders of [`Receiving::finish`]. May be called from any thread, at any time; [`Receiving::flush`] and
+    /// [`Receiving::abandon`] still do their work.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
     /// Batches that are not yet verified.
     #[must_use]
     pub fn unverified(&self) -> u64 {
@@ -432,10 +442,7 @@ impl Receiving {
 
     /// What the sender calls a path beneath the target.
     fn sent_as(&self, path: &[u8]) -> Vec<u8> {
-        match (&self.settings.rename, self.renamed.get()) {
-            (Some(name), Some(sent)) if path.starts_with(name) => [sent, &path[name.len()..]].concat(),
-            _ => path.to_vec(),
-        }
+        sent_as(self.settings.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
     }
 
     fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
@@ -472,6 +479,10 @@ impl Receiving {
 
     fn check_going(&self) -> Result<(), FilesError> {
         if self.over.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
+    }
+
+    fn check_stopped(&self) -> Result<(), FilesError> {
+        if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
     }
 
     fn control(&self) -> MutexGuard<'_, Control> {

@@ -10,6 +10,8 @@ mod filters;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod in_the_way;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod limits;

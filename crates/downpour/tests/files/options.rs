@@ -147,12 +147,14 @@ fn links_are_followed_and_circles_end() {
 }
 
 #[test]
-fn links_are_left_out_without_a_word_but_one_that_is_named() {
+fn links_are_left_out_and_one_that_is_named_is_refused() {
     let from = linked();
     let options = ScanOptions { links: Links::Skip, ..ScanOptions::default() };
     let batches = scan(vec![Root::new(from.path().join("d"))], &options);
     assert_eq!(paths(&batches), ["d", "d/f", "d/in", "d/in/g"]);
-    assert_eq!(skipped(&batches), []);
+    let left_out = skipped(&batches);
+    assert_eq!(left_out.len(), 6, "{left_out:?}");
+    assert!(left_out.iter().all(|(_, reason)| *reason == SkipReason::Link && !reason.is_failure()), "{left_out:?}");
     let error = refused(vec![Root::new(from.path().join("d/to-file"))], &options);
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
     assert_eq!(paths(&scan(vec![Root::typed(from.path().join("d/to-folder/").as_os_str())], &options)), ["h"]);

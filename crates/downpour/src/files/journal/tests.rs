@@ -35,7 +35,7 @@ fn some(path: &Path) {
     let (journal, held) = open(path);
     assert!(held.is_empty() && !held.same_boot);
     let start = journal.records();
-    journal.append(&[Record::Verified(id(1), 0..10), Record::Item(Item::new(b"top", 4))]).unwrap();
+    journal.append(&[Record::Verified(id(1), 0..10), Record::Item(Item::new(b"top", 4, 6))]).unwrap();
     journal.append(&[Record::Synced(start + 2)]).unwrap();
     journal.append(&[Record::Verified(id(1), 10..20), Record::Verified(id(2), 5..6)]).unwrap();
 }
@@ -49,8 +49,9 @@ fn everything_counts_after_a_kill_and_what_is_synced_after_a_reboot() {
         assert!(held.same_boot);
         assert_eq!(ranges(&held, 1), [(0, 20)]);
         assert_eq!(ranges(&held, 2), [(5, 6)]);
-        assert!(held.items.contains(&Item::new(b"top", 4)));
-        assert!(!held.items.contains(&Item::new(b"top", 5)));
+        assert!(held.items.contains(&Item::new(b"top", 4, 6)));
+        assert!(!held.items.contains(&Item::new(b"top", 5, 6)));
+        assert!(!held.items.contains(&Item::new(b"top", 4, 7)), "made anew under the same inode");
     }
     reboot(temp.path());
     let (journal, held) = open(temp.path());

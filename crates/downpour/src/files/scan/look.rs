@@ -78,7 +78,7 @@ impl Looker {
             FileType::Directory => Kind::Directory,
             _ if *role == Role::Way => return Err(SkipReason::Absent),
             FileType::RegularFile => return self.file(sent, folder, name, seen),
-            FileType::Symlink if self.links == Links::Skip => return Ok(Looked::LeftOut),
+            FileType::Symlink if self.links == Links::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
                 let target = readlinkat(folder, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
                 Kind::Symlink { target: target.into_bytes() }

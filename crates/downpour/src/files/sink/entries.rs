@@ -38,6 +38,7 @@ impl Receiving {
     /// Deals with the entries of a checked part.
     pub(super) fn take_entries(&self, control: &mut Control, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
+            self.check_stopped()?;
             let path = self.goes_to(&entry.path, part.batch)?;
             let target = match &entry.kind {
                 Kind::HardLink { target } => Some(self.goes_to(target, part.batch)?),
@@ -78,6 +79,8 @@ impl Receiving {
             }
             None => self.judge(&place.target).fate(path, entry, None),
         };
+        // Of a file that was not read to its end it says nothing.
+        self.check_stopped()?;
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(Fate::Refused(kind)), _) => return self.refuse(building, path, entry, kind),
@@ -121,6 +124,7 @@ impl Receiving {
             Some(seen) => self.judge(seen).fate(path, entry, target),
             None => Ok(Fate::New),
         };
+        self.check_stopped()?;
         let fate = match fate {
             // Its folder would be made.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::New,
@@ -156,7 +160,7 @@ impl Receiving {
     }
 
     fn judge<'a>(&'a self, target: &'a Beneath) -> Judge<'a> {
-        Judge { settings: &self.settings, modes: self.modes, target, over: &self.over }
+        Judge { settings: &self.settings, modes: self.modes, target, stopped: &self.stopped }
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {

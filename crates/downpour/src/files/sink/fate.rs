@@ -37,7 +37,7 @@ pub(super) struct Judge<'a> {
     pub(super) modes: ModeRule,
     pub(super) target: &'a Beneath,
     /// Asked while a file is hashed.
-    pub(super) over: &'a AtomicBool,
+    pub(super) stopped: &'a AtomicBool,
 }
 
 impl Judge<'_> {
@@ -55,6 +55,10 @@ impl Judge<'_> {
         }
         if skips {
             return Ok(Fate::Kept);
+        }
+        // Programs may be talking through it.
+        if found.kind == FoundKind::Special {
+            return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
         let blocked = found.kind == FoundKind::Folder && self.settings.delete.is_none();
         if blocked && !self.target.list(path)?.is_empty() {
@@ -88,10 +92,10 @@ impl Judge<'_> {
         })
     }
 
-    /// BLAKE3 of a file; `None` when the transfer ends meanwhile.
+    /// BLAKE3 of a file; `None` when the transfer is stopped meanwhile.
     fn digest(&self, mut file: File) -> io::Result<Option<[u8; 32]>> {
         let (mut hasher, mut chunk) = (blake3::Hasher::new(), vec![0; CHUNK]);
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.stopped.load(Ordering::Relaxed) {
             match file.read(&mut chunk) {
                 Ok(0) => return Ok(Some(*hasher.finalize().as_bytes())),
                 Ok(count) => drop(hasher.update(&chunk[..count])),

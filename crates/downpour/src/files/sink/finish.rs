@@ -15,7 +15,7 @@ use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::manifest::Manifest;
 use super::outcome::Outcome;
 use super::place::{Place, refusal};
-use super::{Control, FailReason, Receiving, lock};
+use super::{Control, Receiving, lock};
 use crate::files::beneath::errno;
 use crate::messages::End;
 
@@ -25,9 +25,10 @@ impl Receiving {
     /// [`Receiving::unverified`] fall to zero.
     ///
     /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], or a failure of the disk.
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`Receiving::stop`] was called, or a failure of the disk.
     pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
         self.check_going()?;
+        self.check_stopped()?;
         let unverified = self.unverified();
         if unverified > 0 {
             return Err(FilesError::Incomplete { unverified });
@@ -77,9 +78,17 @@ impl Receiving {
             None => fatal = Some(FilesError::system(&self.settings.into, error)),
         };
         let dry_run = self.settings.dry_run;
-        let mut deletion = Deletion { target, filter, dry_run, deleted: &mut deleted, failed: &mut failed };
+        let mut deletion = Deletion {
+            target,
+            filter,
+            dry_run,
+            sent_as: &|path| self.sent_as(path),
+            is_stopped: &|| self.check_stopped().is_err(),
+            deleted: &mut deleted,
+            failed: &mut failed,
+        };
         deletion.run(sent, self.settings.contents, is_staging_name);
-        fatal.map_or(Ok(()), Err)
+        fatal.map_or_else(|| self.check_stopped(), Err)
     }
 
     /// Applies modes and times to all folders, the deepest first, and makes all that was made durable.
@@ -91,6 +100,7 @@ impl Receiving {
         let at_once = changed && (sync_at_once(folders.count()) || self.settings.existing == Existing::Skip);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
+            self.check_stopped()?;
             let (mode, mtime) =
                 decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
             let seal = || -> io::Result<()> {
@@ -113,7 +123,7 @@ impl Receiving {
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
                     let kind = place.refusal(&path, error)?;
-                    lock(&self.outcome).add(&self.sent_as(&path), FailReason::Refused(kind));
+                    self.refused(&self.sent_as(&path), kind);
                 }
             }
         }

@@ -33,12 +33,14 @@ impl Receiving {
         let mut links = lock(&place.staging.links);
         let mut links = links.backwards().map_err(failed)?;
         loop {
+            self.check_stopped()?;
             let group = next_group(&mut links).map_err(failed)?;
             if group.is_empty() {
                 return Ok(());
             }
             let standing = self.standing(place, &group)?;
             for (path, target) in &group {
+                self.check_stopped()?;
                 let made = self.make_link(place, path, target, standing.contains(&path_hash(target)));
                 let kind = match made {
                     Ok(None) => continue,
@@ -64,6 +66,7 @@ impl Receiving {
         let mut files = lock(&place.staging.files);
         let mut files = files.backwards().map_err(failed)?;
         while let Some((hash, _)) = files.next().map_err(failed)? {
+            self.check_stopped()?;
             if let Ok(hash) = <[u8; 8]>::try_from(hash)
                 && asked.contains(&hash)
             {
@@ -88,6 +91,9 @@ impl Receiving {
             }
             if file.is_none() {
                 return Ok(Some(NoticeKind::NoFirstName));
+            }
+            if there.is_some_and(|there| there.kind == FoundKind::Special) {
+                return Ok(Some(NoticeKind::SpecialInTheWay));
             }
             let (folder, name) = place.target.parent(target)?;
             place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;

@@ -66,6 +66,8 @@ impl Outcome {
     /// Counts a name that is not there, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
         match reason {
+            // The user wants it so.
+            FailReason::Skipped(SkipReason::Link) => return,
             FailReason::Skipped(skip) if !skip.is_failure() => self.special_count += 1,
             _ => self.failed_count += 1,
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
 use rustix::io::Errno;
@@ -13,11 +13,11 @@ use super::super::entry::SourceId;
 use super::super::error::FilesError;
 use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
-use super::super::metadata::{Found, FoundKind};
+use super::super::metadata::{Found, FoundKind, birth};
 use super::super::names::display_name;
 use super::super::notice::NoticeKind;
 use super::super::settings::{Existing, ReceiveSettings};
-use super::super::staging::Staging;
+use super::super::staging::{Staging, sync_file_system};
 
 /// Where files go.
 #[derive(Debug)]
@@ -29,15 +29,22 @@ pub(super) struct Place {
     pub(super) staging: Staging,
     /// Items may not be put over what stands there.
     refuses: bool,
-    /// The single item gets another name here.
-    renames: bool,
+    /// The other name that the single item gets here.
+    rename: Option<Vec<u8>>,
+    /// What the sender calls it, once that is known.
+    renamed: Arc<OnceLock<Vec<u8>>>,
     /// Folders in the way may be removed with what is in them, but for what this leaves out.
     delete: Option<Arc<Filter>>,
 }
 
 impl Place {
     /// Opens the target and the staging folder of `source` in it. What is missing is made if `make` says so.
-    pub(super) fn open(settings: &ReceiveSettings, source: SourceId, make: bool) -> Result<Option<Self>, FilesError> {
+    pub(super) fn open(
+        settings: &ReceiveSettings,
+        renamed: &Arc<OnceLock<Vec<u8>>>,
+        source: SourceId,
+        make: bool,
+    ) -> Result<Option<Self>, FilesError> {
         let into = settings.into.as_path();
         let made = if make { std::fs::create_dir(into) } else { Err(io::ErrorKind::AlreadyExists.into()) };
         let target_is_new = match made {
@@ -46,6 +53,9 @@ impl Place {
             Err(error) => return Err(FilesError::system(into, error)),
         };
         let Some(target) = open_target(into)? else { return Ok(None) };
+        if target_is_new {
+            sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
+        }
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
         let target = Beneath::new(target);
         let refuses = settings.existing == Existing::Refuse;
@@ -55,7 +65,8 @@ impl Place {
             target_is_new,
             staging,
             refuses,
-            renames: settings.rename.is_some(),
+            rename: settings.rename.clone(),
+            renamed: Arc::clone(renamed),
             delete: settings.delete.clone(),
         }))
     }
@@ -80,12 +91,12 @@ impl Place {
 
     /// Whether an item that is made under `path` goes on record, so that the transfer knows it as its own when it goes on.
     pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
-        (self.refuses || self.renames) && !path.contains(&b'/')
+        (self.refuses || self.rename.is_some()) && !path.contains(&b'/')
     }
 
     /// Whether what stands at the top under `name` was made by this transfer.
     pub(super) fn is_own(&self, name: &[u8], found: &Found) -> bool {
-        self.staging.held().items.contains(&Item::new(name, found.inode))
+        self.staging.held().items.contains(&Item::new(name, found.inode, birth(self.target.root(), name)))
     }
 
     /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
@@ -111,7 +122,8 @@ impl Place {
     pub(super) fn put_made(&self, (name, found): (&str, Found), path: &[u8]) -> io::Result<()> {
         if self.is_remembered(path) {
             // It must be known as ours before it can be seen.
-            self.staging.journal.append(&[Record::Item(Item::new(path, found.inode))])?;
+            let item = Item::new(path, found.inode, birth(&self.staging.dir, name));
+            self.staging.journal.append(&[Record::Item(item)])?;
             self.staging.journal.sync()?;
         }
         let result = self.put(name, path);
@@ -129,8 +141,17 @@ impl Place {
         if let Some(filter) = &self.delete {
             let mut first = Ok(());
             let mut failed = |_: &[u8], error| drop(std::mem::replace(&mut first, Err(error)));
-            let mut deletion =
-                Deletion { target: &self.target, filter, dry_run: false, deleted: &mut |_| {}, failed: &mut failed };
+            let renamed = self.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
+            let mut deletion = Deletion {
+                target: &self.target,
+                filter,
+                sent_as: &|path| sent_as(renamed, path),
+                // A folder left half way would be told as one that is in the way.
+                is_stopped: &|| false,
+                dry_run: false,
+                deleted: &mut |_| {},
+                failed: &mut failed,
+            };
             deletion.delete(path.to_vec(), true);
             first?;
             if !self.target.look(path)?.is_some_and(|found| found.kind == FoundKind::Folder) {
@@ -153,6 +174,27 @@ impl Place {
             let _ = std::fs::remove_dir(&self.into);
         }
         Ok(())
+    }
+}
+
+/// What the sender calls a path beneath the target, where the item has another name here (first) than there (second).
+pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
+    if let Some((here, there)) = renamed
+        && let Some(rest) = path.strip_prefix(here)
+        && (rest.is_empty() || rest.starts_with(b"/"))
+    {
+        return [there, rest].concat();
+    }
+    path.to_vec()
+}
+
+/// Makes the name of a new target durable: what is in it later is lost with it.
+fn sync_parent(into: &Path, target: &std::os::fd::OwnedFd) -> io::Result<()> {
+    let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match open_target(parent) {
+        Ok(Some(parent)) => Ok(fsync(parent)?),
+        // It may be closed to reading.
+        Ok(None) | Err(_) => sync_file_system(target),
     }
 }
 

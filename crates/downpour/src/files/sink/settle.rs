@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::journal::{Item, Record};
+use super::super::metadata::birth;
 use super::super::settings::Existing;
 use super::super::staged_id::StagedId;
 use super::super::staging::{sync_at_once, sync_file_system};
@@ -219,7 +220,8 @@ impl Receiving {
                 if place.is_guarded(&file.path)
                     && let Ok(found) = staging.look(file.id)
                 {
-                    records.push(Record::Item(Item::new(&file.path, found.inode)));
+                    let birth = birth(&staging.dir, file.id.name());
+                    records.push(Record::Item(Item::new(&file.path, found.inode, birth)));
                 }
             }
         }
