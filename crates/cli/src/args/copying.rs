@@ -65,8 +65,8 @@ pub(crate) struct SyncArgs {
 /// `downpour verify`.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// PATH or [USER@]HOST:PATH
-    #[arg(value_name = "A", value_parser = values::location())]
+    /// PATH or USER@HOST:PATH
+    #[arg(help = "PATH or [USER@]HOST:PATH", value_name = "A", value_parser = values::location())]
     pub(crate) a: Location,
     /// What it is compared with
     #[arg(value_name = "B", value_parser = values::location())]

@@ -11,8 +11,8 @@ use super::values;
 /// `downpour doctor`.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// The other machine: [USER@]HOST
-    #[arg(value_name = "HOST", value_parser = values::host)]
+    /// The other machine: USER@HOST
+    #[arg(help = "The other machine: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
     /// The folder over there that files would go to: its disk is measured [default: the home]
     #[arg(value_name = "DIR")]
@@ -33,8 +33,8 @@ pub(crate) struct DoctorArgs {
 /// `downpour pipe`.
 #[derive(Args, Debug)]
 pub(crate) struct PipeArgs {
-    /// The other machine: [USER@]HOST
-    #[arg(value_name = "HOST", value_parser = values::host)]
+    /// The other machine: USER@HOST
+    #[arg(help = "The other machine: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
     /// What runs there, as ssh would run it; everything from here on is its own
     #[arg(required = true, value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
