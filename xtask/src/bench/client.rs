@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ impl<'a> Client<'a> {
     pub(super) fn run(&self, command: &mut Command) -> Result<Run, Failure> {
         let files = ["stdout", "stderr"].map(|name| self.folder.join(name));
         let file = |path: &PathBuf| File::create(path).map_err(Failure::at(path.display()));
-        command.stdin(std::process::Stdio::null()).stdout(file(&files[0])?).stderr(file(&files[1])?);
+        command.stdin(Stdio::null()).stdout(file(&files[0])?).stderr(file(&files[1])?);
         let started = Instant::now();
         let mut child = Guard(command.spawn().map_err(Failure::at(self.program.display()))?);
         let (mut there, mut peaks) = (None, [0; 2]);
@@ -84,15 +84,28 @@ impl<'a> Client<'a> {
         };
         let printed = files.map(|path| fs::read_to_string(path).unwrap_or_default());
         if !status.success() {
-            return Err(Failure::new(format_args!("downpour: {status}: {}", printed[1].trim())));
+            return Err(failed(status, &printed[1]));
         }
         Ok(Run { took, peaks, printed })
     }
 
     /// Starts it, for somebody who watches what it does.
     pub(super) fn start(&self, command: &mut Command) -> Result<Guard, Failure> {
+        let path = self.folder.join("stderr");
+        command.stderr(File::create(&path).map_err(Failure::at(path.display()))?);
         Ok(Guard(start(command)?))
     }
+
+    /// Waits for its end, which must be a good one; says whether this machine was quick enough to be the link.
+    pub(super) fn finish(&self, mut process: Guard) -> Result<bool, Failure> {
+        let status = process.0.wait().map_err(Failure::at("downpour"))?;
+        let said = fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
+        if status.success() { Ok(!said.contains(RELAY_LATE)) } else { Err(failed(status, &said)) }
+    }
+}
+
+fn failed(status: ExitStatus, said: &str) -> Failure {
+    Failure::new(format_args!("downpour: {status}: {}", said.trim()))
 }
 
 impl Run {
