@@ -13,7 +13,7 @@ use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, Transfer
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::files::{Entry, FilesError, Kind, Mtime, SourceId};
-use crate::messages::{Complete, Digest, End, ManifestPart, Message, RootHasher};
+use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher};
 use crate::ticket::{Role, Ticket};
 
 /// An object of nothing but this byte.
@@ -37,6 +37,8 @@ struct Puppet {
     link: Link,
     events: Receiver<LinkEvent>,
     said: RootHasher,
+    /// Bytes said that have not arrived, as far as this is known.
+    unacknowledged: usize,
     _driver: Driver,
 }
 
@@ -53,7 +55,7 @@ impl Puppet {
             qlog: false,
         };
         let link = driver.connect(ticket.key, options, Accepted { events: sink, storage: Arc::new(Sevens) });
-        let mut puppet = Self { link, events, said: RootHasher::new(), _driver: driver };
+        let mut puppet = Self { link, events, said: RootHasher::new(), unacknowledged: 0, _driver: driver };
         puppet.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
         if role == Role::Sends {
             puppet.say(&Message::Begin(SourceId([1; 16])));
@@ -74,6 +76,7 @@ impl Puppet {
         let mut bytes = Vec::new();
         message.encode(&mut bytes).unwrap();
         self.said.add(&bytes);
+        self.unacknowledged += bytes.len();
         self.link.write_control(bytes);
     }
 
@@ -253,6 +256,40 @@ fn a_root_that_does_not_match_is_no_transfer() {
             assert!(matches!(cause(error), Error::Files(FilesError::Root)));
         }
     }
+}
+
+/// Not hostile: a sender cannot know how many batches the receiver's disk keeps open.
+#[test]
+fn a_batch_too_many_waits_until_another_is_verified() {
+    const BATCHES: u32 = MAX_OPEN_BATCHES as u32 + 1;
+    let (to, receiver) = receiver();
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
+    for batch in 0..BATCHES {
+        let manifest = part(&[(&format!("file-{batch}"), 1000)]);
+        puppet.say(&Message::Manifest(ManifestPart { batch, ..manifest }));
+        puppet.say(&Message::Digest(Digest { batch, block: 0, digest }));
+        // Each comes by itself, so that no other shows that it is coming.
+        let mut left = puppet.unacknowledged;
+        puppet.wait(|event| {
+            let LinkEvent::ControlAcknowledged(bytes) = event else { return None };
+            left -= bytes;
+            (left == 0).then_some(())
+        });
+        puppet.unacknowledged = 0;
+    }
+    (0..BATCHES).for_each(|batch| puppet.link.send_object(batch.into(), 1000));
+    let root = puppet.said.root();
+    let bytes = u64::from(BATCHES) * 1000;
+    puppet.say(&Message::End(End { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
+    puppet.wait(|event| match event {
+        LinkEvent::Control(bytes) => bytes.contains(&67).then_some(()),
+        LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+        _ => None,
+    });
+    puppet.link.close(CloseCode::Done as u32, "");
+    drop(receiver);
+    assert_eq!(fs::read_dir(to.path().join("into")).unwrap().count(), BATCHES as usize);
 }
 
 #[test]

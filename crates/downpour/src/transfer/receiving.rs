@@ -114,10 +114,13 @@ impl Receiving {
 
     fn drive(&mut self) -> Result<Yield, Error> {
         loop {
-            let step = self.session.next()?;
-            self.take(step)?;
+            match self.session.next()? {
+                // Nobody could look at it before: it came while none was waiting.
+                Step::Message(message) if self.is_too_early(&message) => self.session.put_back(vec![message]),
+                step => self.take(step)?,
+            }
             self.tell_notices()?;
-            let full = self.is_full()?;
+            let full = self.session.peek().is_some_and(|next| self.is_too_early(next));
             self.session.pause(full);
             if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
                 return self.finish(&end);
@@ -125,15 +128,12 @@ impl Receiving {
         }
     }
 
-    /// Whether no batch may begin before another is verified. A sender does not see how slow this side's disk is: it waits because
-    /// its messages do. It cannot wait for ever: the digests of a batch stand before the manifest of the next but one.
-    fn is_full(&self) -> Result<bool, Error> {
-        let next = self.session.peek().map(|message| match message {
-            Message::Manifest(part) => self.building != Some(part.batch),
-            _ => false,
-        });
-        let begins = next.unwrap_or(false) && matches!(self.consent, Consent::Given);
-        Ok(begins && self.target.files().unverified() >= MAX_OPEN_BATCHES as u64)
+    /// Whether a message begins a batch while none may begin before another is verified. A sender does not see how slow this side's disk
+    /// is: it waits because its messages do. It cannot wait for ever: the digests of a batch stand before the manifest of the next but one.
+    fn is_too_early(&self, message: &Message) -> bool {
+        let begins = matches!(message, Message::Manifest(part) if self.building != Some(part.batch));
+        let taken = matches!(self.consent, Consent::Given);
+        begins && taken && self.target.files().unverified() >= MAX_OPEN_BATCHES as u64
     }
 
     fn take(&mut self, step: Step) -> Result<(), Error> {
