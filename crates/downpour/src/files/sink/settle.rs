@@ -1,9 +1,9 @@
 //! From verified bytes to durable files under their final names.
 
 use std::collections::HashSet;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{io, panic, thread};
 
 use rustix::fs::fsync;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
 use super::super::settings::Existing;
 use super::super::staged_id::StagedId;
-use super::super::staging::{sync_at_once, sync_file_system};
+use super::super::staging::{Staging, sync_at_once, sync_file_system};
 use super::batch::OpenBatch;
 use super::entries::made_with;
 use super::place::Place;
@@ -26,6 +26,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const MAX_FILES: usize = 4096;
 /// ... or at so many bytes in them.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// While the disk is asked, what is verified goes on record this often.
+const RECORDING: Duration = Duration::from_millis(2);
 
 /// What is verified and waits to be durable.
 #[derive(Debug, Default)]
@@ -165,7 +168,7 @@ impl Receiving {
         for (batch, at) in &files {
             recorded.remove(&batch.files[*at].id);
         }
-        self.make_durable(place, &files, &recorded).map_err(|error| FilesError::system(place.staging.path(), error))?;
+        self.make_durable(group, place, &files, &recorded)?;
         for (batch, at) in &files {
             let file = &batch.files[*at];
             lock(&self.live).remove(&file.id.path());
@@ -191,25 +194,17 @@ impl Receiving {
 
     fn make_durable(
         &self,
+        group: &mut Group,
         place: &Place,
         files: &[(Arc<OpenBatch>, usize)],
         recorded: &HashSet<StagedId>,
-    ) -> io::Result<()> {
+    ) -> Result<(), FilesError> {
         let staging = &place.staging;
+        let failed = |error| FilesError::system(staging.path(), error);
         // What comes while the disk is busy is not confirmed.
         let until = staging.journal.records();
-        if sync_at_once((files.len() + recorded.len()) as u64) {
-            sync_file_system(&staging.dir)?;
-        } else {
-            for id in files.iter().map(|(batch, at)| &batch.files[*at].id).chain(recorded) {
-                match staging.sync_file(*id) {
-                    // Removed by hand, or voided.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && !staging.is_removed() => {}
-                    result => result?,
-                }
-            }
-            fsync(&staging.dir)?;
-        }
+        let ids = files.iter().map(|(batch, at)| batch.files[*at].id).chain(recorded.iter().copied()).collect();
+        self.record_during(group, || sync_staged(&place.staging, ids)).and_then(|synced| synced.map_err(failed))?;
         let mut records = Vec::new();
         if !recorded.is_empty() {
             records.push(Record::Synced(until));
@@ -225,11 +220,30 @@ impl Receiving {
                 }
             }
         }
-        if !records.is_empty() {
-            staging.journal.append(&records)?;
-            staging.journal.sync()?;
+        if records.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        staging.journal.append(&records).and_then(|()| staging.journal.sync()).map_err(failed)
+    }
+
+    /// Waits for `sync`, which waits for the disk, while what is verified goes on record: a process that is killed in the
+    /// meantime, which may be seconds, does not lose it.
+    fn record_during<T: Send>(&self, group: &mut Group, sync: impl FnOnce() -> T + Send) -> Result<T, FilesError> {
+        let settling = thread::current();
+        thread::scope(|scope| {
+            let work = move || {
+                let result = sync();
+                settling.unpark();
+                result
+            };
+            let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
+            let syncing = spawned.map_err(|error| FilesError::system(&self.settings.into, error))?;
+            while !syncing.is_finished() {
+                self.record(group)?;
+                thread::park_timeout(RECORDING);
+            }
+            Ok(syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause)))
+        })
     }
 
     /// Lists a complete file as failed that cannot be where it should.
@@ -240,4 +254,19 @@ impl Receiving {
         self.refused(&self.sent_as(&file.path), kind);
         Ok(())
     }
+}
+
+/// Makes staged files durable.
+fn sync_staged(staging: &Staging, ids: Vec<StagedId>) -> io::Result<()> {
+    if sync_at_once(ids.len() as u64) {
+        return sync_file_system(&staging.dir);
+    }
+    for id in ids {
+        match staging.sync_file(id) {
+            // Removed by hand, or voided.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !staging.is_removed() => {}
+            result => result?,
+        }
+    }
+    Ok(fsync(&staging.dir)?)
 }
