@@ -21,6 +21,9 @@ pub enum Location {
 /// A location that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
+    /// No text at all, as of a variable that is not set.
+    #[error("an empty path names nothing: write . for the current folder")]
+    Empty,
     /// `:path`.
     #[error("{0:?} names no host: write host:path, or ./:path for a file of that name")]
     NoHost(String),
@@ -40,6 +43,9 @@ impl Location {
     /// What [`LocationError`] says.
     pub fn parse(text: &OsStr) -> Result<Self, LocationError> {
         let bytes = text.as_bytes();
+        if bytes.is_empty() {
+            return Err(LocationError::Empty);
+        }
         let local = || Ok(Self::Local(PathBuf::from(text)));
         let shown = || text.to_string_lossy().into_owned();
         let at = bytes.iter().position(|byte| *byte == b'@').map_or(0, |at| at + 1);
@@ -100,6 +106,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant() {
+        assert_eq!(parse(""), Err(LocationError::Empty));
         assert!(matches!(parse(":x"), Err(LocationError::NoHost(_))));
         assert!(matches!(parse("me@:x"), Err(LocationError::NoHost(_))));
         assert!(matches!(parse("-oProxyCommand=x:y"), Err(LocationError::Option(_))));
