@@ -163,17 +163,21 @@ ANNOUNCE_STREAM: Layout = [
 ]
 
 
+def _later(first: Record, so_far: Record) -> bool:
+    return so_far["T"] < first["T"] and so_far["flow"] != first["flow"]
+
+
 SUCCESSOR: Layout = [
     ("flow", number(2, least=1)),
     ("T", number(2)),
-    (
-        "object",
-        checked(
-            group(ANNOUNCE),
-            lambda first, so_far: so_far["T"] < first["T"] and so_far["flow"] != first["flow"],
-            "a successor of itself, or of no smaller T",
-        ),
-    ),
+    ("object", checked(group(ANNOUNCE), _later, "a successor of itself, or of no smaller T")),
+]
+
+
+STREAM_SUCCESSOR: Layout = [
+    ("flow", number(2, least=1)),
+    ("T", number(2)),
+    ("stream", checked(group(ANNOUNCE_STREAM), _later, "a successor of itself, or of no smaller T")),
 ]
 
 
@@ -241,6 +245,9 @@ FRAMES: Dict[int, Frame] = {
         {"flow #": "flow", "T #": "T", "tag #": "tag", **CODING_SAYS},
     ),
     0x0F: Frame("successor", SUCCESSOR, {"flow # of": "flow", "of T #": "T", "left of flow #": "object/flow"}),
+    0x10: Frame(
+        "stream successor", STREAM_SUCCESSOR, {"flow # of": "flow", "of T #": "T", "left of stream #": "stream/flow"}
+    ),
 }
 
 

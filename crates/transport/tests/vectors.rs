@@ -122,7 +122,7 @@ fn stream_plans() {
         let stream = StreamAnnouncement { flow: FlowId(1), symbol_size: 1_408, tag: 0, k, code, short_code };
         let layout = transport::flow::StreamLayout::new(stream);
         let plans = [0, 1, 9, 10, 127, 128, 129, 130, 200, 254, 255];
-        let plans: Vec<_> = plans.iter().map(|plan| json!({ "plan": plan, "k": layout.k(*plan) })).collect();
+        let plans: Vec<_> = plans.iter().map(|plan| json!({ "plan": plan, "k": layout.cost(*plan) })).collect();
         json!({ "announced_k": k, "plans": plans })
     });
     compare_json("streams", &json!(vectors));

@@ -29,10 +29,11 @@ pub struct Shrinking {
 const SMALLEST: u32 = 1_200 + 28;
 
 impl Shrinking {
-    /// The scenario of this seed.
-    pub fn draw(seed: u64) -> Self {
+    /// The scenario of this seed, with objects or, as `streams` says, with streams too.
+    pub fn draw(seed: u64, streams: bool) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x6d74_7521);
-        let scenario = Scenario { outage: Outage::None, ..Scenario::draw(seed) };
+        let scenario = if streams { Scenario::draw_with_streams(seed) } else { Scenario::draw(seed) };
+        let scenario = Scenario { outage: Outage::None, ..scenario };
         let span = scenario.expected() * 2;
         let mut at: Vec<Duration> = (0..random.usize(1..4))
             .map(|_| Duration::from_micros((span.as_micros() as f64 * random.f64()) as u64))
@@ -55,15 +56,16 @@ impl Shrinking {
     }
 }
 
-/// Runs the scenario of this seed.
+/// Runs the scenario of this seed, with objects or, as `streams` says, with streams too.
 ///
 /// # Errors
 /// What is wrong, the scenario, and the command that runs it again.
-pub fn check(seed: u64) -> Result<Report, String> {
-    let Shrinking { scenario, shrinks } = &Shrinking::draw(seed);
+pub fn check(seed: u64, streams: bool) -> Result<Report, String> {
+    let Shrinking { scenario, shrinks } = &Shrinking::draw(seed, streams);
     run(scenario, shrinks).map_err(|wrong| {
+        let test = if streams { "seeds_with_streams" } else { "seeds_of_objects" };
         format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  {shrinks:?}\n  replay: SEED={seed} cargo test -p sim --test shrinking seeds -- --nocapture"
+            "seed {seed}: {wrong}\n  {scenario}\n  {shrinks:?}\n  replay: SEED={seed} cargo test -p sim --test shrinking {test} -- --nocapture"
         )
     })
 }

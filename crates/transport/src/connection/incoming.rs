@@ -198,7 +198,7 @@ impl Incoming {
             Some(carrier) => carrier,
             None if self.closed.contains_key(&object.flow) => {
                 // All of the object came before it was cut anew: who sends symbols of it is told so.
-                self.closed.insert(id, true);
+                self.close_flow(id, true);
                 return Ok(None);
             }
             None => {
@@ -218,7 +218,7 @@ impl Incoming {
         }
         if flow.symbol_size() <= usize::from(symbol_size) {
             // It was overtaken by its own successor.
-            self.closed.insert(id, false);
+            self.close_flow(id, false);
             return Ok(());
         }
         flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
@@ -228,6 +228,12 @@ impl Incoming {
         }
         self.replay_early(id);
         Ok(())
+    }
+
+    /// A flow that brings nothing any more; what came of it before that was known is surplus.
+    fn close_flow(&mut self, id: FlowId, complete: bool) {
+        self.closed.insert(id, complete);
+        self.replay_early(id);
     }
 
     /// The object that the program knows by this flow.

@@ -1,5 +1,6 @@
 //! The sender half of a connection: flows by turn, the control stream, and the reliable frames around them.
 
+mod shrinking;
 mod streams;
 
 pub(super) use streams::StreamNews;
@@ -98,25 +99,6 @@ impl Outgoing {
         for plan in flow.further_plans() {
             self.outbox.push_thrice(Piece::Plan(flow.id(), plan));
         }
-    }
-
-    /// Whether everything can go on in symbols of this size. Streams cannot.
-    pub(super) fn can_shrink(&self, symbol_size: u16) -> bool {
-        let streams = self.streams.iter().any(StreamSender::is_unfinished) || !self.waiting_streams.is_empty();
-        !streams && self.flows.iter().chain(&self.waiting).all(|flow| flow.can_shrink(symbol_size))
-    }
-
-    /// Every object goes on in a flow of smaller symbols, numbered from `next` on; the number after the last.
-    pub(super) fn shrink(&mut self, symbol_size: u16, next: u16) -> u16 {
-        let mut next = next;
-        for flow in self.flows.iter_mut().chain(&mut self.waiting) {
-            if flow.succeed(FlowId(next), symbol_size).is_ok() {
-                next += 1;
-            }
-        }
-        self.waiting_source = self.waiting.iter().map(|flow| flow.flow().source_left()).sum();
-        (0..self.flows.len()).for_each(|at| self.announce(at));
-        next
     }
 
     /// Flows of which the peer lacks something: objects that it does not have wholly, streams with bytes it does not have.
@@ -323,7 +305,7 @@ impl Outgoing {
                 Piece::Announce(id) => {
                     if let Some(flow) = self.flows.iter_mut().find(|flow| flow.id() == id) {
                         flow.on_announced();
-                    } else if let Some(stream) = self.stream(id) {
+                    } else if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id() == id) {
                         stream.on_announced();
                     }
                 }
@@ -395,17 +377,22 @@ impl Outgoing {
     fn frame_of(&self, piece: &Piece) -> Option<Frame<'static>> {
         let flow = |id: &FlowId| self.flows.iter().find(|flow| flow.id() == *id);
         let stream = |id: &FlowId| self.streams.iter().find(|stream| stream.id() == *id);
+        let named = |id: &FlowId| self.streams.iter().find(|stream| stream.stream() == *id);
         match piece {
             Piece::Ping => Some(Frame::Ping),
             Piece::Announce(id) => match flow(id) {
                 Some(flow) => {
                     Some(flow.successor().map_or_else(|| Frame::Announce(flow.announcement()), Frame::Successor))
                 }
-                None => stream(id).and_then(StreamSender::announcement).map(Frame::AnnounceStream),
+                None => {
+                    let stream = stream(id)?;
+                    let successor = stream.successor().map(Frame::StreamSuccessor);
+                    successor.or_else(|| stream.announcement().map(Frame::AnnounceStream))
+                }
             },
             Piece::Plan(id, number) => flow(id).and_then(|flow| flow.plan(*number)).map(Frame::Plan),
             Piece::Reset(id) => {
-                let code = stream(id).and_then(StreamSender::reset_code)?;
+                let code = named(id).and_then(StreamSender::reset_code)?;
                 Some(Frame::Reset { flow: *id, code })
             }
             Piece::Stop(flow, code) => Some(Frame::Stop { flow: *flow, code: *code }),

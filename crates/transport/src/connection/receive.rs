@@ -136,6 +136,7 @@ impl Connection {
             }
             Frame::Plan(plan) => self.incoming.on_plan(plan)?,
             Frame::AnnounceStream(announcement) => self.incoming.on_stream_announcement(&announcement)?,
+            Frame::StreamSuccessor(successor) => self.incoming.on_stream_successor(&successor)?,
             Frame::StreamRead { flow, symbols } => self.on_stream_read(flow, symbols)?,
             Frame::Reset { flow, code } => self.incoming.on_reset(flow, code)?,
             Frame::Stop { flow, code } => self.on_stop(now, flow, code)?,
@@ -161,10 +162,11 @@ impl Connection {
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
         self.proving = false;
         self.spread_report();
-        self.watch_sizes(now);
         self.outgoing.credit.grant(feedback.credit.symbols);
         self.outgoing.control.grant(feedback.credit.control);
         self.outgoing.on_statuses(feedback.number, &feedback.flows);
+        // Last: flows that go on under other numbers would not know what this says of them.
+        self.watch_sizes(now);
         self.seen = self.seen.max(Some(feedback.number));
         Ok(())
     }

@@ -105,8 +105,7 @@ impl Connection {
         let (before, best) = (self.symbol_size(), best.max(self.smallest_payload()));
         let payload = self.payload.min(best);
         let size = self.symbol_size_for(payload);
-        let flows = self.outgoing.flow_count() as u16;
-        if size >= before || !self.outgoing.can_shrink(size) || self.next_flow.checked_add(flows).is_none() {
+        if size >= before || !self.outgoing.can_shrink(size, self.next_flow) {
             // The size is not to blame, or cannot be helped.
             self.recovery.watch_sizes_anew(self.smallest_packet());
             return;

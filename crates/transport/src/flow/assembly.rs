@@ -83,9 +83,9 @@ impl Assembly {
     }
 
     /// What has come of a block that is not done and not with a decoder.
-    pub(super) fn partial(&self, number: u32) -> Option<&Block> {
+    pub(super) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
-            Some(State::Filling(filling)) => Some(&filling.block),
+            Some(State::Filling(filling)) => Some((&filling.shape, &filling.block)),
             _ => None,
         }
     }

@@ -27,6 +27,11 @@ pub struct BlockShape {
 #[error("plan does not fit the flow")]
 pub struct BadPlan;
 
+/// Symbols of this size that so many bytes take.
+pub(super) fn cut(bytes: u64, symbol_size: u16) -> u32 {
+    u32::try_from(bytes.div_ceil(u64::from(symbol_size.max(1)))).unwrap_or(u32::MAX)
+}
+
 /// An object cut into blocks by its plans.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -79,13 +84,8 @@ impl Layout {
 
     /// Whether a full block of the plan can be cut into symbols of this size.
     fn codes(&self, plan: &Plan, symbol_size: u16) -> bool {
-        let k = self.cut(u64::from(plan.k) * u64::from(self.unit), symbol_size);
+        let k = cut(u64::from(plan.k) * u64::from(self.unit), symbol_size);
         plan.code.check(k, usize::from(symbol_size)).is_ok()
-    }
-
-    /// Symbols of this size that so many bytes take.
-    fn cut(&self, bytes: u64, symbol_size: u16) -> u32 {
-        u32::try_from(bytes.div_ceil(u64::from(symbol_size.max(1)))).unwrap_or(u32::MAX)
     }
 
     /// Cuts the same blocks into smaller symbols. Each keeps its number, its bytes and its cost.
@@ -103,7 +103,7 @@ impl Layout {
 
     /// Source symbols of one of its blocks at the present size.
     pub fn k_of(&self, shape: &BlockShape) -> u32 {
-        self.cut(shape.length as u64, self.symbol_size)
+        cut(shape.length as u64, self.symbol_size)
     }
 
     /// Whether [`Layout::shrink`] would do it.
@@ -170,7 +170,7 @@ impl Layout {
         let cost = chosen.k.min(u32::try_from(left).unwrap_or(u32::MAX));
         let offset = first * u64::from(self.unit);
         let length = (u64::from(cost) * u64::from(self.unit)).min(self.length - offset);
-        let k = self.cut(length, self.symbol_size);
+        let k = cut(length, self.symbol_size);
         Some(BlockShape { number, plan, k, code: chosen.code, offset, length: usize::try_from(length).ok()?, cost })
     }
 

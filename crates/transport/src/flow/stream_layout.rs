@@ -3,7 +3,7 @@
 //! A block is closed when it is opened: it takes the bytes that wait and has as many symbols as they need. Its plan says how
 //! many, its first bytes how many of its bytes are the stream's, so a block explains itself and no frame has to arrive with it.
 
-use super::layout::BlockShape;
+use super::layout::{BadPlan, BlockShape, cut};
 use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
 
 /// Plans are numbered with 8 bits: those from here on divide the sizes between [`SHORT_K`] and a full block.
@@ -12,7 +12,10 @@ const PLANS: u32 = 256;
 /// The shapes that a stream's blocks may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLayout {
+    /// Plans and credit count in symbols of the size that the stream was announced with, for ever.
     announcement: StreamAnnouncement,
+    /// Bytes per symbol now: what blocks are cut into.
+    symbol_size: u16,
 }
 
 /// The beginning of a block: how many bytes of the stream it has, and whether they are the last.
@@ -42,7 +45,7 @@ impl StreamHeader {
 impl StreamLayout {
     /// The layout of an announced stream.
     pub const fn new(announcement: StreamAnnouncement) -> Self {
-        Self { announcement }
+        Self { announcement, symbol_size: announcement.symbol_size }
     }
 
     /// What it was made from.
@@ -52,11 +55,45 @@ impl StreamLayout {
 
     /// Bytes per symbol.
     pub fn symbol_size(&self) -> usize {
+        usize::from(self.symbol_size)
+    }
+
+    /// Bytes per symbol that the stream was announced with.
+    pub fn unit(&self) -> usize {
         usize::from(self.announcement.symbol_size)
     }
 
-    /// Source symbols of a block with this plan; `None` for a plan that this stream does not have.
-    pub fn k(&self, plan: u8) -> Option<u32> {
+    /// Cuts blocks into smaller symbols from now on. Each keeps its number, its bytes and its cost.
+    ///
+    /// # Errors
+    /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
+    /// suit one of the codes.
+    pub fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+        if !self.can_shrink(symbol_size) {
+            return Err(BadPlan);
+        }
+        self.symbol_size = symbol_size;
+        Ok(())
+    }
+
+    /// Whether [`StreamLayout::shrink`] would do it.
+    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+        let StreamAnnouncement { k, code, short_code, .. } = self.announcement;
+        let size = usize::from(symbol_size);
+        // The first symbol of a block holds its whole header.
+        let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
+        let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
+        fits && code.check(codes(k), size).is_ok() && short_code.check(codes(k.min(SHORT_K)), size).is_ok()
+    }
+
+    /// Source symbols of one of its blocks at the present size.
+    pub fn k_of(&self, shape: &BlockShape) -> u32 {
+        cut((shape.cost as usize * self.unit()) as u64, self.symbol_size)
+    }
+
+    /// Source symbols of a block with this plan at the size that the stream was announced with, which is what it costs of the
+    /// credit; `None` for a plan that this stream does not have.
+    pub fn cost(&self, plan: u8) -> Option<u32> {
         let full = self.announcement.k;
         let number = u32::from(plan);
         let k = match number {
@@ -72,23 +109,25 @@ impl StreamLayout {
 
     /// The shape of a block with this plan, all of whose bytes count.
     pub fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
-        let k = self.k(plan)?;
+        let cost = self.cost(plan)?;
         let announcement = &self.announcement;
         let short = (1..=SHORT_K).contains(&u32::from(plan));
         let code = if short { announcement.short_code } else { announcement.code };
-        Some(BlockShape { number, plan, k, code, offset: 0, length: k as usize * self.symbol_size(), cost: k })
+        let length = cost as usize * self.unit();
+        let k = cut(length as u64, self.symbol_size);
+        Some(BlockShape { number, plan, k, code, offset: 0, length, cost })
     }
 
-    /// The plan of a block that is to carry `symbols` source symbols and may have at most `most`, both at least 1: the smallest
-    /// that has room for all, else the largest there may be.
+    /// The plan of a block that is to carry `symbols` source symbols of the size that the stream was announced with and may have
+    /// at most `most`, both at least 1: the smallest that has room for all, else the largest there may be.
     pub(super) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
         let wanted = symbols.min(most);
         if wanted <= SHORT_K && wanted < self.announcement.k {
             return wanted as u8;
         }
-        let allowed = |plan: &u8| self.k(*plan).is_some_and(|k| k <= most);
+        let allowed = |plan: &u8| self.cost(*plan).is_some_and(|k| k <= most);
         let key = |plan: &u8| {
-            let k = self.k(*plan).unwrap_or(u32::MAX);
+            let k = self.cost(*plan).unwrap_or(u32::MAX);
             (k < wanted, if k < wanted { u32::MAX - k } else { k })
         };
         (0..=u8::MAX).filter(allowed).min_by_key(key).unwrap_or(1)
@@ -113,7 +152,7 @@ mod tests {
             for symbols in (1..300).chain([1_000, 5_000, 60_000]) {
                 for most in [1, 2, 50, 128, 129, 255, 256, 1_000, 60_000] {
                     let plan = layout.plan_for(symbols, most);
-                    let k = layout.k(plan).expect("a plan of the stream");
+                    let k = layout.cost(plan).expect("a plan of the stream");
                     assert!(k <= most && k <= full, "{k} of {full} for {symbols} of at most {most}");
                     let wanted = symbols.min(most).min(full);
                     let slack = full.saturating_sub(SHORT_K) / 128 + 1;
@@ -129,7 +168,7 @@ mod tests {
 
     #[test]
     fn plans_of_a_full_block_and_of_short_ones() {
-        let sizes = |k: u32| [0, 1, 9, 10, 128, 129, 255].map(|plan| layout(k).k(plan));
+        let sizes = |k: u32| [0, 1, 9, 10, 128, 129, 255].map(|plan| layout(k).cost(plan));
         assert_eq!(sizes(10), [Some(10), Some(1), Some(9), None, None, None, None]);
         assert_eq!(sizes(256), [Some(256), Some(1), Some(9), Some(10), Some(128), Some(129), Some(255)]);
         assert_eq!(sizes(1_024), [Some(1_024), Some(1), Some(9), Some(10), Some(128), Some(135), Some(1_017)]);
@@ -139,6 +178,29 @@ mod tests {
             [BlockCode::RaptorQ, BlockCode::ReedSolomon, BlockCode::ReedSolomon].map(Some)
         );
         assert_eq!(code(129), Some(BlockCode::RaptorQ));
+    }
+
+    /// Whatever the size of symbols, a plan is the same bytes at the same cost, and its symbols hold them.
+    #[test]
+    fn smaller_symbols_leave_blocks_as_they_are() {
+        for full in [1, 10, 128, 200, 1_024, 8_192] {
+            let mut after = layout(full);
+            for size in [98, 76, 50] {
+                after.shrink(size).expect("smaller");
+                for plan in (0..=u8::MAX).filter(|plan| layout(full).cost(*plan).is_some()) {
+                    let (old, new) = (layout(full).shape(7, plan), after.shape(7, plan).expect("there is one"));
+                    assert_eq!(old, Some(BlockShape { k: new.cost, ..new }));
+                    let bytes = new.k as usize * usize::from(size);
+                    assert!((new.length..new.length + usize::from(size)).contains(&bytes), "{new:?}");
+                    assert_eq!(after.k_of(&new), new.k);
+                }
+            }
+            assert!(!after.can_shrink(50), "not smaller");
+            assert_eq!(layout(full).shrink(48), Err(BadPlan), "less than half");
+            assert_eq!(layout(full).shrink(75), Err(BadPlan), "unsuited to the code of short blocks");
+        }
+        // RaptorQ has no blocks that large.
+        assert_eq!(layout(56_403).shrink(98), Err(BadPlan));
     }
 
     #[test]

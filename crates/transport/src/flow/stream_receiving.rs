@@ -2,11 +2,12 @@
 
 use super::assembly::{Assembly, Gain};
 use super::credit::StreamUse;
+use super::layout::{BadPlan, BlockShape};
 use super::receiving::{FlowLimits, Taken};
 use super::request::{DecodeJob, Request};
 use super::sender::Pool;
 use super::stream_layout::{StreamHeader, StreamLayout};
-use crate::wire::{FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
+use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,8 +32,8 @@ enum Phase {
 pub struct StreamReceiver {
     layout: StreamLayout,
     assembly: Assembly,
-    /// Blocks that are done and not read to their end.
-    whole: BTreeMap<u32, Block>,
+    /// Blocks that are done and not read to their end, with their cost.
+    whole: BTreeMap<u32, (u32, Block)>,
     usage: StreamUse,
     /// The symbols of which the sender was told last that they are read.
     told: u64,
@@ -75,6 +76,27 @@ impl StreamReceiver {
         self.layout.announcement() == announcement
     }
 
+    /// The first flow that carried the stream: what both programs know it by.
+    pub const fn stream(&self) -> FlowId {
+        self.layout.announcement().flow
+    }
+
+    /// Bytes per symbol.
+    pub fn symbol_size(&self) -> usize {
+        self.layout.symbol_size()
+    }
+
+    /// Goes on as another flow, of smaller symbols: what is done and what is read stay so.
+    ///
+    /// # Errors
+    /// [`BadPlan`] for a size that does not suit the stream; nothing has changed then.
+    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
+        self.layout.shrink(symbol_size)?;
+        let layout = &self.layout;
+        self.assembly.succeed(flow, layout.symbol_size(), pool, |shape| layout.k_of(shape));
+        Ok(())
+    }
+
     /// A symbol arrived. What the stream has no credit of its own for comes out of `store`.
     ///
     /// # Errors
@@ -94,22 +116,22 @@ impl StreamReceiver {
         let open = || {
             let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
             let within = end.is_none_or(|end| id.block <= end) && id.esi < shape.code.symbol_limit(shape.k);
-            let (k, before) = (u64::from(shape.k), usage.shared());
-            if !within || k > usage.left(before + *store) {
+            let (cost, before) = (u64::from(shape.cost), usage.shared());
+            if !within || cost > usage.left(before + *store) {
                 return Err(Taken::Refused);
             }
-            usage.start(k);
+            usage.start(cost);
             *store -= usage.shared() - before;
             Ok(shape)
         };
         match self.assembly.on_symbol(id, plan, symbol, pool, open) {
             Gain::Taken(Taken::New) if id.esi == 0 => {
-                let size = self.assembly.partial(id.block).map_or(0, |block| block.bytes().len());
-                self.check(id.block, symbol, size)?;
+                let length = self.assembly.partial(id.block).map_or(0, |(shape, _)| shape.length);
+                self.check(id.block, symbol, length)?;
             }
             Gain::Taken(taken) => return Ok(taken),
             Gain::Decode(job) => self.requests.push(Request::Decode(job)),
-            Gain::Whole(_, block) => self.keep(id.block, block, store, pool)?,
+            Gain::Whole(shape, block) => self.keep(shape, block, store, pool)?,
         }
         Ok(Taken::New)
     }
@@ -126,7 +148,7 @@ impl StreamReceiver {
         pool: &mut Pool,
     ) -> Result<(), BadBlock> {
         match self.assembly.on_decoded(job, progress) {
-            Some((shape, block)) => self.keep(shape.number, block, store, pool),
+            Some((shape, block)) => self.keep(shape, block, store, pool),
             None => Ok(()),
         }
     }
@@ -219,19 +241,19 @@ impl StreamReceiver {
     }
 
     /// A block is done: its bytes wait to be read.
-    fn keep(&mut self, number: u32, block: Block, store: &mut u64, pool: &mut Pool) -> Result<(), BadBlock> {
+    fn keep(&mut self, shape: BlockShape, block: Block, store: &mut u64, pool: &mut Pool) -> Result<(), BadBlock> {
         if self.phase != Phase::Open {
             return Ok(());
         }
-        self.check(number, block.bytes(), block.bytes().len())?;
-        self.whole.insert(number, block);
+        self.check(shape.number, block.bytes(), shape.length)?;
+        self.whole.insert(shape.number, (shape.cost, block));
         self.pass(store, pool);
         Ok(())
     }
 
-    /// Whether the beginning of a block of `size` bytes makes sense, alone and with what is known of the end.
-    fn check(&mut self, number: u32, beginning: &[u8], size: usize) -> Result<(), BadBlock> {
-        let header = StreamHeader::decode(beginning, size).ok_or(BadBlock)?;
+    /// Whether the beginning of a block of `length` bytes makes sense, alone and with what is known of the end.
+    fn check(&mut self, number: u32, beginning: &[u8], length: usize) -> Result<(), BadBlock> {
+        let header = StreamHeader::decode(beginning, length).ok_or(BadBlock)?;
         if header.end {
             let last = self.end.is_none_or(|end| end == number) && self.assembly.begun_below() <= number + 1;
             self.end = Some(number).filter(|_| last);
@@ -242,7 +264,8 @@ impl StreamReceiver {
 
     /// The block that is being read, as far as it has come.
     fn front(&self) -> Option<&Block> {
-        self.whole.get(&self.front).or_else(|| self.assembly.partial(self.front))
+        let whole = self.whole.get(&self.front).map(|(_, block)| block);
+        whole.or_else(|| self.assembly.partial(self.front).map(|(_, block)| block))
     }
 
     /// Bytes of the front block that can be read now, up to `max`: those of symbols that are there without a gap.
@@ -251,7 +274,8 @@ impl StreamReceiver {
         let header = StreamHeader::decode(block.symbol(0)?, block.bytes().len())?;
         let end = STREAM_HEADER + header.length as usize;
         let limit = end.min(self.at.saturating_add(max));
-        let size = self.layout.symbol_size();
+        // What was done before the stream went on in smaller symbols has larger ones.
+        let size = block.symbol_size();
         let mut until = self.at;
         while until < limit && block.is_present((until / size) as u32) {
             until = ((until / size + 1) * size).min(limit);
@@ -265,14 +289,14 @@ impl StreamReceiver {
 
     /// Leaves blocks behind that are done and read to their end.
     fn pass(&mut self, store: &mut u64, pool: &mut Pool) {
-        while let Some(block) = self.whole.get(&self.front) {
+        while let Some((_, block)) = self.whole.get(&self.front) {
             let header = StreamHeader::decode(block.bytes(), block.bytes().len());
             if header.is_some_and(|header| self.at < STREAM_HEADER + header.length as usize) {
                 return;
             }
-            if let Some(block) = self.whole.remove(&self.front) {
+            if let Some((cost, block)) = self.whole.remove(&self.front) {
                 let before = self.usage.shared();
-                self.usage.note_read(self.usage.read() + u64::from(block.k()));
+                self.usage.note_read(self.usage.read() + u64::from(cost));
                 *store += before - self.usage.shared();
                 pool.put(block.into_buffer());
             }

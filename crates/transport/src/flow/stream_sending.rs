@@ -1,11 +1,12 @@
 //! The sender half of a stream: bytes that wait are put into blocks as these may go out, and kept until the receiver has them.
 
 use super::credit::StreamUse;
+use super::layout::BadPlan;
 use super::schedule::{PathEstimate, Schedule};
 use super::sender::{FlowSender, Pool, Step};
 use super::stream_layout::{StreamHeader, StreamLayout};
 use crate::time::Time;
-use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement};
+use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, StreamSuccessor};
 use std::collections::VecDeque;
 
 /// Bytes written and not yet in a block that a stream keeps: a few milliseconds of the fastest path.
@@ -86,6 +87,11 @@ impl StreamSender {
         self.flow.id()
     }
 
+    /// The first flow that carried the stream: what both programs know it by.
+    pub const fn stream(&self) -> FlowId {
+        self.layout.announcement().flow
+    }
+
     /// Its blocks on their way.
     pub const fn flow(&self) -> &FlowSender {
         &self.flow
@@ -96,12 +102,41 @@ impl StreamSender {
         &mut self.flow
     }
 
-    /// The announcement of the flow; `None` once it is given up.
+    /// The announcement of the stream; `None` once it is given up.
     pub const fn announcement(&self) -> Option<StreamAnnouncement> {
         match self.phase {
             Phase::Reset(_) | Phase::Over => None,
             _ => Some(*self.layout.announcement()),
         }
+    }
+
+    /// What announces the flow, where it is not the stream's first; `None` too once it is given up.
+    pub fn successor(&self) -> Option<StreamSuccessor> {
+        let (flow, symbol_size) = (self.id(), self.layout.symbol_size() as u16);
+        let stream = self.announcement().filter(|stream| stream.flow != flow)?;
+        Some(StreamSuccessor { flow, symbol_size, stream })
+    }
+
+    /// Symbols of it may have to go out yet.
+    pub const fn may_send(&self) -> bool {
+        matches!(self.phase, Phase::Writing | Phase::Finishing | Phase::Ended)
+    }
+
+    /// Whether the stream can go on in symbols of this size.
+    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+        self.layout.can_shrink(symbol_size)
+    }
+
+    /// Goes on as another flow, of smaller symbols.
+    ///
+    /// # Errors
+    /// [`BadPlan`] where [`StreamSender::can_shrink`] says no; nothing has changed then.
+    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
+        self.layout.shrink(symbol_size)?;
+        self.announced = false;
+        let layout = &self.layout;
+        self.flow.succeed(flow, layout.symbol_size(), 0, |shape| layout.k_of(shape));
+        Ok(())
     }
 
     /// The announcement has arrived.
@@ -214,8 +249,8 @@ impl StreamSender {
         if (self.waiting.is_empty() && !finishing) || self.flow.unsent() >= READ_AHEAD {
             return false;
         }
-        let size = self.layout.symbol_size();
-        let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(size)).unwrap_or(u32::MAX);
+        let unit = self.layout.unit();
+        let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(unit)).unwrap_or(u32::MAX);
         let full = self.layout.announcement().k;
         let spacing = path.rtt.unwrap_or_default() / SHORT_BLOCKS_PER_RTT;
         let due = self.opened_at.map_or(now, |at| at + spacing);
@@ -240,7 +275,7 @@ impl StreamSender {
         buffer.extend(self.waiting.drain(..length));
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
-        self.usage.start(shape.k.into());
+        self.usage.start(shape.cost.into());
         self.flow.open(shape);
         self.flow.add_source(shape.k);
         if let Some(block) = self.flow.block_mut(number) {

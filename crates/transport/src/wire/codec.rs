@@ -4,7 +4,7 @@ use erasure::BlockCode;
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
-use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement, Successor};
+use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement, StreamSuccessor, Successor};
 use super::ids::FlowId;
 use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, SHORT_K, STREAM_HEADER};
 
@@ -25,6 +25,7 @@ pub(super) mod kind {
     pub(in super::super) const STREAM_READ: u8 = 0x0d;
     pub(in super::super) const ANNOUNCE_STREAM: u8 = 0x0e;
     pub(in super::super) const SUCCESSOR: u8 = 0x0f;
+    pub(in super::super) const STREAM_SUCCESSOR: u8 = 0x10;
 }
 
 /// Bytes of a control frame without its data: what a packet's room must exceed to carry any.
@@ -52,7 +53,10 @@ impl Frame<'_> {
             }
             Self::Announce(announcement) => put_announcement(announcement, out),
             Self::Plan(plan) => put_plan(plan, out),
-            Self::AnnounceStream(announcement) => put_stream_announcement(announcement, out),
+            Self::AnnounceStream(announcement) => {
+                out.put_u8(kind::ANNOUNCE_STREAM);
+                put_stream(announcement, out);
+            }
             Self::StreamRead { flow, symbols } => {
                 out.put_u8(kind::STREAM_READ);
                 out.put_u16(flow.0);
@@ -65,6 +69,12 @@ impl Frame<'_> {
                 out.put_u16(flow.0);
                 out.put_u16(*symbol_size);
                 put_object(object, out);
+            }
+            Self::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream }) => {
+                out.put_u8(kind::STREAM_SUCCESSOR);
+                out.put_u16(flow.0);
+                out.put_u16(*symbol_size);
+                put_stream(stream, out);
             }
             Self::PathChallenge { data } => {
                 out.put_u8(kind::PATH_CHALLENGE);
@@ -95,6 +105,7 @@ impl Frame<'_> {
             Self::StreamRead { .. } => 11,
             Self::Reset { .. } | Self::Stop { .. } => 7,
             Self::Successor(_) => 32,
+            Self::StreamSuccessor(_) => 24,
             Self::Close { reason, .. } => 7 + reason.len().min(MAX_REASON),
         }
     }
@@ -118,6 +129,7 @@ impl Frame<'_> {
             kind::RESET => Frame::Reset { flow: flow(reader)?, code: reader.u32()? },
             kind::STOP => Frame::Stop { flow: flow(reader)?, code: reader.u32()? },
             kind::SUCCESSOR => Frame::Successor(successor(reader)?),
+            kind::STREAM_SUCCESSOR => Frame::StreamSuccessor(stream_successor(reader)?),
             kind::PATH_CHALLENGE => Frame::PathChallenge { data: reader.array()? },
             kind::PATH_RESPONSE => Frame::PathResponse { data: reader.array()? },
             kind::CLOSE => Frame::Close { code: reader.u32()?, reason: string(reader, MAX_REASON, "reason")? },
@@ -252,9 +264,8 @@ fn put_ending(kind: u8, flow: FlowId, code: u32, out: &mut Vec<u8>) {
     out.put_u32(code);
 }
 
-fn put_stream_announcement(announcement: &StreamAnnouncement, out: &mut Vec<u8>) {
+fn put_stream(announcement: &StreamAnnouncement, out: &mut Vec<u8>) {
     let StreamAnnouncement { flow, symbol_size, tag, k, code, short_code } = *announcement;
-    out.put_u8(kind::ANNOUNCE_STREAM);
     out.put_u16(flow.0);
     out.put_u16(symbol_size);
     out.put_u64(tag);
@@ -276,13 +287,25 @@ fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, Wi
 
 fn successor(reader: &mut Reader<'_>) -> Result<Successor, WireError> {
     let (flow, symbol_size, object) = (flow(reader)?, reader.u16()?, announcement(reader)?);
-    if flow == object.flow {
+    check_succession((flow, symbol_size), (object.flow, object.symbol_size))?;
+    Ok(Successor { flow, symbol_size, object })
+}
+
+fn stream_successor(reader: &mut Reader<'_>) -> Result<StreamSuccessor, WireError> {
+    let (flow, symbol_size, stream) = (flow(reader)?, reader.u16()?, stream_announcement(reader)?);
+    check_succession((flow, symbol_size), (stream.flow, stream.symbol_size))?;
+    Ok(StreamSuccessor { flow, symbol_size, stream })
+}
+
+/// Whether a flow with such symbols may succeed the one that began what it carries.
+fn check_succession(later: (FlowId, u16), first: (FlowId, u16)) -> Result<(), WireError> {
+    if later.0 == first.0 {
         return Err(WireError::Malformed("flow that succeeds itself"));
     }
-    if symbol_size >= object.symbol_size {
+    if later.1 >= first.1 {
         return Err(WireError::Malformed("symbol size of a successor"));
     }
-    Ok(Successor { flow, symbol_size, object })
+    Ok(())
 }
 
 fn put_plan(plan: &Plan, out: &mut Vec<u8>) {

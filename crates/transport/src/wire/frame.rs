@@ -32,6 +32,8 @@ pub enum Frame<'a> {
     Successor(Successor),
     /// A stream begins.
     AnnounceStream(StreamAnnouncement),
+    /// A stream goes on in another flow.
+    StreamSuccessor(StreamSuccessor),
     /// The receiver's program has read blocks of a stream to their end: their credit is the sender's again.
     StreamRead {
         /// The stream.
@@ -180,6 +182,17 @@ pub struct Successor {
     pub symbol_size: u16,
     /// What announced the object, with the first flow that carried it.
     pub object: Announcement,
+}
+
+/// Announces a flow that carries what is left of a stream in smaller symbols: self-contained, as a [`Successor`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamSuccessor {
+    /// The flow, not 0.
+    pub flow: FlowId,
+    /// T of this flow: bytes per symbol.
+    pub symbol_size: u16,
+    /// What announced the stream, with the first flow that carried it.
+    pub stream: StreamAnnouncement,
 }
 
 /// How the blocks from `first_block` on are coded, until the next plan's first block.

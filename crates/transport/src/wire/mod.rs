@@ -23,7 +23,7 @@ pub use error::WireError;
 pub use feedback::MIN_FEEDBACK;
 pub use frame::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketRanges, Plan, StreamAnnouncement,
-    Successor,
+    StreamSuccessor, Successor,
 };
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
 pub use limits::{SHORT_K, STREAM_HEADER};

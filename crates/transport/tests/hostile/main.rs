@@ -7,5 +7,6 @@ mod paths;
 mod peers;
 mod rogue;
 mod strangers;
+mod stream_successors;
 mod streams;
 mod successors;

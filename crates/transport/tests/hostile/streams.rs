@@ -5,21 +5,21 @@ use erasure::BlockCode;
 use transport::wire::{ConnectionId, FlowId, Frame, Refused, StreamAnnouncement, StreamsAllowed, SymbolId};
 use transport::{EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
 
-const FLOW: FlowId = FlowId(1);
+pub(crate) const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 100;
 
-fn rogue() -> Rogue {
+pub(crate) fn rogue() -> Rogue {
     let limits = Limits { streams: StreamsAllowed { count: 3, window: 20, shared: 50 }, ..Limits::default() };
     Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])))
 }
 
-fn stream(flow: u16) -> StreamAnnouncement {
+pub(crate) fn stream(flow: u16) -> StreamAnnouncement {
     let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
     StreamAnnouncement { flow: FlowId(flow), symbol_size: SIZE as u16, tag: 5, k: 10, code, short_code }
 }
 
 /// The first symbol of a block whose header says this.
-fn beginning(length: u32, flags: u8) -> Vec<u8> {
+pub(crate) fn beginning(length: u32, flags: u8) -> Vec<u8> {
     let mut symbol = [&length.to_be_bytes()[..], &[flags]].concat();
     symbol.resize(SIZE, b'x');
     symbol
@@ -34,7 +34,7 @@ fn send_short(rogue: &mut Rogue, block: u32, length: u32, flags: u8) {
     rogue.send_symbol(symbol(block, 0), 1, &beginning(length, flags));
 }
 
-fn read(rogue: &mut Rogue) -> Vec<u8> {
+pub(crate) fn read(rogue: &mut Rogue) -> Vec<u8> {
     let (mut out, now) = (Vec::new(), rogue.now);
     rogue.connection().read_stream(now, FLOW, &mut out, usize::MAX);
     out

@@ -3,7 +3,7 @@
 use erasure::BlockCode;
 use transport::wire::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
-    StreamAnnouncement, Successor,
+    StreamAnnouncement, StreamSuccessor, Successor,
 };
 
 /// All of them: the vectors and the seeds of the fuzz targets.
@@ -20,6 +20,9 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     frames.push(("path challenge: 01 to 08", Frame::PathChallenge { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
     frames.push(("path response: 01 to 08", Frame::PathResponse { data: [1, 2, 3, 4, 5, 6, 7, 8] }));
     frames.push(("successor: flow 3 of T 1152 carries what is left of flow 1, announced as above", successor()));
+    let succeeding = StreamSuccessor { flow: FlowId(4), symbol_size: 1_152, stream: stream_announcement() };
+    let says = "stream successor: flow 4 of T 1152 carries what is left of stream 2, announced as above";
+    frames.push((says, Frame::StreamSuccessor(succeeding)));
     frames
 }
 
@@ -90,16 +93,20 @@ fn announcement_and_plan() -> [(&'static str, Frame<'static>); 2] {
     ]
 }
 
-fn streams() -> [(&'static str, Frame<'static>); 4] {
-    let flow = FlowId(2);
-    let announcement = StreamAnnouncement {
-        flow,
+fn stream_announcement() -> StreamAnnouncement {
+    StreamAnnouncement {
+        flow: FlowId(2),
         symbol_size: 1_408,
         tag: 0x0102_0304_0506_0708,
         k: 256,
         code: BlockCode::RaptorQ,
         short_code: BlockCode::ReedSolomon,
-    };
+    }
+}
+
+fn streams() -> [(&'static str, Frame<'static>); 4] {
+    let announcement = stream_announcement();
+    let flow = announcement.flow;
     [
         (
             "announce stream: flow 2, T 1408, tag 0x0102030405060708, k 256, RaptorQ, short blocks Reed-Solomon",

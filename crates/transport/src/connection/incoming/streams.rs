@@ -2,7 +2,7 @@
 
 use super::{Event, Incoming, MAX_LINGERING, Piece, Violation};
 use crate::flow::{DecodeJob, Request, StreamReceiver, Taken};
-use crate::wire::{FlowId, Refused, StreamAnnouncement, SymbolId};
+use crate::wire::{FlowId, Refused, StreamAnnouncement, StreamSuccessor, SymbolId};
 use erasure::Progress;
 
 const IMPOSSIBLE_BLOCK: Violation = Violation("impossible block of a stream");
@@ -31,6 +31,54 @@ impl Incoming {
         self.stream_events.push(Event::StreamAnnounced { flow: id, tag: announcement.tag });
         self.replay_early(id);
         Ok(())
+    }
+
+    /// A stream goes on in another flow.
+    pub(in super::super) fn on_stream_successor(&mut self, successor: &StreamSuccessor) -> Result<(), Violation> {
+        let StreamSuccessor { flow: id, symbol_size, stream: first } = *successor;
+        if self.closed.contains_key(&id) {
+            return Ok(());
+        }
+        if let Some(known) = self.streams.get(&id) {
+            let same = known.is_announced_by(&first) && known.symbol_size() == usize::from(symbol_size);
+            return same.then_some(()).ok_or(Violation("flow announced twice"));
+        }
+        if self.flows.contains_key(&id) {
+            return Err(Violation("flow announced twice"));
+        }
+        let carrier = match self.carrier(first.flow) {
+            Some(carrier) => carrier,
+            None if self.closed.contains_key(&first.flow) => {
+                // All of the stream was read before it was cut anew, or it was given up: who sends symbols of it is told so.
+                self.close_flow(id, true);
+                return Ok(());
+            }
+            None => {
+                self.on_stream_announcement(&first)?;
+                first.flow
+            }
+        };
+        let Some(stream) = self.streams.get_mut(&carrier) else { return Ok(()) };
+        if !stream.is_announced_by(&first) {
+            return Err(Violation("successor of another stream"));
+        }
+        if stream.symbol_size() <= usize::from(symbol_size) {
+            // It was overtaken by its own successor.
+            self.close_flow(id, false);
+            return Ok(());
+        }
+        stream.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
+        self.closed.insert(carrier, false);
+        if let Some(stream) = self.streams.remove(&carrier) {
+            self.streams.insert(id, stream);
+        }
+        self.replay_early(id);
+        Ok(())
+    }
+
+    /// The flow that carries the stream which both programs know by this one.
+    fn carrier(&self, name: FlowId) -> Option<FlowId> {
+        self.streams.iter().find(|(_, stream)| stream.stream() == name).map(|(id, _)| *id)
     }
 
     pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
@@ -71,22 +119,26 @@ impl Incoming {
     }
 
     /// The sender gives a stream up.
-    pub(in super::super) fn on_reset(&mut self, id: FlowId, code: u32) -> Result<(), Violation> {
-        if self.flows.contains_key(&id) || self.object(id).is_some() {
+    pub(in super::super) fn on_reset(&mut self, name: FlowId, code: u32) -> Result<(), Violation> {
+        if self.flows.contains_key(&name) || self.object(name).is_some() {
             return Err(Violation("an object was reset"));
         }
-        if self.closed.contains_key(&id) {
+        let carrier = self.carrier(name);
+        if carrier.is_none() && self.streams.contains_key(&name) {
+            return Err(Violation("a successor was reset"));
+        }
+        if carrier.is_none() && self.closed.contains_key(&name) {
             return Ok(());
         }
-        if let Some(stream) = self.streams.get(&id) {
+        if let Some(stream) = carrier.and_then(|carrier| self.streams.get(&carrier)) {
             // Who has read all of it, or asked for its end, is told nothing.
             if !stream.is_over() && !stream.is_stopped() {
-                self.stream_events.push(Event::StreamReset { flow: id, code });
+                self.stream_events.push(Event::StreamReset { flow: name, code });
             }
         }
         // Its announcement may come yet, and its symbols.
-        self.early.retain(|(early, _, _)| early.flow != id);
-        self.forget_stream(id, false);
+        self.early.retain(|(early, _, _)| early.flow != name);
+        self.forget_stream(carrier.unwrap_or(name), false);
         Ok(())
     }
 
@@ -99,7 +151,7 @@ impl Incoming {
 
     /// Appends at most `max` bytes of a stream to `out`.
     pub(in super::super) fn read_stream(&mut self, id: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
-        let Some(stream) = self.streams.get_mut(&id) else { return 0 };
+        let Some(stream) = self.carrier(id).and_then(|carrier| self.streams.get_mut(&carrier)) else { return 0 };
         let read = stream.read(out, max, &mut self.stream_store, &mut self.pool);
         if stream.is_over() {
             self.clock.hurry();
@@ -109,21 +161,23 @@ impl Incoming {
 
     /// The program wants no more of a stream; false when there is no more.
     pub(in super::super) fn stop_stream(&mut self, id: FlowId) -> bool {
-        self.streams.get_mut(&id).is_some_and(StreamReceiver::stop)
+        let carrier = self.carrier(id);
+        carrier.and_then(|carrier| self.streams.get_mut(&carrier)).is_some_and(StreamReceiver::stop)
     }
 
     /// Moves out what the streams want done and what they led to.
     pub(super) fn collect_streams(&mut self, requests: &mut impl Extend<Request>) {
-        for (id, stream) in &mut self.streams {
+        for stream in self.streams.values_mut() {
+            let flow = stream.stream();
             requests.extend(stream.take_requests());
             if stream.newly_readable() {
-                self.stream_events.push(Event::StreamReadable { flow: *id });
+                self.stream_events.push(Event::StreamReadable { flow });
             }
             if stream.newly_finished() {
-                self.stream_events.push(Event::StreamFinished { flow: *id });
+                self.stream_events.push(Event::StreamFinished { flow });
             }
             if let Some(symbols) = stream.newly_read() {
-                self.stream_pieces.push(Piece::StreamRead(*id, symbols));
+                self.stream_pieces.push(Piece::StreamRead(flow, symbols));
             }
         }
     }

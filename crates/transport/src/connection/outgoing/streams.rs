@@ -36,19 +36,19 @@ impl Outgoing {
         }
     }
 
-    /// A stream that is announced.
-    pub(in super::super) fn stream(&mut self, id: FlowId) -> Option<&mut StreamSender> {
-        self.streams.iter_mut().find(|stream| stream.id() == id)
+    /// The stream that both programs know by this flow, once it is announced.
+    pub(in super::super) fn stream(&mut self, name: FlowId) -> Option<&mut StreamSender> {
+        self.streams.iter_mut().find(|stream| stream.stream() == name)
     }
 
-    /// A stream, announced or not.
-    pub(in super::super) fn any_stream(&mut self, id: FlowId) -> Option<&mut StreamSender> {
-        self.streams.iter_mut().chain(&mut self.waiting_streams).find(|stream| stream.id() == id)
+    /// The stream that both programs know by this flow, announced or not.
+    pub(in super::super) fn any_stream(&mut self, name: FlowId) -> Option<&mut StreamSender> {
+        self.streams.iter_mut().chain(&mut self.waiting_streams).find(|stream| stream.stream() == name)
     }
 
     /// Gives a stream up; false when there is none, or it was given up before.
     pub(in super::super) fn reset_stream(&mut self, id: FlowId, code: u32) -> bool {
-        if let Some(at) = self.waiting_streams.iter().position(|stream| stream.id() == id) {
+        if let Some(at) = self.waiting_streams.iter().position(|stream| stream.stream() == id) {
             self.waiting_streams.remove(at);
             return true;
         }
@@ -89,7 +89,7 @@ impl Outgoing {
     /// Something a program is to hear; streams that are over are dropped.
     pub(in super::super) fn take_stream_news(&mut self) -> Option<StreamNews> {
         let news = self.streams.iter_mut().find_map(|stream| {
-            let id = stream.id();
+            let id = stream.stream();
             if stream.newly_writable() {
                 return Some(StreamNews::Writable(id));
             }

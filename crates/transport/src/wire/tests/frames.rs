@@ -100,9 +100,19 @@ fn frames_of_streams() {
     let announcement = stream_announcement();
     let bytes = [14, 1, 2, 0x05, 0x80, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 1, 0, 2, 0, 1];
     assert_layout(&Frame::AnnounceStream(announcement), &bytes);
-    for kind in [7, 8, 13, 14] {
+    let succeeding = [&[16, 0, 9, 0x04, 0x80], &bytes[1..]].concat();
+    let successor =
+        |flow, symbol_size| Frame::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream: announcement });
+    assert_layout(&successor(FlowId(9), 1152), &succeeding);
+    for (frame, what) in [
+        (successor(flow, 1152), "flow that succeeds itself"),
+        (successor(FlowId(9), 1408), "symbol size of a successor"),
+    ] {
+        assert_eq!(read_one(&bytes_of(&frame)), Err(WireError::Malformed(what)));
+    }
+    for kind in [7, 8, 13, 14, 16] {
         let mut bytes = vec![kind, 0, 0];
-        bytes.resize(20, 1);
+        bytes.resize(24, 1);
         assert_eq!(read_one(&bytes), Err(WireError::Malformed("flow 0")));
     }
 }
@@ -174,7 +184,7 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
     assert_eq!(frames.next(), None);
     assert_eq!(Frames::check_all(&[]), Ok(()));
     assert_eq!(Frames::check_all(&[0; 1500]), Ok(()));
-    for unknown in [0x0c].into_iter().chain(0x10..=0xff) {
+    for unknown in [0x0c].into_iter().chain(0x11..=0xff) {
         assert_eq!(read_one(&[unknown, 1, 1]), Err(WireError::UnknownFrame(unknown)));
         assert_eq!(Frames::check_all(&[1, 0, unknown]), Err(WireError::UnknownFrame(unknown)));
     }

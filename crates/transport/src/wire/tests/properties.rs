@@ -78,6 +78,19 @@ fn stream_announcement() -> impl Strategy<Value = StreamAnnouncement> {
     )
 }
 
+/// A successor of either kind: another flow, of smaller symbols.
+fn successor() -> impl Strategy<Value = Frame<'static>> {
+    let object = (announcement(), any::<u16>()).prop_map(|(object, below)| {
+        let (flow, symbol_size) = (FlowId((object.flow.0 ^ 1).max(2)), below % object.symbol_size);
+        Frame::Successor(Successor { flow, symbol_size, object })
+    });
+    let stream = (stream_announcement(), any::<u16>()).prop_map(|(stream, below)| {
+        let (flow, symbol_size) = (FlowId((stream.flow.0 ^ 1).max(2)), below % stream.symbol_size);
+        Frame::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream })
+    });
+    prop_oneof![object, stream]
+}
+
 /// A frame, and the bytes that it borrows.
 #[derive(Clone, Debug)]
 enum Made {
@@ -106,6 +119,7 @@ fn made() -> impl Strategy<Value = Made> {
         announcement().prop_map(|announcement| Made::Frame(Frame::Announce(announcement))),
         plan().prop_map(|plan| Made::Frame(Frame::Plan(plan))),
         stream_announcement().prop_map(|announcement| Made::Frame(Frame::AnnounceStream(announcement))),
+        successor().prop_map(Made::Frame),
         (flow(), any::<u64>()).prop_map(|(flow, symbols)| Made::Frame(Frame::StreamRead { flow, symbols })),
         (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Reset { flow, code })),
         (flow(), any::<u32>()).prop_map(|(flow, code)| Made::Frame(Frame::Stop { flow, code })),

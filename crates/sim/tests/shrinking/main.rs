@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+mod streams;
+
 use netsim::{LinkConfig, NodeId, topology};
 use sim::property::shrinking;
 use sim::{Host, HostConfig};
@@ -11,21 +13,53 @@ use transport::{EndpointConfig, Profile, Rate};
 /// Seeds that every run of the tests tries.
 const SEEDS: u64 = 1_000;
 
-#[test]
-fn seeds() {
+fn check_seeds(streams: bool) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     if let Some(seed) = number("SEED") {
-        println!("{:?}", shrinking::check(seed).expect("as it should be"));
+        println!("{:?}", shrinking::check(seed, streams).expect("as it should be"));
         return;
     }
     let seeds = number("SEEDS").unwrap_or(SEEDS);
-    let failures: Vec<String> = (0..seeds).filter_map(|seed| shrinking::check(seed).err()).collect();
+    let failures: Vec<String> = (0..seeds).filter_map(|seed| shrinking::check(seed, streams).err()).collect();
     let shown = failures.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
 
+#[test]
+fn seeds_of_objects() {
+    check_seeds(false);
+}
+
+#[test]
+fn seeds_with_streams() {
+    check_seeds(true);
+}
+
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
+}
+
+/// A host that sends nothing yet; the first one connects and closes.
+fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
+    let profile = Profile::auto();
+    let rate = Rate::from_bits_per_second(100_000_000);
+    HostConfig {
+        profile: if told { profile.with_told_rate(rate) } else { profile },
+        endpoint: EndpointConfig::default(),
+        connect_to: if side == 0 { vec![NodeId::from_index(1)] } else { Vec::new() },
+        objects: Vec::new(),
+        streams: Vec::new(),
+        reads: sim::ReadScript::default(),
+        expects_streams: 0,
+        expects: 0,
+        closes: side == 0,
+        control: 0,
+        expects_control: 0,
+        compute_delay: Duration::ZERO,
+        storage_delay: Duration::ZERO,
+        write_rate: None,
+        seed,
+    }
 }
 
 /// What came of a transfer whose path shrank.
@@ -40,25 +74,9 @@ struct Shrunk {
 /// Sends objects over a path of 100 Mbit/s and 50 ms that carries so much from these times on.
 fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
     let config = |side: u32| HostConfig {
-        profile: if told {
-            Profile::auto().with_told_rate(Rate::from_bits_per_second(100_000_000))
-        } else {
-            Profile::auto()
-        },
-        endpoint: EndpointConfig::default(),
-        connect_to: if side == 0 { vec![NodeId::from_index(1)] } else { Vec::new() },
         objects: if side == 0 { objects.to_vec() } else { Vec::new() },
-        streams: Vec::new(),
-        reads: sim::ReadScript::default(),
-        expects_streams: 0,
         expects: if side == 0 { 0 } else { objects.len() },
-        closes: side == 0,
-        control: 0,
-        expects_control: 0,
-        compute_delay: Duration::ZERO,
-        storage_delay: Duration::ZERO,
-        write_rate: None,
-        seed: 1,
+        ..host_config(side, told, 1)
     };
     let link: netsim::Duplex = link.parse().expect("a link");
     let host = |side| Host::new(NodeId::from_index(side), config(side));
