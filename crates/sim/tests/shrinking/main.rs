@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod dead;
 mod streams;
 
 use netsim::{LinkConfig, NodeId, topology};

@@ -102,7 +102,7 @@ pub enum Closed {
         /// The peer's versions.
         offered: Vec<u32>,
     },
-    /// Nothing authentic was heard for too long.
+    /// Nothing authentic was heard for too long, or no symbol arrived although packets without one did.
     Dead,
     /// The peer broke the protocol.
     Violation(String),

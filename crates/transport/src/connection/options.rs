@@ -14,7 +14,7 @@ pub struct Limits {
     pub flows: FlowLimits,
     /// The peer's streams. What waits here of them, beside what the credit is for, is at most `count x window + shared` symbols.
     pub streams: StreamsAllowed,
-    /// A connection ends when nothing authentic is heard for so long.
+    /// A connection ends when nothing authentic is heard for so long, or when for so long none of the symbols sent arrived.
     pub dead_after: Duration,
     /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
     pub keep_alive: Duration,

@@ -47,6 +47,8 @@ pub(super) struct Outgoing {
     last_feedback: u32,
     pub(super) bytes_acknowledged: u64,
     pub(super) counts: SymbolCounts,
+    /// When the first symbol went out since one was acknowledged or a block became done.
+    pub(super) unanswered: Option<Time>,
 }
 
 /// Symbols sent so far.
@@ -74,6 +76,7 @@ impl Outgoing {
             last_feedback: 0,
             bytes_acknowledged: 0,
             counts: SymbolCounts::default(),
+            unanswered: None,
         }
     }
 
@@ -241,7 +244,8 @@ impl Outgoing {
     }
 
     /// The bytes of a symbol picked just now, which goes out.
-    pub(super) fn take_symbol(&mut self, picked: &Picked) -> &[u8] {
+    pub(super) fn take_symbol(&mut self, now: Time, picked: &Picked) -> &[u8] {
+        self.unanswered.get_or_insert(now);
         match picked.kind {
             SymbolKind::Source => self.counts.source += 1,
             SymbolKind::Resent => self.counts.resent += 1,
@@ -271,7 +275,10 @@ impl Outgoing {
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             match sent.content {
-                Content::Symbol(id) => self.each_flow(id, FlowSender::on_delivered),
+                Content::Symbol(id) => {
+                    self.unanswered = None;
+                    self.each_flow(id, FlowSender::on_delivered);
+                }
                 Content::Control(key) => self.on_pieces_delivered(key),
                 Content::Nothing => {}
             }
@@ -336,6 +343,7 @@ impl Outgoing {
             return;
         }
         self.last_feedback = number;
+        let open = self.open_symbols();
         for status in statuses {
             if let Some(at) = self.flows.iter().position(|flow| flow.id() == status.flow) {
                 self.bytes_acknowledged += self.flows[at].on_status(status, &mut self.pool);
@@ -343,6 +351,16 @@ impl Outgoing {
                 self.bytes_acknowledged += self.streams[at].on_status(status, &mut self.pool);
             }
         }
+        // The last symbols of a block may be lost, and needed no more.
+        if self.open_symbols() < open {
+            self.unanswered = None;
+        }
+    }
+
+    /// The cost of the blocks that the peer does not have yet.
+    fn open_symbols(&self) -> u64 {
+        let objects = self.flows.iter().map(ObjectSender::flow);
+        objects.chain(self.streams.iter().map(StreamSender::flow)).map(FlowSender::open_symbols).sum()
     }
 
     /// Fills a control packet's plaintext with what is pending, at most `most` bytes in all; the pieces it carries.

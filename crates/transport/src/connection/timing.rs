@@ -20,7 +20,7 @@ impl Connection {
             }
             Phase::Answered { until } if *until <= now => self.end(Closed::HandshakeTimeout),
             Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
-            Phase::Open if now.since(self.last_heard) >= self.limits.dead_after => {
+            Phase::Open if self.dead_at() <= now => {
                 self.recovery.close(now);
                 self.end(Closed::Dead);
             }
@@ -67,6 +67,12 @@ impl Connection {
         waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout))
     }
 
+    /// When patience ends: with the peer, or with a path that carries what is small and no symbols.
+    fn dead_at(&self) -> Time {
+        let since = self.outgoing.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
+        since + self.limits.dead_after
+    }
+
     fn keep_alive_at(&self) -> Time {
         self.last_asked.max(self.last_heard) + self.limits.keep_alive
     }
@@ -78,7 +84,7 @@ impl Connection {
             Phase::Answered { until } => Some(*until),
             Phase::Closing(closing) => Some(closing.due()),
             Phase::Open => {
-                let dead = self.last_heard + self.limits.dead_after;
+                let dead = self.dead_at();
                 if !self.paths.is_proven() {
                     return Some(self.errand_at().unwrap_or(dead).min(dead));
                 }

@@ -189,7 +189,7 @@ impl Connection {
     fn push_symbol(&mut self, now: Time, batch: &mut Batch, picked: &Picked, probe: bool) {
         let Picked { id, plan, .. } = *picked;
         let header = self.next_header(PacketKind::Symbol);
-        let symbol = self.outgoing.take_symbol(picked);
+        let symbol = self.outgoing.take_symbol(now, picked);
         let size = symbol.len() + SYMBOL_OVERHEAD;
         batch.push_packet(header, [&SymbolHeader { id, plan }.encode(), symbol]);
         let bytes = size as u32 + self.sealing.datagram_overhead();

@@ -2,8 +2,11 @@
 
 use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
-use transport::wire::{ConnectionId, FlowId, Frame, Refused, StreamAnnouncement, StreamsAllowed, SymbolId};
-use transport::{EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
+use std::time::Duration;
+use transport::wire::{
+    ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, Refused, StreamAnnouncement, StreamsAllowed, SymbolId,
+};
+use transport::{Closed, EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
 
 pub(crate) const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 100;
@@ -203,4 +206,39 @@ fn a_peer_that_takes_no_streams_gets_none() {
     let mut rogue = Rogue::with(EndpointConfig::default(), takes_none);
     let now = rogue.now;
     assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(FlowError::NoStreams));
+}
+
+/// Pings every 5 s for 40 s, while time passes for the victim; whether it has given up.
+fn is_given_up(rogue: &mut Rogue) -> bool {
+    for _ in 0..8 {
+        rogue.now += Duration::from_secs(5);
+        let now = rogue.now;
+        rogue.connection().handle_timeout(now);
+        rogue.listen();
+        if rogue.connection().is_closed() {
+            assert!(rogue.events().contains(&Event::Closed(Closed::Dead)));
+            return true;
+        }
+        rogue.send(&[Frame::Ping]);
+    }
+    false
+}
+
+/// Whoever is there and takes nothing is not waited for; who has taken all of it may be silent about the packets.
+#[test]
+fn a_peer_that_answers_and_takes_nothing_is_given_up() {
+    for (done, given_up) in [(false, true), (true, false)] {
+        let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
+        assert!(!is_given_up(&mut rogue), "nothing is sent");
+        let now = rogue.now;
+        let flow = rogue.connection().open_stream(now, StreamOptions { tag: 0 }).expect("it takes four");
+        rogue.connection().write_stream(now, flow, b"a block").expect("open");
+        rogue.listen();
+        if done {
+            let flows = vec![FlowStatus { flow, done_below: 1, blocks: Vec::new() }];
+            let credit = Credit { symbols: 1_000, control: 100_000 };
+            rogue.send(&[Frame::Feedback(Feedback { number: 1, packets: None, ecn: None, flows, credit })]);
+        }
+        assert_eq!(is_given_up(&mut rogue), given_up, "done: {done}");
+    }
 }

@@ -16,6 +16,8 @@ impl Outgoing {
     /// Every object, and every stream that may still send, goes on in a flow of smaller symbols, numbered from `next` on; the
     /// number after the last.
     pub(in super::super) fn shrink(&mut self, symbol_size: u16, next: u16) -> u16 {
+        // What nobody answered was too large.
+        self.unanswered = None;
         let mut next = next;
         for object in self.flows.iter_mut().chain(&mut self.waiting) {
             if object.succeed(FlowId(next), symbol_size).is_ok() {

@@ -54,6 +54,8 @@ impl Outgoing {
         }
         let reset = self.stream(id).is_some_and(|stream| stream.reset(code));
         if reset {
+            // Its symbols are needed no more.
+            self.unanswered = None;
             self.outbox.push(Piece::Reset(id));
         }
         reset
