@@ -10,6 +10,9 @@ pub(crate) enum RateError {
     /// No digits at the front.
     #[error("{0:?} is not a rate: write a number and a unit, such as 100M (Mbit/s) or 12MB/s")]
     NotANumber(String),
+    /// Bits for some programs, bytes or KiB for others.
+    #[error("{0:?} has no unit: write {0}M for Mbit/s, {0}MB/s for megabytes per second, {0}bit/s if you mean that")]
+    NoUnit(String),
     /// Nothing at all would be sent.
     #[error("a rate of 0 sends nothing")]
     Zero,
@@ -51,10 +54,13 @@ pub(crate) fn parse(text: &str) -> Result<Rate, RateError> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, unit) = (&text[..unit_at], text[unit_at..].trim());
     let number: f64 = digits.parse().map_err(|_| RateError::NotANumber(text.to_owned()))?;
-    let bits = number * bits_per_unit(text, digits, unit)?;
-    if bits == 0.0 {
+    if number == 0.0 {
         return Err(RateError::Zero);
     }
+    if unit.is_empty() {
+        return Err(RateError::NoUnit(text.to_owned()));
+    }
+    let bits = number * bits_per_unit(text, digits, unit)?;
     if bits >= u64::MAX as f64 {
         return Err(RateError::TooLarge(text.to_owned()));
     }
@@ -148,7 +154,7 @@ mod tests {
             ("500k", 500_000),
             ("500K", 500_000),
             ("2T", 2_000_000_000_000),
-            ("64000", 64_000),
+            ("64000bit/s", 64_000),
             ("12MB/s", 96_000_000),
             ("12.5 MB/s", 100_000_000),
             ("1GB/s", 8_000_000_000),
@@ -159,7 +165,7 @@ mod tests {
             ("0.5GiB/s", 4_294_967_296),
             (" 10M ", 10_000_000),
             (".5M", 500_000),
-            ("0.1", 1),
+            ("0.1bps", 1),
         ] {
             assert_eq!(parse(text), Ok(Rate::from_bits_per_second(bits)), "{text}");
         }
@@ -173,6 +179,7 @@ mod tests {
             ("-5M", "such as 100M"),
             ("1.2.3M", "such as 100M"),
             (".", "such as 100M"),
+            ("64000", "64000M for Mbit/s"),
             ("0", "sends nothing"),
             ("0MB/s", "sends nothing"),
             ("100m", "100M for Mbit/s"),
@@ -203,7 +210,7 @@ mod tests {
             ("1.5G", "1.5 Gbit/s = 188 MB/s"),
             ("1MiB/s", "8.39 Mbit/s = 1.05 MB/s"),
             ("999999k", "1 Gbit/s = 125 MB/s"),
-            ("8", "8 bit/s = 1 B/s"),
+            ("8b/s", "8 bit/s = 1 B/s"),
         ] {
             let rate = parse(text).expect(text);
             assert_eq!(Both(rate).to_string(), echo, "{text}");

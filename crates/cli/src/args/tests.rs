@@ -144,10 +144,20 @@ fn numbers_with_units() {
     assert_eq!(args.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
     assert_eq!(args.ticket.connect_timeout, Duration::from_millis(500));
     assert_eq!(cp("cp --retry-for 1h --timeout 90s a b").connection.retry_for, Some(Duration::from_secs(3600)));
-    for (text, bytes) in [("10MB", 10_000_000), ("1.5 GB", 1_500_000_000), ("64KiB", 65_536), ("7", 7), ("0", 0)] {
+    for (text, bytes) in [
+        ("10MB", 10_000_000),
+        ("1.5 GB", 1_500_000_000),
+        ("64KiB", 65_536),
+        ("7", 7),
+        ("0", 0),
+        ("1TB", 10_u64.pow(12)),
+        ("2T", 2 * 10_u64.pow(12)),
+        ("10M", 10_000_000),
+        ("1TiB", 1 << 40),
+    ] {
         assert_eq!(values::size(text), Ok(bytes), "{text}");
     }
-    for text in ["", "MB", "10M", "10 mb", "-1", "1e9"] {
+    for text in ["", "MB", "10 mb", "10BB", "10iB", "10Mb/s", "-1", "1e9"] {
         assert!(values::size(text).is_err(), "{text}");
     }
     for (text, seconds) in

@@ -77,20 +77,22 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
 }
 
-/// `10MB`, `1.5 GB`, `64KiB` or bytes.
+/// `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB or 64KiB");
+    let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB, 1TB or 64KiB");
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..unit_at].parse().map_err(|_| refused())?;
-    let scale: u64 = match text[unit_at..].trim() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
+    let unit = text[unit_at..].trim();
+    let unit = unit.strip_suffix('B').unwrap_or(unit);
+    let (prefix, binary) = unit.strip_suffix('i').map_or((unit, false), |prefix| (prefix, true));
+    let power = match prefix {
+        "" if !binary => 0,
+        "k" | "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
         _ => return Err(refused()),
     };
-    Ok((number * scale as f64) as u64)
+    let base: f64 = if binary { 1024.0 } else { 1000.0 };
+    Ok((number * base.powi(power)) as u64)
 }

@@ -4,17 +4,15 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use clap::{Arg, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ONLY_TYPED;
-use super::layers::{Layer, Setting};
+use super::layers::{Layer, Setting, Words};
+use super::{ONLY_TYPED, known, options};
 
 /// The only key that is no option.
 const HOST: &str = "host";
-
-/// How much alike a word and a key have to be for a hint.
-const ALIKE: f64 = 0.7;
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -39,9 +37,10 @@ impl fmt::Display for FileError {
 }
 
 impl File {
-    /// Reads a configuration; `known` are the keys.
-    pub(super) fn parse(path: &Path, text: &str, known: &[String]) -> Result<Self, FileError> {
-        let reader = Reader { path, text, known };
+    /// Reads a configuration for the commands of `definition`, and looks whether all of it can be used: what is wrong in the section of a
+    /// host is not to be heard of on the day when that host is needed.
+    pub(super) fn parse(path: &Path, text: &str, definition: &Command) -> Result<Self, FileError> {
+        let reader = Reader { path, text, definition };
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             reader.error(at, error.message().to_owned())
@@ -84,7 +83,7 @@ impl File {
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    known: &'a [String],
+    definition: &'a Command,
 }
 
 impl Reader<'_> {
@@ -101,35 +100,44 @@ impl Reader<'_> {
         if ONLY_TYPED.contains(&name) {
             return Err(self.error(at, format!("{name} is for a single run: give it on the command line")));
         }
-        if !self.known.iter().any(|known| known == name) {
-            return Err(self.error(at, format!("{name:?} is not a key{}", self.hint(name))));
-        }
+        // Several commands may have it, each with a notion of its own of what it takes.
+        let meant: Vec<&Arg> = self.options().filter(|option| option.get_long() == Some(name)).collect();
+        let Some(option) = meant.first() else {
+            let hint = known::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
+                || "; the keys are the long options, without --".to_owned(),
+                |like| format!(": did you mean {like:?}?"),
+            );
+            return Err(self.error(at, format!("{name:?} is not a key{hint}")));
+        };
+        let words = Words::of(option);
         let values = match value.get_ref() {
-            DeValue::Array(values) => values.iter().map(|value| self.scalar(name, value)).collect::<Result<_, _>>()?,
-            _ => vec![self.scalar(name, value)?],
+            DeValue::Array(values) => {
+                values.iter().map(|value| self.scalar(name, words, value)).collect::<Result<_, _>>()?
+            }
+            _ => vec![self.scalar(name, words, value)?],
         };
         let origin = format!("{}:{}", self.path.display(), self.line(at));
-        Ok(Setting { name: name.to_owned(), values: values.into_iter().map(Into::into).collect(), origin })
+        let setting = Setting { name: name.to_owned(), values: values.into_iter().map(Into::into).collect(), origin };
+        for option in meant {
+            setting.check(option).map_err(|message| self.error(at, message))?;
+        }
+        Ok(setting)
     }
 
-    fn scalar(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<String, FileError> {
+    /// The options of all commands.
+    fn options(&self) -> impl Iterator<Item = &Arg> {
+        self.definition.get_subcommands().flat_map(options)
+    }
+
+    fn scalar(&self, name: &str, words: Words, value: &Spanned<DeValue<'_>>) -> Result<String, FileError> {
         let Range { start, end } = value.span();
-        match value.get_ref() {
-            DeValue::String(text) => Ok(text.to_string()),
+        match (value.get_ref(), words) {
+            (DeValue::String(text), Words::Text | Words::Number) => Ok(text.to_string()),
             // As it was written: 30, 0.5, true.
-            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) => {
+            (DeValue::Integer(_) | DeValue::Float(_), Words::Number) | (DeValue::Boolean(_), Words::Switch) => {
                 Ok(self.text.get(start..end).unwrap_or_default().to_owned())
             }
-            _ => Err(self.error(start, format!("{name} is a text, a number, true or false"))),
-        }
-    }
-
-    /// The key that was meant, perhaps.
-    fn hint(&self, name: &str) -> String {
-        let alike = self.known.iter().map(|known| (strsim::jaro_winkler(known, name), known));
-        match alike.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            Some((score, known)) if score >= ALIKE => format!(": did you mean {known:?}?"),
-            _ => "; the keys are the long options, without --".to_owned(),
+            _ => Err(self.error(start, format!("{name} is {words}"))),
         }
     }
 }

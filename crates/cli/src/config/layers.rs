@@ -1,6 +1,10 @@
 //! What one place says about options.
 
+use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
 
@@ -35,14 +39,14 @@ impl Setting {
         Some(Self { name: option.get_long()?.to_owned(), values, origin: variable.to_owned() })
     }
 
-    /// Looks whether the option takes these values.
+    /// Looks whether the option takes these values; what is wrong otherwise, without its origin.
     pub(super) fn check(&self, option: &Arg) -> Result<(), String> {
         if is_switch(option) {
             let are_words = self.values.iter().all(|value| value == "true" || value == "false");
-            return if are_words { Ok(()) } else { Err(format!("{}: write true or false", self.origin)) };
+            return if are_words { Ok(()) } else { Err(format!("{} is {}", self.name, Words::Switch)) };
         }
         if self.values.len() > 1 && !matches!(option.get_action(), ArgAction::Append) {
-            return Err(format!("{}: {} takes one value", self.origin, self.name));
+            return Err(format!("{} takes one value", self.name));
         }
         // An option of the same name and kind, alone: the real one may lean on others.
         let alone = Arg::new("value").long(self.name.clone()).action(option.get_action().clone());
@@ -54,10 +58,43 @@ impl Setting {
             argument.push(value);
             argument
         });
-        command
-            .try_get_matches_from(arguments)
-            .map(|_| ())
-            .map_err(|error| format!("{}: {}", self.origin, gist(&error)))
+        command.try_get_matches_from(arguments).map(|_| ()).map_err(|error| gist(&error))
+    }
+}
+
+/// How a value of an option is written in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// It is on or off.
+    Switch,
+    /// A count of what has a unit of its own, such as seconds, or a text with a unit.
+    Number,
+    /// Everything else. A number would be one without a unit.
+    Text,
+}
+
+impl Words {
+    /// Those of an option.
+    pub(super) fn of(option: &Arg) -> Self {
+        let numbers =
+            [TypeId::of::<Duration>(), TypeId::of::<u16>(), TypeId::of::<u64>(), TypeId::of::<RangeInclusive<u16>>()];
+        if is_switch(option) {
+            Self::Switch
+        } else if numbers.iter().any(|number| option.get_value_parser().type_id() == *number) {
+            Self::Number
+        } else {
+            Self::Text
+        }
+    }
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Switch => "true or false",
+            Self::Number => "a number, or a text in quotes",
+            Self::Text => "a text in quotes, or a list of some where it may stand more than once",
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! the default of the option, so that everything else, the check of the value too, is clap's.
 
 mod file;
+mod known;
 mod layers;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,19 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::args::Cli;
 use crate::exit::{Code, Failure};
+use crate::output::warn;
 use file::File;
 use layers::{Layer, Setting};
 
 /// Options of a single run: nobody wants them for all.
 const ONLY_TYPED: [&str; 11] =
     ["checksums", "config", "delete", "dry-run", "files-from", "from0", "help", "keep", "ticket-file", "to", "version"];
+
+/// How the variables begin.
+const PREFIX: &str = "DOWNPOUR_";
+
+/// Those that are no options.
+const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
 /// Reads the arguments of this process, with the user's own defaults. Ends the process where clap does: help, version, usage.
 pub(crate) fn read() -> Result<Cli, Failure> {
@@ -51,12 +59,32 @@ impl Surroundings {
         if options(command).next().is_none() {
             return Ok(Ok(cli));
         }
+        self.unknown(&definition).iter().for_each(warn);
         let file = self.file(cli.config.as_deref(), &definition)?;
         let layers = self.layers(command, file.as_ref(), cli.command.host());
         let settings = choose(command, typed, &layers)?;
         // A definition that was used already does not take changes.
         let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
         Ok(definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)))
+    }
+
+    /// What is wrong with the names of the variables: one with a slip in it does nothing.
+    fn unknown(&self, definition: &Command) -> Vec<String> {
+        let all = || definition.get_subcommands().flat_map(options).filter_map(Arg::get_long);
+        let mut known: Vec<String> = all().map(variable).collect();
+        known.extend(OTHER_VARIABLES.map(str::to_owned));
+        let set = self.variables.iter().filter_map(|(name, _)| name.to_str());
+        let unknown = set.filter(|name| name.starts_with(PREFIX) && !known.iter().any(|known| known == name));
+        let said = unknown.map(|name| {
+            if ONLY_TYPED.iter().any(|option| variable(option) == name) {
+                return format!("{name} does nothing: that is for a single run, and goes on the command line");
+            }
+            // All begin alike, which is not to count.
+            let hint = known::like(&name[PREFIX.len()..], known.iter().map(|known| &known[PREFIX.len()..]));
+            let hint = hint.map_or_else(String::new, |like| format!(": did you mean {PREFIX}{like}?"));
+            format!("{name} does nothing{hint}")
+        });
+        said.collect()
     }
 
     fn variable(&self, name: &str) -> Option<&OsStr> {
@@ -79,7 +107,7 @@ impl Surroundings {
                 return Err(Failure::new(Code::Usage, message));
             }
         };
-        File::parse(&path, &text, &known(definition)).map(Some).map_err(|error| Failure::new(Code::Usage, error))
+        File::parse(&path, &text, definition).map(Some).map_err(|error| Failure::new(Code::Usage, error))
     }
 
     /// `~/.config/downpour/config.toml`, by the rules of XDG.
@@ -92,7 +120,7 @@ impl Surroundings {
     /// Everything that is said to this command, nearest first.
     fn layers(&self, command: &Command, file: Option<&File>, host: Option<&str>) -> Vec<Layer> {
         let environment = options(command).filter_map(|option| {
-            let variable = format!("DOWNPOUR_{}", option.get_long()?.replace('-', "_").to_uppercase());
+            let variable = variable(option.get_long()?);
             Setting::of_variable(option, &variable, self.variable(&variable)?)
         });
         let mut layers = vec![environment.collect()];
@@ -106,13 +134,9 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|option| option.get_long().is_some_and(|name| !ONLY_TYPED.contains(&name)))
 }
 
-/// The keys of the file: what any command knows.
-fn known(definition: &Command) -> Vec<String> {
-    let mut names: Vec<String> =
-        definition.get_subcommands().flat_map(options).filter_map(Arg::get_long).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    names
+/// The variable of an option.
+fn variable(option: &str) -> String {
+    format!("{PREFIX}{}", option.replace('-', "_").to_uppercase())
 }
 
 /// For each option that was not typed the nearest setting, unless something nearer excludes it.
@@ -136,7 +160,8 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
                 let message = format!("{}: {} and {} exclude each other", setting.origin, other.name, setting.name);
                 return Err(Failure::new(Code::Usage, message));
             }
-            setting.check(option).map_err(|error| Failure::new(Code::Usage, error))?;
+            let failed = |message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin));
+            setting.check(option).map_err(failed)?;
             here.push((option, setting));
         }
         nearer.extend(here.iter().map(|(option, _)| *option));

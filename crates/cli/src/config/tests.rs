@@ -128,8 +128,16 @@ fn what_is_wrong_is_named_with_its_line() {
         ("\nexclude = ['a', '[b']", &[], "FILE:2: invalid value '[b' for '--exclude"),
         ("via = 'tcp'", &[], "[possible values: auto, udp, ssh]"),
         ("rate = ['1M', '2M']", &[], "FILE:1: rate takes one value"),
-        ("rate = { a = 1 }", &[], "FILE:1: rate is a text, a number, true or false"),
-        ("quiet = 'very'", &[], "FILE:1: write true or false"),
+        ("rate = { a = 1 }", &[], "FILE:1: rate is a text in quotes"),
+        ("quiet = 'very'", &[], "FILE:1: quiet is true or false"),
+        ("timeout = true", &[], "FILE:1: timeout is a number, or a text in quotes"),
+        ("\nlimit = 5", &[], "FILE:2: limit is a text in quotes"),
+        ("limit = '5'", &[], "FILE:1: invalid value '5' for '--limit"),
+        ("exclude = [1]", &[], "FILE:1: exclude is a text in quotes"),
+        ("[host.elsewhere]\nrate = '12MB'", &[], "FILE:2: invalid value '12MB' for '--rate"),
+        ("[host.elsewhere]\nquiet = 1", &[], "FILE:2: quiet is true or false"),
+        ("listen = 'x'", &[], "FILE:1: invalid value 'x' for '--listen"),
+        ("", &[("DOWNPOUR_QUIET", "very")], "DOWNPOUR_QUIET: quiet is true or false"),
         ("quiet = true\nverbose = true", &[], "exclude each other"),
         ("", &[("DOWNPOUR_TIMEOUT", "soon")], "DOWNPOUR_TIMEOUT: invalid value 'soon'"),
         ("", &[("DOWNPOUR_CONFIG", "/no/such/file")], "cannot read the configuration /no/such/file"),
@@ -141,7 +149,20 @@ fn what_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
-fn a_wrong_value_does_no_harm_where_another_is_nearer() {
-    assert!(read("rate = '12MB'", &[], "cp --rate 1M a b").is_ok());
-    assert!(read("rate = '12MB'", &[("DOWNPOUR_RATE", "1M")], "cp a b").is_ok());
+fn a_wrong_variable_does_no_harm_where_the_option_is_typed() {
+    assert!(read("", &[("DOWNPOUR_RATE", "12MB")], "cp --rate 1M a b").is_ok());
+}
+
+#[test]
+fn a_variable_with_a_slip_in_its_name_is_told() {
+    let names = ["DOWNPOUR_LIMT", "DOWNPOUR_DELETE", "DOWNPOUR_QWXYZ", "DOWNPOUR_TICKET", "DOWNPOUR_RETRY_FOR", "PATH"];
+    let variables = names.map(|name| (OsString::from(name), OsString::new())).into();
+    assert_eq!(
+        (Surroundings { variables }).unknown(&Cli::command()),
+        [
+            "DOWNPOUR_LIMT does nothing: did you mean DOWNPOUR_LIMIT?",
+            "DOWNPOUR_DELETE does nothing: that is for a single run, and goes on the command line",
+            "DOWNPOUR_QWXYZ does nothing",
+        ]
+    );
 }

@@ -23,6 +23,14 @@ fn the_file_is_found_read_and_named() {
 }
 
 #[test]
+fn a_variable_with_a_slip_is_told() {
+    let mut command = command(["send", "/no/such/file"]);
+    command.env("DOWNPOUR_LIMT", "1M");
+    let ended = Program::start(command).end().expect(3);
+    assert!(ended.stderr.contains("warning: DOWNPOUR_LIMT does nothing: did you mean"), "{}", ended.stderr);
+}
+
+#[test]
 fn the_environment_counts() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_JSON", "true");
