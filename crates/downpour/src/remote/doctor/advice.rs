@@ -45,6 +45,9 @@ pub struct Advice {
 pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
     let mut advice = Vec::new();
     let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
+    for side in [Side::There, Side::Here] {
+        space(side, checkup, doctor, &mut add);
+    }
     udp(checkup, doctor, &mut add);
     for side in [Side::Here, Side::There] {
         socket(side, checkup, &mut add);
@@ -55,7 +58,7 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
         }
     }
     for side in [Side::Here, Side::There] {
-        machine(side, checkup, doctor, &mut add);
+        machine(side, checkup, &mut add);
     }
     if checkup.here.version != checkup.there.version {
         let why = format!("two versions of downpour, {} and {}", checkup.here.version, checkup.there.version);
@@ -67,6 +70,17 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
 }
 
 type Add<'a> = dyn FnMut(Side, String, String) + 'a;
+
+/// A disk that does not take the transfer.
+fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+    let disk = &checkup.machine(side).disk;
+    if let (Some(free), Some(size)) = (disk.free, doctor.size)
+        && free < size
+    {
+        let why = format!("no room for {}: only {} are free", show::bytes(size as f64), show::bytes(free as f64));
+        add(side, why, format!("df -h {}", quoted(&disk.folder)));
+    }
+}
 
 /// UDP that does not pass, or only in small datagrams.
 fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
@@ -149,7 +163,7 @@ fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &m
 }
 
 /// What a machine's own figures show.
-fn machine(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
     let waiting = waiting(side, checkup);
     if waiting > CROWDED {
@@ -161,12 +175,6 @@ fn machine(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     if verdicts.into_iter().flatten().any(|speed| speed.bottleneck == Bottleneck::Disk(side)) {
         let why = "the disk is slower than the network: see what else uses it".to_owned();
         add(side, why, "iostat -x 1 3".to_owned());
-    }
-    if let (Some(free), Some(size)) = (disk.free, doctor.size)
-        && free < size
-    {
-        let why = format!("{} are free, fewer than {}", show::bytes(free as f64), show::bytes(size as f64));
-        add(side, why, format!("df -h {}", quoted(&disk.folder)));
     }
     if disk.small_files.is_some_and(|rate| rate < SLOW_FILES) {
         let why = "this disk makes few files a second: send many small ones as one".to_owned();

@@ -38,6 +38,9 @@ const RESERVE: u64 = 4;
 pub struct Disk {
     /// Where it was measured, escaped for a terminal: the folder asked for, or the nearest one above it that exists.
     pub folder: String,
+    /// The folder asked for, escaped, where that does not exist.
+    #[serde(default)]
+    pub absent: Option<String>,
     /// Bytes that a program without privileges may still write.
     pub free: Option<u64>,
     /// Bytes per second, written in sequence and synced.
@@ -52,8 +55,10 @@ pub struct Disk {
 
 /// Measures the disk below `folder`.
 pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
+    let name = |folder: &Path| display_name(folder.as_os_str().as_bytes());
+    let absent = (!folder.is_dir()).then(|| name(folder));
     let folder = existing(folder);
-    let mut disk = Disk { folder: display_name(folder.as_os_str().as_bytes()), ..Disk::default() };
+    let mut disk = Disk { folder: name(&folder), absent, ..Disk::default() };
     let result = statvfs(&folder).map_err(io::Error::from).and_then(|found| {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         disk.free = Some(free);
@@ -150,6 +155,11 @@ mod tests {
         assert!([disk.write, disk.read].iter().all(|rate| rate.is_some_and(|rate| rate > 1_000_000)), "{disk:?}");
         assert!(disk.small_files.is_some_and(|rate| rate > 10), "{disk:?}");
         assert!(disk.free > Some(1 << 20), "{disk:?}");
+        let absent = dir.path().join("not/there").display().to_string();
+        assert_eq!(disk.absent.as_deref(), Some(absent.as_str()));
+        let words = disk.to_string();
+        assert!(words.contains(&format!(" ({absent} does not exist): writes ")), "{words}");
+        assert_eq!(measure(dir.path(), &|| true).absent, None);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

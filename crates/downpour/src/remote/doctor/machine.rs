@@ -82,7 +82,7 @@ impl Machine {
     /// The same, fit for a terminal whatever the other machine says.
     pub(super) fn cleaned(mut self) -> Self {
         let texts = [&mut self.version, &mut self.system, &mut self.core.cipher, &mut self.disk.folder];
-        for text in texts.into_iter().chain(&mut self.disk.trouble) {
+        for text in texts.into_iter().chain(&mut self.disk.trouble).chain(&mut self.disk.absent) {
             *text = cleaned(text);
         }
         self.load = self.load.map(|load| load.clamp(0.0, MAX_LOAD));

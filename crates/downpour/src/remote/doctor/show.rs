@@ -155,7 +155,11 @@ impl Display for Core {
 impl Display for Disk {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (write, read) = (bytes_per_second(self.write), bytes_per_second(self.read));
-        write!(f, "{}: writes {write}, reads {read}", self.folder)?;
+        f.write_str(&self.folder)?;
+        if let Some(absent) = &self.absent {
+            write!(f, " ({absent} does not exist)")?;
+        }
+        write!(f, ": writes {write}, reads {read}")?;
         if let Some(rate) = self.small_files {
             write!(f, ", {} small files/s", grouped(rate))?;
         }
@@ -193,7 +197,7 @@ impl Display for Bottleneck {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network => f.write_str("the network"),
-            Self::ToldRate => f.write_str("the told rate"),
+            Self::ToldRate => f.write_str("the set rate"),
             Self::Ssh => f.write_str("ssh"),
             Self::Cpu(side) => write!(f, "a core {side}"),
             Self::Disk(side) => write!(f, "the disk {side}"),
@@ -248,7 +252,7 @@ impl Display for Checkup {
         }
         match self.advice.len().saturating_sub(MAX_ADVICE) {
             0 => Ok(()),
-            more => write!(f, "\n        and {more} more, in the figures"),
+            more => write!(f, "\n        and {more} more: --json tells"),
         }
     }
 }

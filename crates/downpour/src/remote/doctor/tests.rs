@@ -29,6 +29,7 @@ fn machine() -> Machine {
         socket: Some(socket),
         core: Core { cipher: "aes-256-gcm".into(), aes_256_gcm: 4 << 30, chacha20_poly1305: 2 << 30, blake3: 3 << 30 },
         disk: Disk {
+            absent: None,
             folder: "/data".into(),
             free: Some(2_000_000_000_000),
             write: Some(1_000_000_000),
