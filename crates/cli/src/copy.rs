@@ -124,7 +124,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions,
             Links::Skip => files::Links::Skip,
         },
         hard_links: args.hard_links,
-        hash: args.checksums.is_some(),
+        hash: false,
         filter: Arc::new(Filter::new(args.rules.0.clone())),
         files_from,
     })

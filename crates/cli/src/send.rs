@@ -1,5 +1,6 @@
 //! `downpour send`.
 
+use downpour::files::ScanOptions;
 use downpour::{CommonOptions, Peer, SendOptions};
 
 use crate::args::SendArgs;
@@ -22,7 +23,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     };
     let options = SendOptions {
         profile,
-        scan: scan(&args.selection, true)?,
+        scan: ScanOptions { hash: args.selection.checksums.is_some(), ..scan(&args.selection, true)? },
         common: CommonOptions {
             handshake_timeout: args.ticket.connect_timeout,
             dead_after: args.ticket.timeout,

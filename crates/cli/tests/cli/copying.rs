@@ -71,7 +71,14 @@ fn checksums_are_those_of_b3sum() {
     fs::write(&source, "").expect("a file");
     downpour(arguments!["cp", "--checksums", list, source, here.path().join("copy")]).end().expect(0);
     let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
-    assert_eq!(fs::read_to_string(&list).expect("a list"), format!("{empty}  file\n"));
+    assert_eq!(fs::read_to_string(&list).expect("a list"), format!("{empty}  copy\n"), "the name at the target");
+    fs::remove_file(&list).expect("a list");
+    downpour(arguments!["cp", "-n", "--checksums", list, source, here.path().join("other")]).end().expect(0);
+    assert!(!list.exists(), "a dry run writes nothing");
+    let nowhere = here.path().join("no/list");
+    let ended = downpour(arguments!["cp", "--checksums", nowhere, source, here.path().join("other")]).end();
+    ended.expect_line(7, "no/list: No such file");
+    assert!(!here.path().join("other").exists(), "told before anything crosses");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{Copy, Location};
 use crate::error::Error;
 use crate::files::{Compare, ReceiveSettings, Root, Scanner};
 use crate::ticket::fresh_key;
-use crate::transfer::{Guide, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
+use crate::transfer::{Guide, List, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
 ///
@@ -22,6 +22,9 @@ use crate::transfer::{Guide, Plan, Switch, Task, Transfer, Way, start_guided, st
 /// Locations that make no sense together, sources that do not exist, a target that cannot be used. What ssh says comes with
 /// [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
+    if copy.dry_run && !copy.is_comparison {
+        copy.checksums = None;
+    }
     copy.scan.hash |= copy.compare == Compare::Checksum || copy.checksums.is_some();
     let from = common_host(&copy.sources)?;
     match (from, &copy.target) {
@@ -109,8 +112,13 @@ impl Copy {
         let roots = self.local_roots()?;
         not_into_itself(&roots, target)?;
         let task = self.receiving(target, self.shape(&roots));
+        let rename = match &task {
+            Task::Receive { settings, .. } => settings.rename.clone(),
+            Task::Send { .. } => None,
+        };
         let receiver = Plan { checksums: None, ..self.plan(task) };
-        let sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
+        let mut sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
+        sender.checksums.iter_mut().for_each(|list| list.rename.clone_from(&rename));
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
         let key = fresh_key()?;
         let (read, write) = halves(theirs)?;
@@ -189,7 +197,7 @@ impl Copy {
             handshake_timeout: self.dead_after,
             dead_after: self.dead_after,
             trace: self.qlog.clone(),
-            checksums: self.checksums.clone(),
+            checksums: self.checksums.clone().map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
         }
     }

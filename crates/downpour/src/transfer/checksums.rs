@@ -1,5 +1,6 @@
 //! A list of all files of a transfer with the BLAKE3 of each, as b3sum prints and checks it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
@@ -7,31 +8,66 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 
+use rustix::fs::{Access, access};
+
 use crate::error::Error;
+
+/// A list that is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    /// Its name.
+    pub(crate) path: PathBuf,
+    /// What the single item that crosses is called at the target, if that is another name than it has.
+    pub(crate) rename: Option<Vec<u8>>,
+}
+
+impl List {
+    /// Looks whether it can be written, so that nobody hears at the end of a long transfer that it cannot.
+    ///
+    /// # Errors
+    /// [`Error::Checksums`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let failed = |source| Error::Checksums { path: self.path.clone(), source };
+        if self.path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        access(self.folder(), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+}
 
 /// The list: gathered in a file without a name, and written under its own when the transfer is complete.
 pub(super) struct Checksums {
-    path: PathBuf,
+    list: List,
     lines: Option<BufWriter<File>>,
     /// Files that did not come across.
     forgotten: BTreeSet<Vec<u8>>,
 }
 
 impl Checksums {
-    /// A list to be saved as `path`; touches nothing yet.
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), lines: None, forgotten: BTreeSet::new() }
+    /// Nothing is written yet.
+    pub(super) const fn new(list: List) -> Self {
+        Self { list, lines: None, forgotten: BTreeSet::new() }
+    }
+
+    /// The target is known: what the single item is called there.
+    pub(super) fn rename(&mut self, name: Option<&[u8]>) {
+        self.list.rename = name.map(<[u8]>::to_vec);
     }
 
     /// Adds a file.
     pub(super) fn add(&mut self, path: &[u8], hash: &[u8; 32]) -> Result<(), Error> {
-        let failed = |source| Error::Checksums { path: self.path.clone(), source };
+        let (name, escaped) = escape(&self.at_target(path));
+        let list = &self.list;
+        let failed = |source| Error::Checksums { path: list.path.clone(), source };
         let lines = match &mut self.lines {
             Some(lines) => lines,
-            none => none.insert(BufWriter::new(tempfile::tempfile().map_err(failed)?)),
+            none => none.insert(BufWriter::new(tempfile::tempfile().map_err(|error| failed(bare(error)))?)),
         };
         // The digest first, so that a line can be told from the others by its path.
-        let (name, escaped) = escape(path);
         let mark = if escaped { "\\" } else { "" };
         let mut line = format!("{mark}{}  ", HEXLOWER.encode(hash)).into_bytes();
         line.extend(name);
@@ -41,24 +77,30 @@ impl Checksums {
 
     /// Leaves out a file that did not come across.
     pub(super) fn forget(&mut self, path: &[u8]) {
-        self.forgotten.insert(escape(path).0);
+        self.forgotten.insert(escape(&self.at_target(path)).0);
+    }
+
+    /// What a path of the transfer is below the target, where `b3sum -c` finds it.
+    fn at_target<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(name) = &self.list.rename else { return path.into() };
+        let top = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+        [name, &path[top..]].concat().into()
     }
 
     /// Writes the list under its name, in place of what was there.
     pub(super) fn save(&mut self) -> Result<(), Error> {
-        self.write().map_err(|source| Error::Checksums { path: self.path.clone(), source })
+        self.write().map_err(|source| Error::Checksums { path: self.list.path.clone(), source })
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut out = tempfile::NamedTempFile::new_in(parent.unwrap_or(Path::new(".")))?;
+        let mut out = tempfile::NamedTempFile::new_in(self.list.folder()).map_err(bare)?;
         if let Some(lines) = self.lines.take() {
             let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
             lines.rewind()?;
             self.copy(lines, &mut BufWriter::new(&mut out))?;
         }
         out.as_file().sync_all()?;
-        out.persist(&self.path)?;
+        out.persist(&self.list.path)?;
         Ok(())
     }
 
@@ -75,6 +117,11 @@ impl Checksums {
         }
         out.flush()
     }
+}
+
+/// The same error without the name of a temporary file, which `tempfile` puts around the system's own.
+fn bare(error: io::Error) -> io::Error {
+    if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
 /// A path as b3sum writes it: backslash and line breaks escaped, which a backslash before the digest tells.
@@ -100,7 +147,7 @@ mod tests {
     fn lines_are_b3sums_and_what_failed_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
-        let mut list = Checksums::new(&path);
+        let mut list = Checksums::new(List { path: path.clone(), rename: None });
         let hash = *blake3::hash(b"").as_bytes();
         for name in [&b"a b"[..], b"c\\d\ne", b"gone", b"\xff"] {
             list.add(name, &hash).unwrap();
@@ -111,5 +158,34 @@ mod tests {
         let mut wanted = format!("{digest}  a b\n\\{digest}  c\\\\d\\ne\n{digest}  ").into_bytes();
         wanted.extend(b"\xff\n");
         assert_eq!(std::fs::read(&path).unwrap(), wanted);
+    }
+
+    #[test]
+    fn names_are_those_at_the_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list");
+        let mut list = Checksums::new(List { path: path.clone(), rename: None });
+        list.rename(Some(b"new"));
+        for name in [&b"old"[..], b"old/a", b"old/gone"] {
+            list.add(name, &[0; 32]).unwrap();
+        }
+        list.forget(b"old/gone");
+        list.save().unwrap();
+        let digest = "0".repeat(64);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{digest}  new\n{digest}  new/a\n"));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_by_its_own_name_and_before_anything_crosses() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [dir.path().join("no/list"), dir.path().to_owned()] {
+            let list = List { path: path.clone(), rename: None };
+            let mut checksums = Checksums::new(list.clone());
+            for error in [list.check().unwrap_err(), checksums.save().unwrap_err()] {
+                let message = error.to_string();
+                let reason = message.strip_prefix(&format!("cannot write the checksums {}: ", path.display()));
+                assert!(reason.is_some_and(|reason| !reason.contains(".tmp")), "{message}");
+            }
+        }
     }
 }

@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
+pub(crate) use checksums::List;
 pub(crate) use connect::{Guide, Way, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::Ground;
@@ -116,8 +117,8 @@ pub struct CommonOptions {
     /// For how long a connection that broke is made again, counted from the last time that something arrived. A listener does not look
     /// for its peer: it waits.
     pub retry_for: Option<Duration>,
-    /// A file that gets the BLAKE3 of every file, in b3sum's format. Only files that the sender's scan has hashed are in it: see
-    /// [`ScanOptions::hash`].
+    /// A file that gets the BLAKE3 of every file, in b3sum's format. A receiver lists the paths below its target, a sender those that it
+    /// sends. Only files that the sender's scan has hashed are in it: see [`ScanOptions::hash`].
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
@@ -143,7 +144,7 @@ impl CommonOptions {
             handshake_timeout: self.handshake_timeout,
             dead_after: self.dead_after,
             trace: self.qlog,
-            checksums: self.checksums,
+            checksums: self.checksums.map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
         }
     }
@@ -223,6 +224,7 @@ pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOpt
 
 /// Starts a transfer with `peer`.
 pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
+    plan.checksums.as_ref().map_or(Ok(()), List::check)?;
     let (events, mut transfer) = Transfer::new();
     let switch = Arc::clone(&transfer.switch);
     match peer {
@@ -238,6 +240,7 @@ pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
 
 /// Starts a transfer with the peer that `guide` finds.
 pub(crate) fn start_guided(guide: Box<dyn Guide>, plan: Plan) -> Result<Transfer, Error> {
+    plan.checksums.as_ref().map_or(Ok(()), List::check)?;
     let (events, transfer) = Transfer::new();
     follow(plan, guide, events, Arc::clone(&transfer.switch))?;
     Ok(transfer)

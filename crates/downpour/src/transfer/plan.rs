@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use transport::Profile;
 
 use super::Events;
+use super::checksums::List;
 use super::figures::Summary;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
@@ -30,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) dead_after: Duration,
     pub(crate) trace: Option<PathBuf>,
     /// A list of all files with their BLAKE3, in b3sum's format.
-    pub(crate) checksums: Option<PathBuf>,
+    pub(crate) checksums: Option<List>,
     /// For how long a connection that broke is made again, counted from the last time that something arrived.
     pub(crate) retry_for: Option<Duration>,
 }
@@ -144,7 +145,7 @@ impl Plan {
                 return Ended { result: Err(error), was_peer: true, heard: None };
             }
         };
-        let checksums = self.checksums.as_deref();
+        let checksums = self.checksums.clone();
         let (session, result) = match (&self.task, store) {
             (Task::Send { roots, scan, dry_run }, Store::Sources(sources)) => {
                 match Scan::start(roots.clone(), scan.clone(), sender) {

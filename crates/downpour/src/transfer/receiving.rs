@@ -1,14 +1,14 @@
 //! The receiving side of a transfer: what is offered, what is taken, what is verified.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use transport::FlowId;
 
 use super::TransferEvent;
-use super::checksums::Checksums;
+use super::checksums::{Checksums, List};
 use super::session::Session;
 use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
@@ -86,7 +86,7 @@ impl Receiving {
         target: Arc<Target>,
         ask: bool,
         settle: Sender<()>,
-        checksums: Option<&Path>,
+        checksums: Option<List>,
     ) -> Self {
         session.hold(true);
         Self {
@@ -139,7 +139,12 @@ impl Receiving {
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
             // Nothing is made for it.
-            Step::Message(Message::Begin(source)) => self.target.begin(source),
+            Step::Message(Message::Begin(source)) => {
+                self.target.begin(source)?;
+                let name = self.target.files().settings().rename.as_deref();
+                self.checksums.iter_mut().for_each(|list| list.rename(name));
+                Ok(())
+            }
             Step::Message(message) => match &mut self.consent {
                 Consent::Given => self.message(message),
                 Consent::Asked(held) => {

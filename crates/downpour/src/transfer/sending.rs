@@ -2,12 +2,11 @@
 //! receiver wants of them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
 
 use super::TransferEvent;
-use super::checksums::Checksums;
+use super::checksums::{Checksums, List};
 use super::scanning::{Scan, Sources};
 use super::session::Session;
 use super::step::{Counts, Step, Yield};
@@ -104,7 +103,7 @@ impl Sending {
         sources: Arc<Sources>,
         scan: Scan,
         dry_run: bool,
-        checksums: Option<&Path>,
+        checksums: Option<List>,
     ) -> Self {
         Self {
             session,
