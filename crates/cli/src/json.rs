@@ -17,8 +17,8 @@ pub(crate) enum Line<'a> {
     Start(Start<'a>),
     /// The two sides have found each other.
     Path {
-        /// Address and port of the other side.
-        remote: String,
+        /// Address and port of the other side; null over pipes, those of ssh or within this process.
+        remote: Option<String>,
     },
     /// Once a second, and before the summary.
     Progress(Progress),

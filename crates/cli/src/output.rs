@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use downpour::files::NoticeKind;
@@ -68,11 +69,14 @@ impl Output {
     }
 
     /// The other side is there.
-    pub(crate) fn connected(&self, remote: impl fmt::Display) {
+    pub(crate) fn connected(&self, remote: Option<SocketAddr>) {
         if self.shown.json {
-            json::print(&Line::Path { remote: remote.to_string() });
+            json::print(&Line::Path { remote: remote.map(|remote| remote.to_string()) });
         }
-        self.detail(format_args!("Connected to {remote}."));
+        match remote {
+            Some(remote) => self.detail(format_args!("Connected to {remote}.")),
+            None => self.detail("Connected by a pipe, without UDP."),
+        }
     }
 
     /// What is coming and where it goes.
@@ -120,7 +124,8 @@ impl Output {
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, path: &str) {
         let Some((what, difference)) = words(kind) else { return };
         match notices {
-            Notices::Done => self.detail(format_args!("{kind} {path}")),
+            Notices::Done if kind == NoticeKind::Delete => self.detail(format_args!("deleted {path}")),
+            Notices::Done => self.detail(format_args!("{path}: {kind}")),
             // Times and modes are no content.
             Notices::Differences if difference.is_empty() => {
                 return self.detail(format_args!("other mode or time: {path}"));

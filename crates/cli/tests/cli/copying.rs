@@ -82,6 +82,21 @@ fn checksums_are_those_of_b3sum() {
 }
 
 #[test]
+fn verbose_names_what_is_done() {
+    let here = tempdir().expect("a folder");
+    let (source, target) = (here.path().join("a"), here.path().join("b"));
+    fs::create_dir(&source).expect("a folder");
+    tree::file(&source.join("new"), 10);
+    fs::create_dir_all(target.join("a")).expect("folders");
+    tree::file(&target.join("a/old"), 10);
+    let ended = downpour(arguments!["sync", "-v", "--delete", source, target]).end().expect(0);
+    for line in ["a/new (10 B)", "deleted a/old"] {
+        assert!(ended.stderr.lines().any(|said| said == line), "no {line:?} in {}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains("0.0.0.0"), "{}", ended.stderr);
+}
+
+#[test]
 fn json_tells_of_a_copy() {
     let here = tempdir().expect("a folder");
     let source = tree::folder(&here.path().join("photos"));

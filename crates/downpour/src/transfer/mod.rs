@@ -161,8 +161,8 @@ const DEAD_AFTER: Duration = Duration::from_secs(30);
 pub enum TransferEvent {
     /// A peer with the right key is there.
     Connected {
-        /// Where.
-        peer: SocketAddr,
+        /// Where; `None` over pipes, those of ssh or within this process.
+        peer: Option<SocketAddr>,
     },
     /// What the sender wants to send, at the receiver. With [`ReceiveOptions::confirm`] it waits for an answer.
     Offer(Offer),

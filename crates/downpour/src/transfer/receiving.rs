@@ -357,7 +357,7 @@ impl Receiving {
 
     fn finish(&mut self, end: &End) -> Result<Yield, Error> {
         let outcome = self.target.files().finish(end)?;
-        // What a dry run would delete is known only now.
+        // What is deleted, or would be, is known only now.
         self.tell_notices()?;
         self.session.complete();
         self.say(&Message::Complete(Complete {

@@ -136,6 +136,10 @@ impl Sending {
             let step = self.session.next()?;
             if let Some(complete) = self.take(step)? {
                 self.session.complete();
+                // Its word may overtake the last acknowledgements.
+                for begun in std::mem::take(&mut self.begun).into_values() {
+                    self.tell_files(&begun);
+                }
                 if let Some(checksums) = &mut self.checksums {
                     checksums.save()?;
                 }
@@ -276,19 +280,27 @@ impl Sending {
             }
             let (tag, begun) = entry.remove_entry();
             self.sources.close(tag);
-            let mut files = Vec::new();
-            let mut start = 0;
-            let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
-            for entry in &begun.batch.entries {
-                let Kind::File { size, .. } = entry.kind else { continue };
-                let end = start + size;
-                while wanted.next_if(|range| range.end <= start).is_some() {}
-                if wanted.peek().is_some_and(|range| range.start < end) {
-                    files.push((display_name(&entry.path), size));
-                }
-                start = end;
+            self.tell_files(&begun);
+        }
+    }
+
+    /// Tells of which files of a batch some has crossed.
+    fn tell_files(&mut self, begun: &Begun) {
+        let mut files = Vec::new();
+        let mut start = 0;
+        let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
+        for entry in &begun.batch.entries {
+            let Kind::File { size, .. } = entry.kind else { continue };
+            let end = start + size;
+            while wanted.next_if(|range| range.end <= start).is_some() {}
+            if wanted.peek().is_some_and(|range| range.start < end) {
+                files.push((display_name(&entry.path), size));
             }
-            self.files_sent += files.len() as u64;
+            start = end;
+        }
+        self.files_sent += files.len() as u64;
+        // What would cross is in the receiver's notices.
+        if !self.dry_run {
             self.session.events.tell(TransferEvent::Files(files));
         }
     }

@@ -13,7 +13,7 @@ use transport::{Closed, Connector, Rate, floor};
 use super::figures::{Meter, Progress, Summary};
 use super::step::{Counts, Facts, Input, Origin, Step, Yield};
 use super::{Events, TransferEvent};
-use crate::driver::{Link, LinkEvent, LinkStats};
+use crate::driver::{Link, LinkEvent, LinkStats, PIPE_PEER};
 use crate::error::{CloseCode, Error, escaped};
 use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
@@ -262,7 +262,7 @@ impl Session {
                     self.peer_may_hold_some = self.check(&application)?;
                     self.peer = Some(remote);
                     self.heard = Some(Instant::now());
-                    self.events.tell(TransferEvent::Connected { peer: remote });
+                    self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
                     Step::Connected
                 }
                 LinkEvent::Control(bytes) => {

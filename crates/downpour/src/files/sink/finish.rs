@@ -67,9 +67,8 @@ impl Receiving {
         let mut fatal = None;
         let mut deleted = |path: &[u8]| {
             lock(&self.outcome).deleted += 1;
-            if self.settings.dry_run {
-                self.notice(NoticeKind::Delete, path);
-            } else {
+            self.notice(NoticeKind::Delete, path);
+            if !self.settings.dry_run {
                 self.note_change();
             }
         };
