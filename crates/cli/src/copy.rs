@@ -59,7 +59,7 @@ async fn run(
     output.told(common.speed.rate);
     output.limited(common.speed.limit.as_ref());
     let transfer = remote::copy(copy)?;
-    output.start(command, common.speed.rate, None);
+    output.start(command, common.speed.rate, None)?;
     let conduct = Conduct { notices, limit: common.speed.limit.clone(), resumes: true, ..Conduct::default() };
     watch(transfer, conduct, output, interrupts).await
 }

@@ -1,10 +1,9 @@
 //! What `--json` prints: one object a line, each with the version of the format and a type.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
 
 use crate::progress::Figures;
+use crate::stdout;
 
 /// The version in every object. New fields and types may come without a new version.
 const VERSION: u8 = 1;
@@ -168,12 +167,11 @@ struct Versioned<'a> {
     line: &'a Line<'a>,
 }
 
-/// Prints an object. Where nobody reads any more, the transfer goes on without.
+/// Prints an object.
 pub(crate) fn print(line: &Line<'_>) {
-    let versioned = Versioned { v: VERSION, line };
-    let mut stdout = io::stdout().lock();
-    let written = serde_json::to_writer(&mut stdout, &versioned).map_err(io::Error::from);
-    let _ = written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
+    let mut text = serde_json::to_vec(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
+    text.push(b'\n');
+    stdout::write(&text);
 }
 
 #[cfg(test)]

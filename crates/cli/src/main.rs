@@ -19,6 +19,7 @@ mod prompt;
 mod rates;
 mod recv;
 mod send;
+mod stdout;
 mod ticket;
 mod verify;
 mod version;
@@ -44,10 +45,16 @@ fn main() -> ExitCode {
     ended(shown, result)
 }
 
-/// Says why it ended, where that is not known yet.
+/// Says why it ended, where that is not known yet, and whether all output was written.
 fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
     match result {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => match stdout::is_complete() {
+            Ok(()) => ExitCode::from(code),
+            Err(failure) => {
+                output::failed(shown, &failure);
+                ExitCode::from(if code == Code::Done as u8 { failure.code } else { code })
+            }
+        },
         Err(failure) => {
             output::failed(shown, &failure);
             ExitCode::from(failure.code)

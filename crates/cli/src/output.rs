@@ -15,6 +15,7 @@ use crate::json::{self, Line};
 use crate::limit::Limit;
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
+use crate::stdout;
 
 /// How often `--json` tells how far it is.
 const JSON_PERIOD: Duration = Duration::from_secs(1);
@@ -53,7 +54,10 @@ impl Output {
     }
 
     /// The first line of `--json`, or the ticket for people and scripts.
-    pub(crate) fn start(&self, command: &str, rate: Option<Rate>, ticket: Option<&str>) {
+    ///
+    /// # Errors
+    /// The ticket was not written.
+    pub(crate) fn start(&self, command: &str, rate: Option<Rate>, ticket: Option<&str>) -> Result<(), Failure> {
         if self.shown.json {
             json::print(&Line::Start(json::Start {
                 command,
@@ -66,6 +70,7 @@ impl Output {
             out(ticket);
             self.say("");
         }
+        ticket.map_or(Ok(()), |_| stdout::has_ticket())
     }
 
     /// The other side is there.
@@ -258,9 +263,9 @@ pub(crate) fn warn(line: impl fmt::Display) {
     err(format_args!("downpour: warning: {line}"));
 }
 
-/// A line on stdout; where nobody reads it any more, nothing.
+/// A line on stdout.
 pub(crate) fn out(line: impl fmt::Display) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    stdout::write(format!("{line}\n").as_bytes());
 }
 
 /// A line on stderr; where that is gone, nothing.

@@ -1,13 +1,13 @@
 //! What is made from the definition of the arguments: completions and manual pages.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 
 use clap::CommandFactory;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::exit::{Code, Failure};
-use crate::output;
+use crate::{output, stdout};
 
 /// The name of the program.
 const NAME: &str = "downpour";
@@ -16,7 +16,7 @@ const NAME: &str = "downpour";
 pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
-    print(&script);
+    stdout::write(&script);
     Code::Done as u8
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(definition()).render(&mut page).map_err(disk)?;
-        print(&page);
+        stdout::write(&page);
         return Ok(Code::Done as u8);
     };
     fs::create_dir_all(folder).map_err(disk)?;
@@ -38,10 +38,4 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
 /// Without what `--version` says of this machine: the pages are the same everywhere.
 fn definition() -> clap::Command {
     Cli::command().long_version(None::<&str>)
-}
-
-/// Writes to stdout; where nobody reads it any more, nothing.
-fn print(bytes: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }

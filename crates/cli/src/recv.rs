@@ -40,7 +40,7 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
     let transfer = downpour::receive(settings, peer, options)?;
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
-    output.start("recv", None, ticket.as_deref());
+    output.start("recv", None, ticket.as_deref())?;
     let ask = !args.yes && prompt::is_possible();
     watch(transfer, Conduct { ask, ..Conduct::default() }, &mut output, interrupts).await
 }

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
         Guest::Receiver { many: args.keep },
         &output,
     )?;
-    output.start("send", args.speed.rate, ticket.as_deref());
+    output.start("send", args.speed.rate, ticket.as_deref())?;
     watch(transfer, Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() }, &mut output, interrupts)
         .await
 }

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
     };
     let mut output = Output::new(args.output);
     let transfer = remote::copy(copy)?;
-    output.start("verify", None, None);
+    output.start("verify", None, None)?;
     let conduct = Conduct { notices: Notices::Differences, ..Conduct::default() };
     let code = watch(transfer, conduct, &mut output, interrupts).await?;
     Ok(if output.noticed() > 0 { Code::Other as u8 } else { code })

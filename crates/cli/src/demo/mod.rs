@@ -39,7 +39,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
         .map_or_else(|| format!("A generated file of {}", human::bytes(args.size)), |path| path.display().to_string());
     output.say(format_args!("{what} over {}.", args.link));
     output.told(Some(told));
-    output.start("demo", Some(told), None);
+    output.start("demo", Some(told), None)?;
     let mut stage = Stage { folder: &folder, source: &source, link: args.link };
 
     let outcome = stage.cross("downpour", Profile::auto().with_told_rate(told), None, &mut output, interrupts).await?;

@@ -10,6 +10,7 @@ mod papers;
 mod program;
 mod refusing;
 mod signals;
+mod stdout;
 mod surface;
 mod terminal;
 mod transferring;

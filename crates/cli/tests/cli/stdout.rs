@@ -1,0 +1,53 @@
+//! Stdout that cannot be written to.
+
+use std::fs::File;
+
+use tempfile::tempdir;
+
+use crate::program::{Ended, Program, arguments, command, sender};
+use crate::tree;
+
+/// What becomes of a program whose stdout is a full device.
+fn full<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+    let mut command = command(arguments);
+    command.stdout(File::options().write(true).open("/dev/full").expect("a device that is full"));
+    Program::start(command).end()
+}
+
+#[test]
+fn a_full_device_loses_no_transfer_and_is_no_success() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
+    let sender = sender(&[&source], &ticket, &[]);
+    full(arguments!["recv", "-y", "--json", "--ticket-file", ticket, "--into", into])
+        .expect_line(7, "cannot write to stdout: No space left on device");
+    sender.end().expect(0);
+    tree::assert_same(&source, &into.join("file"));
+}
+
+#[test]
+fn a_result_that_is_not_written_is_no_success() {
+    let here = tempdir().expect("a folder");
+    let (a, b) = (tree::file(&here.path().join("a"), 10), here.path().join("b"));
+    for arguments in [arguments!["cp", "-n", a, b].to_vec(), arguments!["completions", "bash"].to_vec()] {
+        full(arguments).expect_line(7, "cannot write to stdout");
+    }
+    full(["send", "/no/such/file", "--json"]).expect_line(3, "/no/such/file");
+}
+
+#[test]
+fn a_ticket_that_nobody_gets_ends_it_at_once() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    for more in [&[][..], &["--json"]] {
+        let mut arguments = arguments!["send", source, "--listen", "127.0.0.1:0"].to_vec();
+        arguments.extend(more.iter().map(std::ffi::OsStr::new));
+        full(arguments).expect_line(7, "cannot write the ticket to stdout");
+    }
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = command(arguments!["send", source, "--listen", "127.0.0.1:0"]);
+    command.stdout(writer);
+    Program::start(command).end().expect_line(7, "Broken pipe");
+}
