@@ -86,19 +86,13 @@ impl Output {
 
     /// What is coming and where it goes.
     pub(crate) fn offer(&self, offer: &Offer) {
-        let more = offer.names.len().saturating_sub(NAMES);
-        let mut names = offer.names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            names += &format!(" and {more} more");
-        }
-        let items = human::count(offer.entries, "item", "items");
-        // The sender may still be looking through its folders.
-        let open = if offer.is_all { "" } else { ", maybe more" };
-        self.say(format_args!("Coming: {names} ({items}, {}{open})", human::bytes(offer.bytes)));
-        self.say(format_args!(
-            "Into:   {}",
-            std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone()).display()
-        ));
+        self.say(in_words(offer));
+    }
+
+    /// The same before a question: it makes no sense without, whatever else is shown.
+    pub(crate) fn ask(&self, offer: &Offer) {
+        self.rest();
+        err(in_words(offer));
     }
 
     /// How far it is.
@@ -214,6 +208,20 @@ impl Output {
             self.showing.above(|| err(line));
         }
     }
+}
+
+/// Two lines: what is coming, and where it goes.
+fn in_words(offer: &Offer) -> String {
+    let more = offer.names.len().saturating_sub(NAMES);
+    let mut names = offer.names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        names += &format!(" and {more} more");
+    }
+    let items = human::count(offer.entries, "item", "items");
+    // The sender may still be looking through its folders.
+    let open = if offer.is_all { "" } else { ", maybe more" };
+    let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
+    format!("Coming: {names} ({items}, {}{open})\nInto:   {}", human::bytes(offer.bytes), into.display())
 }
 
 /// What the notices of a receiver mean.

@@ -20,11 +20,6 @@ pub(crate) enum NoAnswer {
     Input(io::Error),
 }
 
-/// Whether there is a person to ask: one who reads stderr and types on stdin.
-pub(crate) fn is_possible() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
 /// Reads a line that is not shown while it is typed. Where stdin is no terminal, it is a plain line of it and nothing is asked.
 pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
     if !io::stdin().is_terminal() {
@@ -39,20 +34,49 @@ pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Resul
     answer
 }
 
-/// Asks a question with the default yes. The end of the input is a no.
-pub(crate) async fn yes(question: &str, interrupts: &mut Interrupts) -> Result<bool, NoAnswer> {
-    loop {
-        say(&format!("{question} [Y/n] "));
-        let answer = match line(interrupts).await {
-            Ok(answer) => answer,
-            Err(NoAnswer::Input(_)) => return Ok(false),
-            Err(stopped) => return Err(stopped),
-        };
-        match answer.trim().to_ascii_lowercase().as_str() {
-            "" | "y" | "yes" => return Ok(true),
-            "n" | "no" => return Ok(false),
-            _ => {}
+/// A question with the default yes, asked on stderr and answered on stdin, whatever that is: a person, or what a script pipes in.
+#[derive(Debug)]
+pub(crate) struct Question {
+    text: &'static str,
+    answer: oneshot::Receiver<io::Result<String>>,
+}
+
+impl Question {
+    /// Asks it.
+    pub(crate) fn ask(text: &'static str) -> Self {
+        let question = Self { text, answer: read_line() };
+        question.repeat();
+        question
+    }
+
+    /// Asks it again, without another answer.
+    pub(crate) fn repeat(&self) {
+        say(&format!("{} [Y/n] ", self.text));
+    }
+
+    /// Waits for a yes or a no, and asks again where it is neither. May be dropped and called again.
+    ///
+    /// # Errors
+    /// The input has ended, or cannot be read: nobody answers.
+    pub(crate) async fn answer(&mut self) -> io::Result<bool> {
+        loop {
+            let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+            // Only a line that is typed at a terminal ends the line there.
+            if answer.is_err() || !io::stdin().is_terminal() {
+                say("\n");
+            }
+            let answer = answer?;
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "" | "y" | "yes" => return Ok(true),
+                "n" | "no" => return Ok(false),
+                _ => *self = Self::ask(self.text),
+            }
         }
+    }
+
+    /// There is nothing to answer any more.
+    pub(crate) fn withdraw(self) {
+        say("\n");
     }
 }
 
@@ -64,20 +88,26 @@ fn say(text: &str) {
 
 /// One line of stdin, without its end.
 async fn line(interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
+    tokio::select! {
+        line = read_line() => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
+        stop = interrupts.next() => Err(NoAnswer::Stopped(stop)),
+    }
+}
+
+/// Begins to read a line of stdin, without its end.
+fn read_line() -> oneshot::Receiver<io::Result<String>> {
     let (answer, answered) = oneshot::channel();
     // A thread of its own that nobody joins: a read of a terminal cannot be called off, and must not hold up the end of the program.
     thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST_LINE).read_line(&mut line);
+        // Where nobody waits any more the program is about to end.
         let _ = answer.send(read.and_then(|bytes| match bytes {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(line.trim_end_matches(['\r', '\n']).to_owned()),
         }));
     });
-    tokio::select! {
-        line = answered => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
-        stop = interrupts.next() => Err(NoAnswer::Stopped(stop)),
-    }
+    answered
 }
 
 /// A terminal that does not show what is typed, until this is dropped.

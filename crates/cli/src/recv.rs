@@ -9,9 +9,8 @@ use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::options;
 use crate::output::Output;
-use crate::prompt;
 use crate::ticket::{self, Guest};
-use crate::watch::{Conduct, watch};
+use crate::watch::{Conduct, OnOffer, watch};
 
 /// Receives; gives the exit code.
 pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -41,6 +40,6 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;
-    let ask = !args.yes && prompt::is_possible();
-    watch(transfer, Conduct { ask, ..Conduct::default() }, &mut output, interrupts).await
+    let offer = if args.yes { OnOffer::Tell } else { OnOffer::Ask };
+    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, interrupts).await
 }

@@ -1,16 +1,16 @@
 //! Follows a transfer to its end.
 
-use std::process;
 use std::time::Duration;
+use std::{io, process};
 
-use downpour::{Error, Rate, Transfer, TransferEvent};
+use downpour::{Error, Offer, Rate, Transfer, TransferEvent};
 use tokio::time::{Instant, interval, sleep_until};
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Heard, Interrupts, Stop};
 use crate::limit::{LOOK_AGAIN, Limit};
 use crate::output::{Notices, Output};
-use crate::prompt::{self, NoAnswer};
+use crate::prompt::Question;
 use crate::rates::Both;
 
 /// How long a transfer may take to end after SIGTERM: the process is to be gone within two seconds.
@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// What to do about a transfer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conduct {
-    /// Ask before anything is taken.
-    pub(crate) ask: bool,
+    /// What to do about an offer.
+    pub(crate) offer: OnOffer,
     /// Others may come after a transfer, whatever became of it.
     pub(crate) keep: bool,
     /// What the notices of the receiver mean.
@@ -29,6 +29,18 @@ pub(crate) struct Conduct {
     pub(crate) limit: Option<Limit>,
     /// The same command goes on where it was stopped, whatever this side has kept.
     pub(crate) resumes: bool,
+}
+
+/// What is done when the sender says what it wants to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OnOffer {
+    /// It was asked for by name: it is taken.
+    #[default]
+    Take,
+    /// It is told, and taken.
+    Tell,
+    /// It is told, and taken after a yes.
+    Ask,
 }
 
 /// Shows what happens until all is over, and gives the exit code. Ctrl-C and SIGTERM stop the transfer, SIGTERM within [`GRACE`]; a
@@ -42,14 +54,24 @@ pub(crate) async fn watch(
     let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
     let mut look = interval(LOOK_AGAIN);
     let held = conduct.limit.as_ref().and_then(Limit::now);
-    let mut watch = Watch { transfer, conduct, output, held, stop: None, deadline: None, peers: 0 };
+    let mut watch = Watch {
+        transfer,
+        conduct,
+        output,
+        held,
+        question: None,
+        unanswered: false,
+        stop: None,
+        deadline: None,
+        peers: 0,
+    };
     let mut result = Err(Failure::new(Code::Other, "the transfer ended without a word"));
     loop {
         let deadline = watch.deadline;
         tokio::select! {
             event = watch.transfer.next() => match event {
                 Some(event) => {
-                    if let Some(end) = watch.event(event, interrupts).await {
+                    if let Some(end) = watch.event(event) {
                         result = end;
                     }
                 }
@@ -59,6 +81,7 @@ pub(crate) async fn watch(
                 Heard::HangUp => watch.output.hang_up(),
                 Heard::Stop(stop) => watch.stop(stop),
             },
+            answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),
             () = at(deadline) => {
                 return Err(Failure::stopped(Stop::Terminated));
@@ -74,6 +97,13 @@ async fn at(deadline: Option<Instant>) {
     }
 }
 
+async fn answer(question: &mut Option<Question>) -> io::Result<bool> {
+    match question {
+        Some(question) => question.answer().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A transfer that is followed.
 struct Watch<'a> {
     transfer: Transfer,
@@ -81,6 +111,10 @@ struct Watch<'a> {
     output: &'a mut Output,
     /// The limit that it has.
     held: Option<Rate>,
+    /// What the user is being asked.
+    question: Option<Question>,
+    /// Nobody was there to be asked.
+    unanswered: bool,
     /// Why it is being cancelled.
     stop: Option<Stop>,
     /// When the process ends whatever the transfer does.
@@ -91,16 +125,15 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Shows an event; gives the end that it brings.
-    async fn event(&mut self, event: TransferEvent, interrupts: &mut Interrupts) -> Option<Result<u8, Failure>> {
+    fn event(&mut self, event: TransferEvent) -> Option<Result<u8, Failure>> {
         match event {
             TransferEvent::Connected { peer } => {
                 self.peers += 1;
                 self.output.connected(peer);
             }
-            TransferEvent::Offer(offer) => {
-                self.output.offer(&offer);
-                self.answer(interrupts).await;
-            }
+            TransferEvent::Offer(offer) => self.offer(&offer),
+            // Nothing moves, and the line would be drawn over the question.
+            TransferEvent::Progress(_) if self.question.is_some() => {}
             // Figures of several receivers cannot be told apart.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
@@ -109,6 +142,9 @@ impl Watch<'_> {
             TransferEvent::Note(note) => self.output.say(note),
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
+                if let Some(question) = self.question.take() {
+                    question.withdraw();
+                }
                 return Some(self.done(result));
             }
         }
@@ -124,6 +160,10 @@ impl Watch<'_> {
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
                 Err(Failure::goes_on(stop))
             }
+            (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
+                Code::Usage,
+                "nobody answered, and nothing was taken: answer y on stdin, or give --yes to take what comes",
+            )),
             (Err(error), None) if self.conduct.keep => {
                 let failure = Failure::from(error);
                 self.output.one_failed(&failure);
@@ -162,13 +202,35 @@ impl Watch<'_> {
         }
     }
 
-    /// Asks where that is wanted, and answers the other side.
-    async fn answer(&mut self, interrupts: &mut Interrupts) {
-        let answer = if self.conduct.ask { prompt::yes("Take it?", interrupts).await } else { Ok(true) };
+    /// Tells what is offered, and takes it or asks.
+    fn offer(&mut self, offer: &Offer) {
+        match self.conduct.offer {
+            OnOffer::Take => self.transfer.accept(),
+            OnOffer::Tell => {
+                self.output.offer(offer);
+                self.transfer.accept();
+            }
+            OnOffer::Ask => {
+                self.output.ask(offer);
+                // Another peer's, where the one before has left during the question: the next line typed is the answer.
+                match &self.question {
+                    Some(open) => open.repeat(),
+                    None => self.question = Some(Question::ask("Take it?")),
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: io::Result<bool>) {
+        self.question = None;
         match answer {
             Ok(true) => self.transfer.accept(),
-            Ok(false) | Err(NoAnswer::Input(_)) => self.transfer.refuse(),
-            Err(NoAnswer::Stopped(stop)) => self.stop(stop),
+            Ok(false) => self.transfer.refuse(),
+            // Nor will the next peer's offer be answered.
+            Err(_) => {
+                self.unanswered = true;
+                self.transfer.stop(downpour::Stop::Cancelled);
+            }
         }
     }
 }

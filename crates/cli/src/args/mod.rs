@@ -63,9 +63,9 @@ pub(crate) enum Command {
     Send(Box<SendArgs>),
     /// Receive files and folders with a ticket
     ///
-    /// Asks for the ticket that `downpour send` prints, says what is coming and where it goes, and asks. What exists already is not
-    /// overwritten, unless --existing says so. With --listen it is the other way round: prints a ticket and waits for a
-    /// `downpour send --to`.
+    /// Asks for the ticket that `downpour send` prints, says what is coming and where it goes, and asks whether to take it. Answers are
+    /// lines of stdin, from a pipe too; where that has ended nothing is taken without --yes. What exists already is not overwritten,
+    /// unless --existing says so. With --listen it is the other way round: prints a ticket and waits for a `downpour send --to`.
     #[command(after_help = RECV_EXAMPLES)]
     Recv(Box<RecvArgs>),
     /// Compare two files or folders by content, here or over there

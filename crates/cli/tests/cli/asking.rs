@@ -1,11 +1,13 @@
 //! What a person at a terminal is asked: the program runs with a terminal of its own.
 
+use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
 use tempfile::tempdir;
 
-use crate::program::{Program, arguments, command, downpour};
+use crate::program::{Ended, Program, arguments, command, downpour, sender};
 use crate::terminal::Terminal;
 use crate::tree;
 
@@ -50,6 +52,58 @@ fn no_is_no_on_both_sides() {
     sender.wait_for_words("declined by its user");
     sender.signal(rustix::process::Signal::INT);
     sender.end().expect_line(130, "cancelled");
+    tree::assert_untouched(&here.path().join("into"));
+}
+
+/// A receiver with this on its stdin, once it has ended, and the sender that waits for it.
+fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
+    let source = tree::file(&here.join("file"), 20_000);
+    let (ticket, into) = (here.join("ticket"), here.join("into"));
+    let sender = sender(&[&source], &ticket, &[]);
+    let mut arguments = arguments!["recv", "--ticket-file", ticket, "--into", into].to_vec();
+    arguments.extend(more.iter().map(OsStr::new));
+    let mut command = command(arguments);
+    command.stdin(Stdio::piped());
+    let mut receiver = Program::start(command);
+    let mut stdin = receiver.stdin();
+    stdin.write_all(text.as_bytes()).expect("a program that reads");
+    drop(stdin);
+    (sender, receiver.end())
+}
+
+#[test]
+fn a_piped_answer_counts_as_a_typed_one() {
+    let here = tempdir().expect("a folder");
+    let (mut sender, ended) = with_answer(here.path(), "n\n", &["-q"]);
+    let ended = ended.expect_line(1, "declined");
+    assert!(ended.stderr.contains("Coming: file (1 item, 20 kB)\nInto:   /"), "{}", ended.stderr);
+    sender.wait_for_words("declined by its user");
+    tree::assert_untouched(&here.path().join("into"));
+
+    let here = tempdir().expect("a folder");
+    let (sender, ended) = with_answer(here.path(), "what?\nyes\n", &[]);
+    ended.expect(0);
+    sender.end().expect(0);
+    tree::assert_same(&here.path().join("file"), &here.path().join("into/file"));
+}
+
+#[test]
+fn nothing_is_taken_where_nobody_answers() {
+    let here = tempdir().expect("a folder");
+    let (_sender, ended) = with_answer(here.path(), "", &[]);
+    ended.expect_line(2, "--yes");
+    tree::assert_untouched(&here.path().join("into"));
+}
+
+#[test]
+fn a_sender_that_leaves_during_the_question_ends_it() {
+    let here = tempdir().expect("a folder");
+    let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+    terminal.type_line(&ticket);
+    terminal.wait_for("Take it? [Y/n]");
+    sender.signal(rustix::process::Signal::INT);
+    terminal.wait_for("\ndownpour: the sender said: interrupted by its user");
+    receiver.end().expect(1);
     tree::assert_untouched(&here.path().join("into"));
 }
 

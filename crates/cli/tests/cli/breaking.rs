@@ -104,7 +104,7 @@ fn the_disk_is_full() {
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 8_000_000), here.path().join("ticket"), here.path().join("into"));
     fs::create_dir(&into).expect("a folder");
-    let arguments = arguments!["recv", "--ticket-file", ticket, "--into", into];
+    let arguments = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into];
     let command = on_a_small_disk(&into, &arguments).expect("this test needs user and mount namespaces");
     let mut sender = sender(&[&source], &ticket, &[]);
     Program::start(command).end().expect_line(7, "disk full");

@@ -201,14 +201,14 @@ pub(crate) fn sender(paths: &[&Path], file: &Path, more: &[&str]) -> Program {
     sender
 }
 
-/// A receiver that connects with the ticket in `file`.
+/// A receiver that connects with the ticket in `file` and takes what comes.
 pub(crate) fn receiver(file: &Path, into: &Path, more: &[&str]) -> Program {
-    let mut arguments = arguments!["recv", "--ticket-file", file, "--into", into].to_vec();
+    let mut arguments = arguments!["recv", "--yes", "--ticket-file", file, "--into", into].to_vec();
     arguments.extend(more.iter().map(OsStr::new));
     downpour(arguments)
 }
 
-/// Writes a line to a program's stdin and closes it.
-pub(crate) fn answer(mut stdin: ChildStdin, line: &str) {
-    writeln!(stdin, "{line}").expect("a program that reads");
+/// Writes lines to a program's stdin and closes it.
+pub(crate) fn answer(mut stdin: ChildStdin, lines: &str) {
+    writeln!(stdin, "{lines}").expect("a program that reads");
 }

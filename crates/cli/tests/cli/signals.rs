@@ -25,7 +25,7 @@ fn slow_sender() -> (TempDir, PathBuf, PathBuf, Program) {
 }
 
 fn slow_receiver(ticket: &Path, into: &Path) -> Program {
-    let mut receiver = downpour(arguments!["recv", "--ticket-file", ticket, "--into", into, "--json"]);
+    let mut receiver = downpour(arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"]);
     receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
     receiver
 }

@@ -33,7 +33,8 @@ fn the_sender_comes_with_a_ticket_file() {
     let (first, second) =
         (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
-    let mut receiver = downpour(arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into]);
+    let mut receiver =
+        downpour(arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into]);
     receiver.wait_for_words("send PATH --to --ticket-file");
     let sent =
         downpour(arguments!["send", first, second, "--to", "--rate", "100M", "--ticket-file", ticket]).end().expect(0);
@@ -60,9 +61,7 @@ fn a_ticket_comes_by_stdin_environment_or_argument() {
             _ => &mut command,
         };
         let mut receiver = Program::start(command);
-        if way == "stdin" {
-            answer(receiver.stdin(), &ticket);
-        }
+        answer(receiver.stdin(), &if way == "stdin" { format!("{ticket}\ny") } else { "y".to_owned() });
         let received = receiver.end().expect(0);
         sender.end().expect(0);
         tree::assert_same(&source, &into.join("file"));
@@ -127,7 +126,7 @@ fn quiet_is_quiet_and_verbose_is_not() {
     let into = here.path().join("into");
     let mut sender = downpour(arguments!["send", "-q", "--listen", "127.0.0.1:0", "--qlog", trace, source]);
     let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
-    let mut command = command(arguments!["recv", "-v", "--into", into]);
+    let mut command = command(arguments!["recv", "-y", "-v", "--into", into]);
     command.env("DOWNPOUR_TICKET", &ticket);
     let received = Program::start(command).end().expect(0);
     assert_eq!(sender.end().expect(0).stderr, "");
@@ -145,7 +144,7 @@ fn nobody_reads_stdout() {
     let sender = sender(&[&source], &ticket, &[]);
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut command = command(arguments!["recv", "--json", "--ticket-file", ticket, "--into", into]);
+    let mut command = command(arguments!["recv", "-y", "--json", "--ticket-file", ticket, "--into", into]);
     command.stdout(writer);
     Program::start(command).end().expect(0);
     sender.end().expect(0);
