@@ -56,8 +56,7 @@ async fn run(
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
     let notices = if copy.dry_run { Notices::Planned } else { Notices::Done };
-    output.told(common.speed.rate);
-    output.limited(common.speed.limit.as_ref());
+    output.speed(common.speed.rate, common.speed.limit.as_ref());
     let transfer = remote::copy(copy)?;
     output.start(command, common.speed.rate, None)?;
     let conduct = Conduct { notices, limit: common.speed.limit.clone(), resumes: true, ..Conduct::default() };

@@ -99,6 +99,11 @@ impl Limit {
         begun.or(self.entries.last()).and_then(|(_, limit)| *limit)
     }
 
+    /// Whether it is ever less than this rate.
+    pub(crate) fn is_below(&self, rate: Rate) -> bool {
+        self.entries.iter().any(|(_, limit)| limit.is_some_and(|limit| limit < rate))
+    }
+
     /// Whether another one may hold later.
     pub(crate) fn changes(&self) -> bool {
         self.entries.len() > 1
@@ -166,6 +171,12 @@ mod tests {
             let error = text.parse::<Limit>().expect_err(text).to_string();
             assert!(error.contains(hint), "{text:?} gave {error:?}, without {hint:?}");
         }
+    }
+
+    #[test]
+    fn it_may_be_less_than_a_rate() {
+        let below = |text, megabits_per_second| limit(text).is_below(megabits(megabits_per_second).expect("a rate"));
+        assert!(below("8M", 1000) && below("08:00,8M 19:00,off", 1000) && !below("8M", 8) && !below("off", 1));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(crate) struct Output {
     showing: Showing,
     last: Option<Progress>,
     noticed: u64,
+    only_in_a: u64,
     next_json: Instant,
 }
 
@@ -36,20 +37,19 @@ impl Output {
     /// Shows what was asked for.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self { shown, showing: Showing::new(how), last: None, noticed: 0, next_json: Instant::now() }
+        Self { shown, showing: Showing::new(how), last: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
     }
 
-    /// The rate that was told, in both units.
-    pub(crate) fn told(&self, rate: Option<Rate>) {
-        if let Some(rate) = rate {
-            self.say(format_args!("Sending at {}, whole IP packets.", Both(rate)));
-        }
-    }
-
-    /// The limit, in both units.
-    pub(crate) fn limited(&self, limit: Option<&Limit>) {
-        if let Some(limit) = limit {
-            self.detail(format_args!("Limit: {limit}."));
+    /// The rate that was told and the limit, in both units.
+    pub(crate) fn speed(&self, rate: Option<Rate>, limit: Option<&Limit>) {
+        match (rate, limit) {
+            (Some(rate), Some(limit)) if limit.is_below(rate) => self.say(format_args!(
+                "Sending at {}, whole IP packets, but never above the limit, which is less: {limit}.",
+                Both(rate)
+            )),
+            (Some(rate), _) => self.say(format_args!("Sending at {}, whole IP packets.", Both(rate))),
+            (None, Some(limit)) => self.detail(format_args!("Limit: {limit}.")),
+            (None, None) => {}
         }
     }
 
@@ -136,6 +136,7 @@ impl Output {
             Notices::Planned | Notices::Differences => {}
         }
         self.noticed += 1;
+        self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
             json::print(&Line::Notice { what, path });
         }
@@ -190,7 +191,9 @@ impl Output {
                 self.say(format_args!("No difference in {}.", human::count(summary.files, "file", "files")))
             }
             (Notices::Differences, names) => {
-                self.say(format_args!("{}.", human::count(names, "difference", "differences")))
+                let all = summary.files + summary.directories + summary.symlinks;
+                let hint = if self.only_in_a == all { " B has nothing of A: is its path right?" } else { "" };
+                self.say(format_args!("{}.{hint}", human::count(names, "difference", "differences")))
             }
         }
     }

@@ -34,8 +34,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     };
     let transfer = downpour::send(args.paths, peer, options)?;
     let mut output = Output::new(args.output);
-    output.told(args.speed.rate);
-    output.limited(args.speed.limit.as_ref());
+    output.speed(args.speed.rate, args.speed.limit.as_ref());
     let ticket = ticket::publish(
         transfer.ticket(),
         args.ticket.ticket_file.as_deref(),

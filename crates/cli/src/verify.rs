@@ -1,7 +1,7 @@
 //! `downpour verify`.
 
 use downpour::files::{Compare, Modes};
-use downpour::remote::{self, Copy};
+use downpour::remote::{self, Copy, Location};
 
 use crate::args::VerifyArgs;
 use crate::copy::{Common, scan};
@@ -12,6 +12,13 @@ use crate::watch::{Conduct, watch};
 
 /// Compares; gives the exit code. It is a copy that is not made: what it would do is how the two differ.
 pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    if let Location::Local(path) = &args.b
+        && !path.as_os_str().is_empty()
+        && path.symlink_metadata().is_err()
+    {
+        let message = format!("{} does not exist: there is nothing to compare with", path.display());
+        return Err(Failure::new(Code::SourceAbsent, message));
+    }
     let scan = scan(&args.selection, true)?;
     let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
     let copy = Copy {

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
         .as_ref()
         .map_or_else(|| format!("A generated file of {}", human::bytes(args.size)), |path| path.display().to_string());
     output.say(format_args!("{what} over {}.", args.link));
-    output.told(Some(told));
+    output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
     let mut stage = Stage { folder: &folder, source: &source, link: args.link };
 

@@ -38,7 +38,7 @@ impl From<&Progress> for Figures {
             limited_by: match progress.limited_by {
                 LimitedBy::Nothing => None,
                 LimitedBy::Window => Some("network"),
-                LimitedBy::Pacing => Some("told rate"),
+                LimitedBy::Pacing => Some("set rate"),
                 LimitedBy::Source => Some("reading here"),
                 LimitedBy::Receiver => Some("writing there"),
             },

@@ -97,6 +97,28 @@ fn verbose_names_what_is_done() {
 }
 
 #[test]
+fn verify_tells_a_b_that_is_not_there() {
+    let here = tempdir().expect("a folder");
+    let source = tree::folder(&here.path().join("photos"));
+    let ended = downpour(arguments!["verify", source, here.path().join("phtoos")]).end();
+    assert_eq!(ended.expect_line(3, "phtoos does not exist").stdout, "");
+    let other = here.path().join("other");
+    fs::create_dir(&other).expect("a folder");
+    let ended = downpour(arguments!["verify", source, other]).end().expect(1);
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert_eq!(last, "8 differences. B has nothing of A: is its path right?");
+}
+
+#[test]
+fn a_limit_below_the_told_rate_is_told() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, here.path().join("b")]).end();
+    let line = "Sending at 1 Gbit/s = 125 MB/s, whole IP packets, but never above the limit, which is less: 8 Mbit/s = 1 MB/s.";
+    assert!(ended.expect(0).stderr.lines().any(|said| said == line));
+}
+
+#[test]
 fn json_tells_of_a_copy() {
     let here = tempdir().expect("a folder");
     let source = tree::folder(&here.path().join("photos"));
