@@ -14,7 +14,7 @@ pub(crate) enum Code {
     Other = 1,
     /// What was typed makes no sense.
     Usage = 2,
-    /// A path to send does not exist.
+    /// A path to read does not exist.
     SourceAbsent = 3,
     /// A ticket that is damaged, expired or not known to the other side.
     Authentication = 4,
@@ -34,20 +34,22 @@ pub(crate) enum Code {
 pub(crate) const HELP: &str = "\
 Exit codes:
     0  done: everything arrived and was checked
-    1  other failures
+    1  other failures; of verify, a difference
     2  usage: what was typed makes no sense
-    3  a path to send does not exist, or no downpour over there
+    3  a path to read does not exist, or no downpour over there
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent
-    7  disk: no room, a quota, or no permission
+    7  disk: no room, a quota, or no permission; also for stdout
     8  timeout: the other side fell silent
-   23  partial: some names did not come across, or changed meanwhile; each is named
-   24  partial, and all that is missing vanished from the source meanwhile
+   23  partial: some names did not come across, or changed; each is named
+   24  partial: all that is missing vanished from the source meanwhile
    75  ended by SIGTERM; the same command goes on where it stopped
   130  Ctrl-C; the same command goes on where it stopped
+A pipe ends with the exit code of its command.
 
-Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s).
+Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s),
+sizes in bytes (10MB, 1.5G, 64KiB).
 
 Patterns of --include and --exclude are those of rsync; the first rule that matches a name decides:
   *.tmp    every name that ends so, in any folder; * and ? stop at a /
@@ -66,7 +68,9 @@ An option is taken from the first of these places that has it:
   2. the environment: DOWNPOUR_RETRY_FOR=1h for --retry-for, DOWNPOUR_QUIET=true or =false for -q
   3. the sections of the host, from first to last
   4. the top of the file
-A key that a command does not know does nothing there. Only on the command line, for they are for a single run:
+Switches are true or false, times are numbers or texts, all else is texts. The
+whole file is checked, whatever the host. A key that a command does not know
+does nothing there. Only on the command line, for they are for a single run:
 --checksums, --delete, --dry-run, --files-from, --from0, --keep, --ticket-file, --to.
 
 Environment, besides:

@@ -26,13 +26,39 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(definition()).render(&mut page).map_err(disk)?;
-        stdout::write(&page);
+        stdout::write(laid_out(&String::from_utf8_lossy(&page)).as_bytes());
         return Ok(Code::Done as u8);
     };
     fs::create_dir_all(folder).map_err(disk)?;
     clap_mangen::generate_to(definition(), folder).map_err(disk)?;
+    for entry in fs::read_dir(folder).map_err(disk)? {
+        let path = entry.map_err(disk)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with(NAME) && name.ends_with(".1") {
+            let page = fs::read_to_string(&path).map_err(disk)?;
+            fs::write(&path, laid_out(&page)).map_err(disk)?;
+        }
+    }
     output::err(format_args!("The pages are in {}: `man -M` wants them in a folder man1.", folder.display()));
     Ok(Code::Done as u8)
+}
+
+/// A page whose last section, the tables and examples of `--help`, keeps its lines: troff would fill one into the next, and space them out.
+fn laid_out(page: &str) -> String {
+    let mut out = String::with_capacity(page.len() + 256);
+    let (mut is_last, mut was_indented) = (false, false);
+    for line in page.lines() {
+        if line.starts_with(".SH ") {
+            is_last = line == ".SH EXTRA";
+        }
+        if is_last && was_indented && !line.starts_with([' ', '.']) {
+            out += ".br\n";
+        }
+        was_indented = line.starts_with(' ');
+        out += line;
+        out += if line == ".SH EXTRA" { "\n.ad l\n" } else { "\n" };
+    }
+    out
 }
 
 /// Without what `--version` says of this machine: the pages are the same everywhere.

@@ -153,7 +153,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The program's exit code: 1 other, 2 usage, 3 source absent, 4 authentication, 5 unreachable, 6 integrity, 7 disk or quota,
+    /// The program's exit code: 1 other, 2 usage, 3 source or program absent, 4 authentication, 5 unreachable, 6 integrity, 7 disk or quota,
     /// 8 timeout, 75 stopped and resumable, 130 cancelled. A transfer that is partial succeeds: see [`crate::Summary::exit_code`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {

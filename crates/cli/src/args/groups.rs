@@ -32,7 +32,9 @@ pub(crate) struct SelectionArgs {
     /// The names of --files-from end with a zero byte, as `find -print0` writes them
     #[arg(short = '0', long, requires = "files_from")]
     pub(crate) from0: bool,
-    /// Write the BLAKE3 of every file there, in the format of b3sum
+    /// Write the BLAKE3 of every file to FILE, for `b3sum -c FILE` in the target folder
+    ///
+    /// What goes to another machine under a new name is listed by the name it has here.
     #[arg(long, value_name = "FILE")]
     pub(crate) checksums: Option<PathBuf>,
 }
@@ -178,13 +180,14 @@ pub(crate) struct OutputArgs {
     pub(crate) progress: Option<HowShown>,
     /// Tell the story on stdout as JSON, one object a line
     ///
-    /// Every object has "v":1 and a "type": start, path, progress, file, notice, summary, demo or error.
+    /// Every object has "v":1 and a "type": start, path, progress, file, notice, summary, finding, checkup,
+    /// demo or error.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but errors (and the ticket)
+    /// Say nothing but errors, the ticket and questions
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: every file, the addresses, the counts of the connection
+    /// Say more: every file and deletion, the addresses, the counts of the connection
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
