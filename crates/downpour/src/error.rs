@@ -122,6 +122,9 @@ pub enum Error {
         /// The system's words.
         source: io::Error,
     },
+    /// What a command over there prints cannot be written here.
+    #[error("cannot write to stdout: {0}; the output of the command is not complete")]
+    Output(io::Error),
     /// The transfer broke off; what had arrived is kept.
     #[error("{error}; what has arrived is kept in {}: the same command goes on from there", staging.display())]
     Kept {
@@ -183,7 +186,7 @@ impl Error {
             Self::NotInstalled { .. } => 3,
             Self::Remote { exit_code, .. } => *exit_code,
             Self::Copy(_) => 2,
-            Self::Checksums { .. } => 7,
+            Self::Checksums { .. } | Self::Output(_) => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::Socket { .. }
             | Self::Ports { .. }

@@ -49,6 +49,21 @@ fn all_that_goes_in_comes_out_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
+fn an_output_that_is_not_written_is_no_success() {
+    let hosts = Hosts::start();
+    let full = fs::File::options().write(true).open("/dev/full").expect("a device that is full");
+    let mut command = pipe(&hosts, &[], "echo done");
+    let ended = command.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).output().expect("downpour");
+    assert_eq!(ended.status.code(), Some(7), "{}", words(&ended.stderr));
+    assert!(
+        words(&ended.stderr).contains("cannot write to stdout: No space left on device"),
+        "{}",
+        words(&ended.stderr)
+    );
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
 fn the_command_is_words_for_the_shell_there_and_its_end_is_that_of_the_pipe() {
     let hosts = Hosts::start();
     let input = tree::file(&hosts.here("input"), 1000);

@@ -66,7 +66,7 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
     let mut remote = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?.answer()?;
     let output = remote.take_output();
     // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
-    let printed = thread::spawn(move || output.map(|mut output| io::copy(&mut output, &mut io::stdout())));
+    let printed = thread::spawn(move || output.map_or(Ok(()), print));
     // Open until the command has ended: the end of ssh is not that of the input.
     let mut ssh = None;
     // After an error there is no waiting for a command that will not end.
@@ -83,9 +83,18 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
     // The command has ended or will, and ssh ends with its code when all that it printed is here.
     let status = remote.wait().map_err(Error::System)?;
     drop(ssh);
-    // A thread that has lost its output has nothing to say.
-    let _ = printed.join();
-    Ok(code(status))
+    match printed.join() {
+        // Whoever closes a pipe has read enough.
+        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+        _ => Ok(code(status)),
+    }
+}
+
+/// Prints what comes from the command.
+fn print(mut output: impl io::Read) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    io::copy(&mut output, &mut stdout)?;
+    stdout.flush()
 }
 
 /// Sends standard input through ssh. What comes back is to be held until the command has ended.
