@@ -5,6 +5,7 @@
 //! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
 //! made from worker threads.
 
+mod begun;
 mod beneath;
 mod delete;
 mod entry;

@@ -1,15 +1,15 @@
 //! Reads byte ranges of a batch's object from its files.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
+use super::begun::{Begun, digest, fill, is_the_same, sum};
 use super::entry::{Batch, Entry, Kind, VoidReason, Voided};
 use super::open::OpenFiles;
 use super::root::Roots;
@@ -23,10 +23,9 @@ use super::wanted::Wanted;
 /// After every read of a file its size, time and version are compared with what they were before its first read. A file that differs,
 /// has vanished or cannot be read is voided: it is reported once, and what is read of it from then on is zeros.
 ///
-/// Before the first read the size and time must be the scan's. The version, which a change of mode, owner or number of names changes
-/// too, may be another, if the whole file is wanted and its hash is not told: what is sent then is one state of the file, with the size
-/// and time it was announced with. It must be the scan's where the receiver holds a part of the file already. While a file is
-/// being read, a change of its mode or name voids it as a change of its content does: nothing short of reading it again tells them apart.
+/// Size and time must be the scan's. The version is another after a change of mode, owner, names or access time too: then what was read of
+/// the file before is compared ([`super::begun`]), and what was told of it, its hash. Where the receiver holds a part of the file
+/// that it was sent at another time, and no hash was told, there is nothing to compare, and the version at the first read must be the scan's.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,
@@ -40,13 +39,14 @@ pub struct BatchSource {
     /// Those not in use.
     trails: Mutex<Vec<Trail>>,
     states: Mutex<States>,
+    /// Held while a file is compared with what was read of it: once is enough.
+    comparing: Mutex<()>,
 }
 
 /// What is known of the files beyond what the scan saw.
 #[derive(Debug, Default)]
 struct States {
-    /// Version of each file of which a part was read.
-    begun: HashMap<u32, u64>,
+    begun: Begun,
     /// Every voided file so far.
     voided: HashSet<u32>,
     /// Those not yet taken.
@@ -90,6 +90,7 @@ impl BatchSource {
             open: OpenFiles::new(),
             trails: Mutex::default(),
             states: Mutex::default(),
+            comparing: Mutex::default(),
         }
     }
 
@@ -155,7 +156,11 @@ impl BatchSource {
         // A file read at once needs no place among the open ones.
         let file = if is_whole { open().map(Arc::new) } else { self.open.get(piece.index, open) };
         let result = match file {
-            Ok(file) => self.read_file(&file, piece, out),
+            Ok(file) => self.read_file(&file, piece, out).map_err(|reason| match reason {
+                // Another has taken its place.
+                VoidReason::Vanished if self.stands(piece.entry, trail) => VoidReason::Changed,
+                reason => reason,
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VoidReason::Vanished),
             Err(_) => Err(VoidReason::Unreadable),
         };
@@ -172,37 +177,52 @@ impl BatchSource {
     ///
     /// One look at the file, after reading: if its version is the expected one nothing has changed before either.
     fn read_file(&self, file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
+        /// How often a file is compared that is never left alone.
+        const ATTEMPTS: usize = 3;
+        let Kind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let filled = fill(file, piece.start, out);
         // First of all: what a file has become explains why reading it fails.
-        let seen = look(file, piece.entry)?;
+        let mut seen = look(file, piece.entry)?;
         filled?;
-        if self.is_expected(piece, out.len(), &seen)? {
+        let place = (piece.start, out.len());
+        // Most files are read at once, as they were scanned: nothing of those needs to be kept.
+        let is_simple = out.len() as u64 == size && seen.version == scanned;
+        if is_simple || self.states().begun.take(piece.index, scanned, seen.version, place, sum(out)) {
             return Ok(());
         }
-        // Nothing of it was read yet, and it has the size and time of the scan: this is the state to send, unless it changes once more.
-        fill(file, piece.start, out)?;
-        let again = look(file, piece.entry)?;
-        let sent = *self.states().begun.entry(piece.index).or_insert(seen.version);
-        if again.version == seen.version && sent == seen.version { Ok(()) } else { Err(VoidReason::Changed) }
+        if seen.links == 0 {
+            return Err(VoidReason::Vanished);
+        }
+        let _comparing = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..ATTEMPTS {
+            let compared = self.compare(file, piece)?;
+            fill(file, piece.start, out)?;
+            let again = look(file, piece.entry)?;
+            let stays = again.version == seen.version;
+            if stays && self.states().begun.go_on(piece.index, seen.version, compared, place, sum(out)) {
+                return Ok(());
+            }
+            seen = again;
+        }
+        Err(VoidReason::Changed)
     }
 
-    /// Whether a file whose piece of `length` bytes was just read is in the expected version; false if another may be expected
-    /// from now on.
-    fn is_expected(&self, piece: Piece<'_>, length: usize, seen: &Seen) -> Result<bool, VoidReason> {
-        let Kind::File { version: scanned, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
-        let mut states = self.states();
-        match states.begun.get(&piece.index) {
-            Some(begun) if *begun == seen.version => Ok(true),
-            None if scanned == seen.version => {
-                if length as u64 != piece.entry.size() {
-                    states.begun.insert(piece.index, seen.version);
-                }
-                Ok(true)
-            }
-            _ if seen.links == 0 => Err(VoidReason::Vanished),
-            None if hash.is_none() && !self.partial.contains(&piece.index) => Ok(false),
-            _ => Err(VoidReason::Changed),
-        }
+    /// Compares a file with what was read of it, or told; gives the number of pieces.
+    fn compare(&self, file: &File, piece: Piece<'_>) -> Result<usize, VoidReason> {
+        let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+        let pieces = self.states().begun.pieces(piece.index);
+        let is_same = match (&pieces, hash) {
+            (Some(pieces), _) => is_the_same(file, pieces)?,
+            (None, Some(hash)) => digest(file, size)? == hash,
+            (None, None) => !self.partial.contains(&piece.index),
+        };
+        if is_same { Ok(pieces.map_or(0, |pieces| pieces.len())) } else { Err(VoidReason::Changed) }
+    }
+
+    /// Whether something stands under an entry's name.
+    fn stands(&self, entry: &Entry, trail: &mut Trail) -> bool {
+        let flags = if self.roots.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        trail.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
     }
 
     /// Opens an entry's file, or what is there now.
@@ -225,14 +245,6 @@ impl BatchSource {
             states.news.push(Voided { entry: index, reason });
         }
     }
-}
-
-/// Fills `out` with a file's bytes from `start`.
-fn fill(file: &File, start: u64, out: &mut [u8]) -> Result<(), VoidReason> {
-    file.read_exact_at(out, start).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => VoidReason::Shrank,
-        _ => VoidReason::Unreadable,
-    })
 }
 
 /// Looks at a file, whose kind, size and time must be the scan's.

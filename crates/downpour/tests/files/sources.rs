@@ -142,9 +142,48 @@ fn voided(source: &BatchSource) -> Vec<(u32, VoidReason)> {
     source.take_voided().iter().map(|v| (v.entry, v.reason)).collect()
 }
 
+fn change_links(path: &Path) {
+    until_it_shows(path, |path| {
+        let other = path.with_extension("other");
+        fs::hard_link(path, &other).unwrap();
+        fs::remove_file(other).unwrap();
+    });
+}
+
+fn change_access_time(path: &Path) {
+    until_it_shows(path, |path| {
+        let file = fs::File::open(path).unwrap();
+        file.set_times(fs::FileTimes::new().set_accessed(std::time::SystemTime::now())).unwrap();
+    });
+}
+
+#[test]
+fn what_is_no_change_of_content_does_not_void_a_file_that_is_read() {
+    for change in [change_mode as fn(&Path), change_links, change_access_time] {
+        for hash in [false, true] {
+            let from = tempdir().unwrap();
+            let dir = from.path().join("dir");
+            three_files(&dir);
+            let (batch, roots) = scanned(&dir, ScanOptions { hash, ..ScanOptions::default() });
+            let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
+            let source = BatchSource::new(batch, roots, Wanted::all());
+            let mut bytes = vec![0; now.len()];
+            for (at, piece) in bytes.chunks_mut(BLOCK / 3).enumerate() {
+                change(&dir.join("b"));
+                source.read((at * (BLOCK / 3)) as u64, piece);
+            }
+            assert!(bytes == now);
+            assert_eq!(voided(&source), []);
+        }
+    }
+}
+
 #[test]
 fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
-    for change in [forge as fn(&Path), change_mode] {
+    for change in [forge as fn(&Path), |path: &Path| {
+        forge(path);
+        change_mode(path);
+    }] {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
@@ -161,42 +200,44 @@ fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
 
 #[test]
 fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_state() {
-    for change in [forge as fn(&Path), change_mode] {
-        let from = tempdir().unwrap();
-        let dir = from.path().join("dir");
-        three_files(&dir);
-        let (plain, roots) = scanned(&dir, ScanOptions::default());
-        let (hashed, _) = scanned(&dir, ScanOptions { hash: true, ..ScanOptions::default() });
-        change(&dir.join("b"));
-        change(&dir.join("c"));
-        let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
-        let mut bytes = vec![0; now.len()];
+    let from = tempdir().unwrap();
+    let dir = from.path().join("dir");
+    three_files(&dir);
+    let (plain, roots) = scanned(&dir, ScanOptions::default());
+    let (hashed, _) = scanned(&dir, ScanOptions { hash: true, ..ScanOptions::default() });
+    forge(&dir.join("b"));
+    forge(&dir.join("c"));
+    let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
+    let mut bytes = vec![0; now.len()];
 
-        let whole = BatchSource::new(Arc::clone(&plain), Arc::clone(&roots), Wanted::all());
-        for (at, piece) in bytes.chunks_mut(BLOCK).enumerate() {
-            whole.read((at * BLOCK) as u64, piece);
-        }
-        assert!(bytes == now, "one state of each file");
-        assert_eq!(voided(&whole), []);
-        change(&dir.join("b"));
-        whole.read(BLOCK as u64, &mut bytes[..BLOCK]);
-        assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it stays with that state");
-
-        let hashed = BatchSource::new(hashed, Arc::clone(&roots), Wanted::all());
-        hashed.read(0, &mut bytes);
-        assert_eq!(voided(&hashed), [(2, VoidReason::Changed), (3, VoidReason::Changed)]);
-
-        // All but one byte of b; all of c.
-        let (mut wanted, full) = (Wanted::none(), now.len() as u64);
-        wanted.push(0..BLOCK as u64 / 2);
-        wanted.push(BLOCK as u64 / 2 + 1..full);
-        let part = BatchSource::new(plain, roots, wanted);
-        assert_eq!(part.length(), full - 1);
-        part.read(0, &mut bytes);
-        assert_eq!(voided(&part), [(2, VoidReason::Changed)]);
-        assert!(bytes[..BLOCK / 2] == now[..BLOCK / 2]);
-        assert!(bytes[5 * BLOCK / 2 - 1..full as usize - 1] == now[5 * BLOCK / 2..]);
+    let whole = BatchSource::new(Arc::clone(&plain), Arc::clone(&roots), Wanted::all());
+    for (at, piece) in bytes.chunks_mut(BLOCK).enumerate() {
+        whole.read((at * BLOCK) as u64, piece);
     }
+    assert!(bytes == now, "one state of each file");
+    assert_eq!(voided(&whole), []);
+    until_it_shows(&dir.join("b"), |path| {
+        let before = path.metadata().unwrap().modified().unwrap();
+        fs::write(path, noise(2 * BLOCK, 10)).unwrap();
+        fs::File::options().write(true).open(path).unwrap().set_modified(before).unwrap();
+    });
+    whole.read(BLOCK as u64, &mut bytes[..BLOCK]);
+    assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it stays with that state");
+
+    let hashed = BatchSource::new(hashed, Arc::clone(&roots), Wanted::all());
+    hashed.read(0, &mut bytes);
+    assert_eq!(voided(&hashed), [(2, VoidReason::Changed), (3, VoidReason::Changed)]);
+
+    // All but one byte of b; all of c.
+    let (mut wanted, full) = (Wanted::none(), now.len() as u64);
+    wanted.push(0..BLOCK as u64 / 2);
+    wanted.push(BLOCK as u64 / 2 + 1..full);
+    let part = BatchSource::new(plain, roots, wanted);
+    assert_eq!(part.length(), full - 1);
+    part.read(0, &mut bytes);
+    assert_eq!(voided(&part), [(2, VoidReason::Changed)]);
+    assert!(bytes[..BLOCK / 2] == now[..BLOCK / 2]);
+    assert!(bytes[5 * BLOCK / 2 - 1..full as usize - 1] == now[5 * BLOCK / 2..]);
 }
 
 #[test]
@@ -249,6 +290,28 @@ fn a_file_removed_while_it_is_read_has_vanished() {
     source.read(BLOCK as u64, &mut rest);
     assert_eq!(voided(&source), [(2, VoidReason::Vanished)]);
     assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour stands");
+}
+
+#[test]
+fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
+    let from = tempdir().unwrap();
+    let dir = from.path().join("dir");
+    three_files(&dir);
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let source = BatchSource::new(batch, roots, Wanted::all());
+    let mut bytes = vec![0; BLOCK];
+    source.read(0, &mut bytes);
+    let (other, time) = (dir.join("other"), dir.join("b").metadata().unwrap().modified().unwrap());
+    fs::write(&other, noise(2 * BLOCK, 9)).unwrap();
+    fs::File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
+    let kept = fs::File::open(dir.join("b")).unwrap();
+    let before = kept.metadata().unwrap().ctime_nsec();
+    fs::rename(other, dir.join("b")).unwrap();
+    while kept.metadata().unwrap().ctime_nsec() == before {
+        kept.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    source.read(BLOCK as u64, &mut bytes);
+    assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
 }
 
 /// Who may write in a folder that another sends does not get at what only the other may read.
@@ -349,6 +412,7 @@ proptest! {
         const PIECE: usize = 1000;
         let from = quick_dir();
         let file = |at: usize| from.path().join(at.to_string());
+        let mut untouched = [true; 3];
         let mut states: Vec<Vec<Vec<u8>>> = (0..3).map(|at| vec![noise(LENGTHS[at], at as u64)]).collect();
         (0..3).for_each(|at| fs::write(file(at), &states[at][0]).unwrap());
         let mut scanner = Scanner::new(vec![Root::contents(from.path())], ScanOptions::default()).unwrap();
@@ -374,6 +438,7 @@ proptest! {
                         }
                     });
                     states[at].push(content);
+                    untouched[at] = false;
                 }
                 Happens::Read(which) if !left.is_empty() => {
                     read(left.swap_remove(usize::from(which) % left.len()), &mut object);
@@ -389,6 +454,7 @@ proptest! {
             let whole = states[at].iter().any(|state| state == sent);
             let named = voided.iter().any(|(entry, _)| *entry as usize == at);
             prop_assert!(named || whole, "file {at} is a mix, and not voided");
+            prop_assert!(!named || !untouched[at], "file {at} is voided, and its content did not change");
             start += LENGTHS[at];
         }
     }
