@@ -93,9 +93,11 @@ impl Deletion<'_> {
             return;
         }
         if !is_folder {
-            let result = if self.dry_run { Ok(()) } else { self.target.remove(&path) };
-            return self.tell(&path, result);
+            self.delete_name(&path);
+            return;
         }
+        // Folders in which something stays.
+        let mut needed = HashSet::new();
         let mut steps = vec![Step::Enter(path)];
         while !(self.is_stopped)()
             && let Some(step) = steps.pop()
@@ -108,34 +110,53 @@ impl Deletion<'_> {
                             let path = join(&folder, &name);
                             if is_folder && self.allows(&path, true) {
                                 steps.push(Step::Enter(path));
-                            } else if !is_folder {
-                                self.delete(path, false);
+                            } else if is_folder || !self.allows(&path, false) || !self.delete_name(&path) {
+                                needed.insert(folder.clone());
                             }
                         }
                     }
-                    Err(error) => (self.failed)(&folder, error),
+                    Err(error) => {
+                        needed.insert(parent(&folder));
+                        (self.failed)(&folder, error);
+                    }
                 },
+                Step::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
                 Step::Leave(folder) => {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
-                    // What the filter keeps, or what was told as failed, keeps its folder.
-                    if !matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY) {
-                        self.tell(&folder, result);
+                    // Something has appeared in it meanwhile.
+                    let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
+                    if stays || !self.tell(&folder, result) {
+                        needed.insert(parent(&folder));
                     }
                 }
             }
         }
     }
 
+    /// Deletes a name that is no folder; says whether it is gone.
+    fn delete_name(&mut self, path: &[u8]) -> bool {
+        let result = if self.dry_run { Ok(()) } else { self.target.remove(path) };
+        self.tell(path, result)
+    }
+
     fn allows(&self, path: &[u8], is_folder: bool) -> bool {
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
     }
 
-    fn tell(&mut self, path: &[u8], result: io::Result<()>) {
+    /// Tells what came of deleting a name; says whether it is gone.
+    fn tell(&mut self, path: &[u8], result: io::Result<()>) -> bool {
+        let gone = result.is_ok();
         match result {
             Ok(()) => (self.deleted)(path),
             Err(error) => (self.failed)(path, error),
         }
+        gone
     }
+}
+
+/// The folder that a name is in.
+fn parent(path: &[u8]) -> Vec<u8> {
+    path.iter().rposition(|b| *b == b'/').map_or(Vec::new(), |slash| path[..slash].to_vec())
 }
 
 fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
