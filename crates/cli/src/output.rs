@@ -135,7 +135,8 @@ impl Output {
             }
             Notices::Planned | Notices::Differences => {}
         }
-        self.noticed += 1;
+        // What is kept is no change of the target, but a difference.
+        self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
             json::print(&Line::Notice { what, path });

@@ -33,7 +33,7 @@
 //! | 65 | accepted | nothing |
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, failed 8 |
-//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way), path length 2, path |
+//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //!
 //! # What is wanted

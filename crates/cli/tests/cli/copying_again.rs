@@ -93,6 +93,14 @@ fn what_exists_is_replaced_kept_or_refused() {
         downpour(arguments!["cp", "--existing", existing, source, target]).end().expect(code);
         assert_eq!(fs::read(&target).expect("a file") != b"mine", replaced, "{existing}");
     }
+    fs::write(&target, "mine").expect("a file");
+    let dry = downpour(arguments!["cp", "-n", "--existing", "skip", source, target]).end().expect(0);
+    assert!(
+        dry.stdout.contains("kept") && dry.stderr.contains("Nothing is to be done"),
+        "{} {}",
+        dry.stdout,
+        dry.stderr
+    );
 }
 
 #[test]

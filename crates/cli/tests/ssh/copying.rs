@@ -115,11 +115,11 @@ fn a_dry_run_changes_nothing() {
     let hosts = Hosts::start();
     let source = tree::folder(&hosts.here("tree"));
     let planned = hosts.cp(arguments!["-rn", source, at("copy")]).expect(0);
-    assert!(planned.stdout.lines().any(|line| line == "create tree/in/some"), "{}", planned.stdout);
+    assert!(planned.stdout.lines().any(|line| line == "create copy/in/some"), "{}", planned.stdout);
     tree::assert_untouched(&hosts.sshd.home());
     hosts.cp(arguments!["-rp", source, at("copy")]).expect(0);
     let planned = hosts.cp(arguments!["-rn", at("copy"), hosts.here("back")]).expect(0);
-    assert!(planned.stdout.lines().any(|line| line == "create copy/in/some"), "{}", planned.stdout);
+    assert!(planned.stdout.lines().any(|line| line == "create back/in/some"), "{}", planned.stdout);
     assert_holds_only(&hosts.here(""), &["tree"]);
 }
 

@@ -133,11 +133,11 @@ impl Beneath {
         Ok(File::from(openat(&parent.fd, name, flags, Mode::empty())?))
     }
 
-    /// Sets the mode of a file or folder, and its time if one is given.
-    pub(super) fn set_attributes(&self, path: &[u8], mode: u32, mtime: Option<Mtime>) -> io::Result<()> {
+    /// Sets the mode and the time of a file or folder, those that are given.
+    pub(super) fn set_attributes(&self, path: &[u8], mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
         // By the open file: the path could be a link by now.
         let file = self.open(path)?;
-        tolerate(fchmod(&file, mode_of(mode)))?;
+        mode.map_or(Ok(()), |mode| tolerate(fchmod(&file, mode_of(mode))))?;
         mtime.map_or(Ok(()), |mtime| tolerate(futimens(&file, &timestamps(mtime))))
     }
 

@@ -95,11 +95,32 @@ impl ModeRule {
         Self { modes, mask: process_mask() }
     }
 
+    /// Whether modes are those of the sender.
+    pub(super) fn is_exact(self) -> bool {
+        self.modes == Modes::Exact
+    }
+
     /// The mode for a name that came with `sent`.
     pub(super) fn apply(self, sent: u32) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & !self.mask,
             Modes::Exact => sent & PERMISSIONS,
+        }
+    }
+
+    /// The mode for a file or folder that came with `sent` and stands with `found`: as for `cp`, it keeps its own unless modes are exact.
+    pub(super) fn apply_over(self, sent: u32, found: u32) -> u32 {
+        match self.modes {
+            Modes::Masked => found,
+            Modes::Exact => self.apply(sent),
+        }
+    }
+
+    /// The same for a file that gets another content, which is not to run with another's rights.
+    pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
+        match self.modes {
+            Modes::Masked => found & !SET_ID,
+            Modes::Exact => self.apply(sent),
         }
     }
 

@@ -26,8 +26,8 @@ pub enum NameError {
     /// It has several components where it should have one.
     #[error("it has several components")]
     Slash,
-    /// It begins as the names of staging folders do.
-    #[error("names that begin with .downpour- are reserved")]
+    /// It is one that staging folders may have.
+    #[error("names such as .downpour-abcdefgh are those of unfinished transfers")]
     Reserved,
     /// The name was received before.
     #[error("it came twice")]

@@ -5,7 +5,7 @@
 pub struct Notice {
     /// What.
     pub kind: NoticeKind,
-    /// As the sender named it; for a deleted one its path beneath the target.
+    /// Of a failure as the sender named it, of anything else its path beneath the target.
     pub path: Vec<u8>,
 }
 
@@ -37,6 +37,10 @@ pub enum NoticeKind {
     NoFirstName = 21,
     /// A pipe, socket or device is in the way.
     SpecialInTheWay = 22,
+    /// It has the name of a folder that an unfinished transfer keeps its bytes in.
+    Reserved = 23,
+    /// Of the whole target: nothing is deleted that should be, for the sender could not read all it should send.
+    NotDeleted = 24,
 }
 
 impl NoticeKind {
@@ -56,6 +60,8 @@ impl NoticeKind {
             Self::Other,
             Self::NoFirstName,
             Self::SpecialInTheWay,
+            Self::Reserved,
+            Self::NotDeleted,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -83,6 +89,10 @@ impl std::fmt::Display for NoticeKind {
             Self::Other => "the receiver's system refuses it",
             Self::NoFirstName => "its first name did not come",
             Self::SpecialInTheWay => "something that is no file stands there",
+            Self::Reserved => {
+                "it has the name of an unfinished transfer's folder: remove it at the source, or leave it out with --exclude"
+            }
+            Self::NotDeleted => "nothing is deleted, for not all of the source could be read",
         })
     }
 }

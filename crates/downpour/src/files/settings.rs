@@ -24,10 +24,9 @@ pub struct ReceiveSettings {
     /// Which permission bits are taken over.
     pub modes: Modes,
     /// Names in the received folders that the sender does not have are deleted at the end, except those that this filter
-    /// leaves out. Nothing is deleted if the sender had to skip something it could not read.
+    /// leaves out. Nothing is deleted if the sender had to skip something it could not read ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
     pub delete: Option<Arc<Filter>>,
-    /// The items are the content of one folder, which `into` stands for: `delete` holds for the names in `into` itself
-    /// too.
+    /// What is in a folder comes without the folder, which `into` stands for: `delete` holds for the names in `into` itself too.
     pub contents: bool,
     /// Nothing is touched; notices tell what would be done.
     pub dry_run: bool,
@@ -67,7 +66,8 @@ pub enum Compare {
 /// Which permission bits are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Modes {
-    /// As far as the user's mask allows for new files, and never set-user-id or set-group-id.
+    /// As far as the user's mask allows for new files, and never set-user-id or set-group-id. What stands there keeps its own, files that
+    /// are replaced too.
     #[default]
     Masked,
     /// All.

@@ -35,7 +35,7 @@ use self::place::{Place, open_target, sent_as};
 use self::settle::Group;
 use super::beneath::Beneath;
 use super::delete::SentPaths;
-use super::entry::{Entry, Mtime, Skipped, SourceId};
+use super::entry::{Entry, Kind, Mtime, Skipped, SourceId};
 use super::error::FilesError;
 use super::journal::Record;
 use super::metadata::{Found, ModeRule};
@@ -102,6 +102,8 @@ struct Control {
     incomplete: bool,
     /// If names that do not come are to be deleted: those that came.
     sent: Option<SentPaths>,
+    /// In a dry run: paths of the files that would stand, in 64 bits each.
+    standing: HashSet<u64>,
     /// Reused to encode messages for the root.
     encoded: Vec<u8>,
 }
@@ -265,6 +267,20 @@ impl Receiving {
         Ok(names)
     }
 
+    /// A folder does not take the place of something else that the user has named: he meant it to be a folder, or another name.
+    fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        let is_item = |entry: &&Entry| matches!(entry.kind, Kind::Directory) && !entry.path.contains(&b'/');
+        if let Some(name) = &self.settings.rename
+            && entries.iter().any(|entry| is_item(&entry))
+        {
+            let path = self.settings.into.join(std::ffi::OsStr::from_bytes(name));
+            if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+                return Err(FilesError::TargetNotAFolder { path });
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
     /// is here. When the batch's manifest is complete [`Receiving::settle`] may have work: empty files need no block. Where
     /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them.
@@ -272,8 +288,8 @@ impl Receiving {
     /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
     ///
     /// # Errors
-    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::BadName`],
-    /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate.
+    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotAFolder`] for a folder that
+    /// is to get the name of something else, [`FilesError::BadName`], [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate.
     /// Or a failure of the disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.check_going()?;
@@ -286,6 +302,7 @@ impl Receiving {
         if begins && lock(&self.open).len() >= MAX_OPEN_BATCHES {
             return Err(broken("too many batches are open"));
         }
+        self.check_named(&part.entries)?;
         let names = self.conflicts(&part.entries)?;
         if !names.is_empty() {
             return Err(FilesError::TargetExists { names });

@@ -296,7 +296,9 @@ pub(super) fn staging_name(source: SourceId) -> String {
 
 /// Whether a name at the top of a target could be a staging folder's; some file systems do not tell `A` from `a`.
 pub(super) fn is_staging_name(name: &[u8]) -> bool {
-    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
+    let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
+    let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
+    start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)
 }
 
 /// Makes the folder if wanted; says whether it is new.

@@ -140,6 +140,73 @@ fn what_exists_is_skipped_if_so_wished() {
 }
 
 #[test]
+fn what_appears_meanwhile_stays_too_if_so_wished() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    for name in ["a", "big", "d/b"] {
+        fs::remove_file(copy.join(name)).unwrap();
+    }
+    let skip = ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) };
+    let done = transfer_as(&[from.path().join("tree")], skip, 1, &mut |_| {
+        fs::write(copy.join("d/b"), b"mine").unwrap();
+        fs::create_dir(copy.join("a")).unwrap();
+    })
+    .unwrap();
+    let mut told = kinds(&done);
+    told.sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(told, ["tree/a", "tree/d/b"].map(|name| (NoticeKind::Kept, name.to_owned())));
+    assert_eq!((done.outcome.kept, done.outcome.files, done.outcome.failed_count), (2, 2, 0));
+    assert_eq!(fs::read(copy.join("d/b")).unwrap(), b"mine");
+    assert!(copy.join("a").is_dir());
+    assert_eq!(names(to.path()), ["tree"], "nothing is left behind");
+}
+
+#[test]
+fn what_exists_keeps_its_mode_unless_modes_are_exact() {
+    let (from, to) = copied();
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |name: &str| copy.join(name).metadata().unwrap().mode() & 0o7777;
+    fs::write(tree.join("a"), b"other").unwrap();
+    for (name, there, here) in [("a", 0o755, 0o4640), ("d/b", 0o755, 0o600), ("d", 0o777, 0o710)] {
+        set(&tree.join(name), there);
+        set(&copy.join(name), here);
+    }
+    set_mtime(&copy.join("d"), 5);
+    fs::write(tree.join("new"), b"new").unwrap();
+    let masked = || ReceiveSettings { modes: Modes::Masked, ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveSettings { dry_run: true, ..masked() });
+    let mut expected = [
+        ("tree", NoticeKind::Attributes),
+        ("tree/a", NoticeKind::Replace),
+        ("tree/d", NoticeKind::Attributes),
+        ("tree/new", NoticeKind::Create),
+    ];
+    expected.sort_unstable_by_key(|(name, _)| *name);
+    assert_eq!(kinds(&planned), expected.map(|(name, kind)| (kind, name.to_owned())));
+    let done = send(from.path(), masked());
+    assert_eq!(done.wanted, 5 + 3);
+    assert_eq!(fs::read(copy.join("a")).unwrap(), b"other");
+    assert_eq!((mode("a"), mode("d/b"), mode("d")), (0o640, 0o600, 0o710));
+    assert_eq!(mode("new"), tree.join("new").metadata().unwrap().mode() & 0o7777, "as the mask allows");
+    send(from.path(), replacing(to.path()));
+    same(&from, &to);
+}
+
+#[test]
+fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
+    let (from, to) = copied();
+    let file = to.path().join("file");
+    fs::write(&file, b"mine").unwrap();
+    for dry_run in [true, false] {
+        let named = ReceiveSettings { rename: Some(b"file".to_vec()), dry_run, ..replacing(to.path()) };
+        let error = transfer_as(&[from.path().join("tree")], named, 1, &mut |_| {}).unwrap_err();
+        assert!(matches!(&error, FilesError::TargetNotAFolder { path } if *path == file), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
 fn checksums_find_what_size_and_time_do_not_tell() {
     let dir = tempdir().unwrap();
     let contents: [&[u8]; 2] = [b"same", b"spot"];
@@ -176,10 +243,79 @@ fn a_single_item_gets_another_name() {
     let two = [from.path().join("tree"), from.path().join("tree/a")];
     let error = transfer_as(&two, named, 1, &mut |_| {}).unwrap_err();
     assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
-    for bad in ["a/b", "..", "", ".downpour-x"] {
+    for bad in ["a/b", "..", "", ".downpour-abcdefgh"] {
         let settings = ReceiveSettings { rename: Some(bad.into()), ..replacing(to.path()) };
         assert!(matches!(Receiving::new(settings), Err(FilesError::BadName { .. })), "{bad}");
     }
+}
+
+#[test]
+fn a_dry_run_names_what_stands_at_the_target() {
+    let (from, to) = copied();
+    let named = || ReceiveSettings { rename: Some(b"copy".to_vec()), ..replacing(to.path()) };
+    send(from.path(), named());
+    fs::write(to.path().join("copy/a"), b"mine").unwrap();
+    fs::remove_file(to.path().join("copy/d/b")).unwrap();
+    set_mtime(&to.path().join("copy/d"), 5);
+    let kinds_of = |settings| {
+        let mut told = kinds(&send(from.path(), ReceiveSettings { dry_run: true, ..settings }));
+        told.sort_by(|a, b| a.1.cmp(&b.1));
+        told
+    };
+    let expected =
+        [(NoticeKind::Replace, "copy/a"), (NoticeKind::Attributes, "copy/d"), (NoticeKind::Create, "copy/d/b")];
+    assert_eq!(kinds_of(named()), expected.map(|(kind, name)| (kind, name.to_owned())));
+    let expected = [(NoticeKind::Kept, "copy/a"), (NoticeKind::Create, "copy/d/b")];
+    let skip = ReceiveSettings { existing: Existing::Skip, ..named() };
+    assert_eq!(kinds_of(skip), expected.map(|(kind, name)| (kind, name.to_owned())));
+}
+
+#[test]
+fn a_dry_run_deletes_no_folder_in_which_something_stays() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
+        write(&copy.join(name), b"x");
+    }
+    let deleting =
+        || ReceiveSettings { delete: Some(Arc::new(Filter::parse(b"- *.keep\n").unwrap())), ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveSettings { dry_run: true, ..deleting() });
+    let mut told = kinds(&planned);
+    told.retain(|(kind, _)| *kind == NoticeKind::Delete);
+    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let gone = ["gone", "gone/one", "stays/here", "stays/not", "stays/not/that"];
+    assert_eq!(told, gone.map(|name| (NoticeKind::Delete, format!("tree/{name}"))));
+    let done = send(from.path(), deleting());
+    assert_eq!((done.outcome.deleted, planned.outcome.deleted), (5, 5));
+    assert!(copy.join("stays/in/this.keep").exists() && !copy.join("gone").exists());
+}
+
+#[test]
+fn a_dry_run_foresees_links_without_a_first_name() {
+    let dir = tempdir().unwrap();
+    write(&dir.path().join("taken/inside"), b"x");
+    let link = |target: &str| Kind::HardLink { target: target.into() };
+    let empty = Kind::File { size: 0, version: 0, hash: None };
+    let entries = || {
+        vec![
+            entry("first", empty.clone()),
+            entry("second", link("first")),
+            entry("orphan", link("absent")),
+            entry("taken", empty.clone()),
+            entry("third", link("taken")),
+        ]
+    };
+    let foreseen = receive(entries(), ReceiveSettings { dry_run: true, ..replacing(dir.path()) });
+    assert_eq!(names(dir.path()), ["taken"]);
+    let outcome = receive(entries(), replacing(dir.path()));
+    let reasons = |outcome: &downpour::files::Outcome| {
+        let mut listed: Vec<_> = outcome.listed.iter().map(|failed| (failed.path.clone(), failed.reason)).collect();
+        listed.sort_by(|a, b| a.0.cmp(&b.0));
+        listed
+    };
+    assert_eq!(reasons(&foreseen), reasons(&outcome));
+    assert_eq!((foreseen.files, foreseen.failed_count), (2, 3));
+    assert_eq!((outcome.files, outcome.failed_count), (2, 3));
 }
 
 #[test]
@@ -254,7 +390,7 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     }
     symlink("/etc", copy.join("d/stray")).unwrap();
     write(&to.path().join("neighbour"), b"x");
-    write(&to.path().join(".downpour-other/file"), b"x");
+    write(&to.path().join(".downpour-the2ther/file"), b"x");
     let deleting =
         |contents| ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents, ..replacing(to.path()) };
     let dry = ReceiveSettings { dry_run: true, ..deleting(true) };
@@ -271,10 +407,10 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     assert_eq!(snapshot(to.path()), before, "a dry run touches nothing");
     let done = send(from.path(), deleting(false));
     assert_eq!((done.outcome.deleted, done.wanted), (5, 0));
-    assert_eq!(names(to.path()), [".downpour-other", "neighbour", "tree"]);
+    assert_eq!(names(to.path()), [".downpour-the2ther", "neighbour", "tree"]);
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&copy));
     assert_eq!(send(from.path(), deleting(true)).outcome.deleted, 1);
-    assert_eq!(names(to.path()), [".downpour-other", "tree"]);
+    assert_eq!(names(to.path()), [".downpour-the2ther", "tree"]);
 }
 
 #[test]

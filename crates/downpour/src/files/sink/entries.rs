@@ -10,7 +10,7 @@ use super::super::names::{NameError, bad_name};
 use super::super::notice::NoticeKind;
 use super::super::ranges::RangeSet;
 use super::super::settings::Existing;
-use super::super::staged_id::StagedId;
+use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile, SMALL_FILE};
 use super::fate::{Fate, Judge};
@@ -32,6 +32,8 @@ struct Staged {
     /// Bytes that are here and verified.
     held: RangeSet,
     state: FileState,
+    /// Its final mode.
+    mode: u32,
 }
 
 impl Receiving {
@@ -50,10 +52,12 @@ impl Receiving {
             let building = control.manifest.building(part);
             let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
             if is_staging_name(top) {
-                self.refused(&entry.path, NoticeKind::BadName);
-                self.leave_out(building, &path, entry);
+                self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if self.settings.dry_run {
-                self.foresee(building, &path, entry, target.as_deref())?;
+                let stands = target.as_deref().is_none_or(|target| control.standing.contains(&path_hash(target)));
+                if self.foresee(building, &path, entry, target.as_deref(), stands)? {
+                    control.standing.insert(path_hash(&path));
+                }
             } else {
                 self.take_entry(building, &path, entry, target.as_deref())?;
             }
@@ -83,17 +87,23 @@ impl Receiving {
         self.check_stopped()?;
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
-            (Ok(Fate::Refused(kind)), _) => return self.refuse(building, path, entry, kind),
+            (Ok(Fate::Refused(kind)), _) => {
+                self.refuse(building, path, entry, kind);
+                return Ok(());
+            }
             (Ok(Fate::Kept), _) => {
-                self.kept(&entry.path);
+                self.kept(path);
                 Ok(None)
             }
             (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
             (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
             (Ok(Fate::Same { attributes }), _) => self.take_same(place, path, entry, attributes).map(|()| None),
-            (Ok(_), _) => match place.target.may_write(path) {
-                Ok(true) => Ok(Some(self.stage(place, path, entry)?)),
-                Ok(false) => return self.refuse(building, path, entry, NoticeKind::Permission),
+            (Ok(fate), _) => match place.target.may_write(path) {
+                Ok(true) => Ok(Some(self.stage(place, path, entry, fate)?)),
+                Ok(false) => {
+                    self.refuse(building, path, entry, NoticeKind::Permission);
+                    return Ok(());
+                }
                 Err(error) => Err(error),
             },
         };
@@ -106,20 +116,22 @@ impl Receiving {
                     (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) => NoticeKind::NoLinks,
                     _ => place.refusal(path, error)?,
                 };
-                return self.refuse(building, path, entry, kind);
+                self.refuse(building, path, entry, kind);
             }
         }
         Ok(())
     }
 
-    /// Tells what would become of an entry.
+    /// Tells what would become of an entry; for a hard link `stands` says whether its file would. Says whether a file would stand there
+    /// that links can be made to.
     fn foresee(
         &self,
         building: &mut Building,
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
-    ) -> Result<(), FilesError> {
+        stands: bool,
+    ) -> Result<bool, FilesError> {
         let fate = match self.seen()? {
             Some(seen) => self.judge(seen).fate(path, entry, target),
             None => Ok(Fate::New),
@@ -135,28 +147,33 @@ impl Receiving {
             },
             Ok(fate) => fate,
         };
+        let fate = match fate {
+            Fate::Same { .. } if !stands && self.settings.existing == Existing::Skip => Fate::Kept,
+            Fate::Same { .. } | Fate::New | Fate::Replace { .. } if !stands => Fate::Refused(NoticeKind::NoFirstName),
+            fate => fate,
+        };
         let kind = match fate {
             Fate::Same { attributes: false } => None,
             Fate::Same { attributes: true } => Some(NoticeKind::Attributes),
             Fate::New => Some(NoticeKind::Create),
-            Fate::Replace => Some(NoticeKind::Replace),
+            Fate::Replace { .. } => Some(NoticeKind::Replace),
             Fate::Kept => {
-                self.kept(&entry.path);
-                return Ok(());
+                self.kept(path);
+                return Ok(false);
             }
             Fate::Refused(kind) => {
                 self.refused(&entry.path, kind);
-                return Ok(());
+                return Ok(false);
             }
         };
         if let Some(kind) = kind {
-            self.notice(kind, &entry.path);
+            self.notice(kind, path);
         }
         if !matches!(fate, Fate::Same { .. }) {
             building.wanted.push(building.length..building.length + entry.size());
         }
         self.count(entry, matches!(fate, Fate::Same { .. }));
-        Ok(())
+        Ok(matches!(entry.kind, Kind::File { .. }))
     }
 
     fn judge<'a>(&'a self, target: &'a Beneath) -> Judge<'a> {
@@ -164,18 +181,23 @@ impl Receiving {
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
-        let mode = self.modes.apply(entry.mode);
+        let mut mode = self.modes.apply(entry.mode);
+        let made = (mode | FILLABLE) & 0o777;
         let skips = self.settings.existing == Existing::Skip;
         if matches!(fate, Fate::Same { .. }) {
-            let found = place.target.look(path)?.filter(|found| found.mode & FILLABLE != FILLABLE && !skips);
-            if found.is_some() {
-                place.target.set_attributes(path, mode | FILLABLE, None)?;
+            if let Some(found) = place.target.look(path)? {
+                // One with the mode that a broken run makes folders with is its own, and has not yet got the final one.
+                if place.staging.is_new || found.mode != self.modes.as_made(made) {
+                    mode = self.modes.apply_over(entry.mode, found.mode);
+                }
+                if found.mode & FILLABLE != FILLABLE && !skips {
+                    place.target.set_attributes(path, Some(mode | FILLABLE), None)?;
+                }
             }
         } else {
-            if fate == Fate::Replace {
+            if matches!(fate, Fate::Replace { .. }) {
                 place.target.remove(path)?;
             }
-            let made = (mode | FILLABLE) & 0o777;
             if place.is_remembered(path) {
                 place.put_made(place.staging.make_folder(made)?, path)?;
                 place.target.enter_new(path)?;
@@ -214,7 +236,8 @@ impl Receiving {
 
     fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, attributes: bool) -> io::Result<()> {
         if attributes {
-            place.target.set_attributes(path, self.modes.apply(entry.mode), Some(entry.mtime))?;
+            let mode = self.modes.is_exact().then(|| self.modes.apply(entry.mode));
+            place.target.set_attributes(path, mode, Some(entry.mtime))?;
         }
         self.note_file(place, path)?;
         self.count(entry, true);
@@ -222,7 +245,7 @@ impl Receiving {
     }
 
     /// Finds out what is staged of a file.
-    fn stage(&self, place: &Place, path: &[u8], entry: &Entry) -> Result<Staged, FilesError> {
+    fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
         if !lock(&self.live).insert(id.path()) {
             return Err(bad_name(path, NameError::Duplicate));
@@ -235,7 +258,9 @@ impl Receiving {
             wrong_mode: false,
             dropped: false,
         };
-        let new = Staged { id, held: RangeSet::default(), state: fresh };
+        let kept = if let Fate::Replace { mode } = fate { mode } else { None };
+        let mode = kept.unwrap_or_else(|| self.modes.apply(entry.mode));
+        let new = Staged { id, held: RangeSet::default(), state: fresh, mode };
         let staged = place.staging.claim(id).and_then(|claimed| match claimed {
             true if self.may_hold_some => self.resume(place, entry, new),
             true => place.staging.remove_file(id).map(|()| new),
@@ -278,7 +303,7 @@ impl Receiving {
                 building.wanted.push(base + gap.start..base + gap.end);
             }
         }
-        self.push(building, path, entry, staged.id, staged.state);
+        self.push(building, path, entry, staged);
     }
 
     /// Counts the bytes of a file that is not to be received; they come all the same if the sender does not wait for wants.
@@ -288,38 +313,47 @@ impl Receiving {
         }
         let state =
             FileState { left: entry.size(), made: false, short: false, dense: false, wrong_mode: false, dropped: true };
-        self.push(building, path, entry, StagedId::new(path, entry), state);
+        let mode = self.modes.apply(entry.mode);
+        self.push(
+            building,
+            path,
+            entry,
+            Staged { id: StagedId::new(path, entry), held: RangeSet::default(), state, mode },
+        );
     }
 
-    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, id: StagedId, state: FileState) {
+    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let file = ReceivedFile {
             path: path.into(),
             entry: building.entries,
-            id,
+            id: staged.id,
             start: building.length,
             size: entry.size(),
-            mode: self.modes.apply(entry.mode),
+            mode: staged.mode,
             mtime: entry.mtime,
         };
-        building.files.push((file, state));
+        building.files.push((file, staged.state));
     }
 
-    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) -> Result<(), FilesError> {
+    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
         self.refused(&entry.path, kind);
         self.leave_out(building, path, entry);
-        Ok(())
     }
 
     /// Counts a name that cannot be here.
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
+        if kind == NoticeKind::Kept {
+            // What stands there appeared after this was asked.
+            return self.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
+        }
         lock(&self.outcome).add(sent, FailReason::Refused(kind));
         self.notice(kind, sent);
     }
 
-    /// Counts a name that stays as it is.
-    pub(super) fn kept(&self, sent: &[u8]) {
+    /// Counts a name of the target that stays as it is.
+    pub(super) fn kept(&self, path: &[u8]) {
         lock(&self.outcome).kept += 1;
-        self.notice(NoticeKind::Kept, sent);
+        self.notice(NoticeKind::Kept, path);
     }
 
     /// Counts an entry that stands, or would.

@@ -24,7 +24,10 @@ pub(super) enum Fate {
     /// Nothing stands there.
     New,
     /// Something else stands there.
-    Replace,
+    Replace {
+        /// The mode of the file there, if it is to stay.
+        mode: Option<u32>,
+    },
     /// Something else stands there and stays.
     Kept,
     /// It cannot be here.
@@ -47,7 +50,7 @@ impl Judge<'_> {
         let skips = self.settings.existing == Existing::Skip;
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
-                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply(entry.mode),
+                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, found.mode),
                 Kind::Symlink { .. } | Kind::HardLink { .. } => false,
             };
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
@@ -64,7 +67,8 @@ impl Judge<'_> {
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
-        Ok(Fate::Replace)
+        let stays = matches!(entry.kind, Kind::File { .. }) && found.kind == FoundKind::File;
+        Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
     }
 
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Found) -> io::Result<bool> {

@@ -62,6 +62,7 @@ impl Receiving {
         let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
         if control.incomplete {
             lock(&self.outcome).delete_left_out = true;
+            self.refused(b".", NoticeKind::NotDeleted);
             return Ok(());
         }
         let mut fatal = None;

@@ -86,7 +86,7 @@ impl Receiving {
         let same = file.as_ref().is_some_and(is_it);
         if !same {
             if there.is_some() && self.settings.existing == Existing::Skip {
-                self.kept(&self.sent_as(path));
+                self.kept(path);
                 return Ok(None);
             }
             if file.is_none() {

@@ -27,8 +27,7 @@ pub(super) struct Place {
     /// Whether the target folder was made for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
-    /// Items may not be put over what stands there.
-    refuses: bool,
+    existing: Existing,
     /// The other name that the single item gets here.
     rename: Option<Vec<u8>>,
     /// What the sender calls it, once that is known.
@@ -58,13 +57,12 @@ impl Place {
         }
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
         let target = Beneath::new(target);
-        let refuses = settings.existing == Existing::Refuse;
         Ok(Some(Self {
             into: into.to_owned(),
             target,
             target_is_new,
             staging,
-            refuses,
+            existing: settings.existing,
             rename: settings.rename.clone(),
             renamed: Arc::clone(renamed),
             delete: settings.delete.clone(),
@@ -81,17 +79,21 @@ impl Place {
         if self.target.is_removed() || self.staging.is_removed() {
             return Err(FilesError::system(self.staging.path(), error));
         }
-        refusal(errno(&error)).ok_or_else(|| FilesError::system(self.shown(path), error))
+        match errno(&error) {
+            // It appeared meanwhile.
+            Errno::EXIST if self.existing == Existing::Skip => Ok(NoticeKind::Kept),
+            number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
+        }
     }
 
     /// Whether `path` is an item that may not be put over another.
     pub(super) fn is_guarded(&self, path: &[u8]) -> bool {
-        self.refuses && !path.contains(&b'/')
+        self.existing == Existing::Refuse && !path.contains(&b'/')
     }
 
     /// Whether an item that is made under `path` goes on record, so that the transfer knows it as its own when it goes on.
     pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
-        (self.refuses || self.rename.is_some()) && !path.contains(&b'/')
+        (self.existing == Existing::Refuse || self.rename.is_some()) && !path.contains(&b'/')
     }
 
     /// Whether what stands at the top under `name` was made by this transfer.
@@ -100,11 +102,12 @@ impl Place {
     }
 
     /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
-    /// a folder with something in it.
+    /// a folder with something in it, or all that exists is kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
-        let guarded = self.is_guarded(path);
+        let (guarded, keeps) = (self.is_guarded(path), self.existing == Existing::Skip);
         let put = |new| self.target.place(&self.staging.dir, name, path, new);
-        match put(guarded) {
+        match put(guarded || keeps) {
+            Err(Errno::EXIST) if keeps => return Err(Errno::EXIST.into()),
             Err(Errno::EXIST) if guarded => {
                 let found = self.target.look(path)?;
                 if !found.is_some_and(|found| self.is_own(path, &found)) {
