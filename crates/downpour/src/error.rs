@@ -164,7 +164,11 @@ impl Error {
             Self::Files(error) => match error {
                 FilesError::SourceAbsent { .. } | FilesError::SourceUnusable { .. } => 3,
                 FilesError::SameName { .. } | FilesError::NotRecursive { .. } => 2,
-                FilesError::DiskFull { .. } | FilesError::Quota { .. } | FilesError::Permission { .. } => 7,
+                FilesError::DiskFull { .. }
+                | FilesError::OutOfInodes { .. }
+                | FilesError::Quota { .. }
+                | FilesError::ReadOnly { .. }
+                | FilesError::Permission { .. } => 7,
                 FilesError::Integrity { .. } | FilesError::Root => 6,
                 _ => 1,
             },
@@ -212,8 +216,10 @@ impl Error {
             Self::Files(error) => match error {
                 FilesError::TargetExists { .. } => CloseCode::TargetExists,
                 FilesError::Busy { .. } => CloseCode::Busy,
-                FilesError::DiskFull { .. } | FilesError::Quota { .. } => CloseCode::NoSpace,
-                FilesError::Permission { .. } => CloseCode::Permission,
+                FilesError::DiskFull { .. } | FilesError::OutOfInodes { .. } | FilesError::Quota { .. } => {
+                    CloseCode::NoSpace
+                }
+                FilesError::Permission { .. } | FilesError::ReadOnly { .. } => CloseCode::Permission,
                 FilesError::BadName { .. } | FilesError::Protocol { .. } | FilesError::Message(_) => {
                     CloseCode::Protocol
                 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::statvfs;
 use rustix::io::Errno;
 
 use super::names::NameError;
@@ -65,13 +66,25 @@ pub enum FilesError {
         /// What was being written.
         path: PathBuf,
     },
+    /// The file system takes no further file, although it has room (`ENOSPC`).
+    #[error("no further file fits on the disk (its inodes are used up) for {}: remove some files there", path.display())]
+    OutOfInodes {
+        /// What was being made.
+        path: PathBuf,
+    },
+    /// The file system may not be written (`EROFS`).
+    #[error("{} is on a file system that is mounted read-only", path.display())]
+    ReadOnly {
+        /// What was being written.
+        path: PathBuf,
+    },
     /// The user's quota is used up (`EDQUOT`).
     #[error("quota used up while writing {}", path.display())]
     Quota {
         /// What was being written.
         path: PathBuf,
     },
-    /// Permission is missing (`EACCES`, `EPERM`, `EROFS`).
+    /// Permission is missing (`EACCES`, `EPERM`).
     #[error("no permission: {}: {source}", path.display())]
     Permission {
         /// What was touched.
@@ -135,12 +148,20 @@ impl FilesError {
     pub(super) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOSPC) if has_no_inodes(&path) => Self::OutOfInodes { path },
             Some(Errno::NOSPC) => Self::DiskFull { path },
+            Some(Errno::ROFS) => Self::ReadOnly { path },
             Some(Errno::DQUOT) => Self::Quota { path },
-            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Self::Permission { path, source },
+            Some(Errno::ACCESS | Errno::PERM) => Self::Permission { path, source },
             _ => Self::Io { path, source },
         }
     }
+}
+
+/// Whether the file system at `path`, or where that is to be, has no inodes left. Some have no fixed number, and tell none.
+fn has_no_inodes(path: &Path) -> bool {
+    let here = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
+    path.ancestors().find_map(here).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
 }
 
 fn join(names: &[PathBuf]) -> String {
