@@ -104,7 +104,12 @@ fn wildcards_are_for_the_other_side() {
     hosts.cp(arguments![at("?.txt"), hosts.here("one")]).expect(0);
     assert_holds_only(&hosts.here("one"), &["b.txt"]);
     hosts.cp(arguments![at("literal[1]"), hosts.here("literal")]).expect(0);
-    tree::assert_same(&hosts.there("literal[1]"), &hosts.here("literal/literal[1]"));
+    tree::assert_same(&hosts.there("literal[1]"), &hosts.here("literal"));
+    tree::folder(&hosts.there("tree[1]"));
+    for _ in 0..2 {
+        hosts.run("sync", arguments![at("tree[1]"), hosts.here("synced")]).expect(0);
+        assert_holds_only(&hosts.here("synced"), &["tree[1]"]);
+    }
     hosts.cp(arguments![at("c*"), hosts.here("none")]).expect_line(3, "c*");
     assert!(!hosts.here("none").exists());
 }
@@ -142,6 +147,16 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
     assert!(hosts.there("copy/in/more").exists(), "{}", kept.stderr);
     hosts.run("sync", arguments!["--delete", slash, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
+
+    // A folder keeps its name, the first time and again, whichever way it goes; a file has none to keep.
+    for _ in 0..2 {
+        hosts.run("sync", arguments![source, at("new")]).expect(0);
+        hosts.run("sync", arguments![at("new/tree"), hosts.here("came")]).expect(0);
+        assert_holds_only(&hosts.there("new"), &["tree"]);
+        assert_holds_only(&hosts.here("came"), &["tree"]);
+    }
+    hosts.run("sync", arguments![at("new/tree/one"), hosts.here("alone")]).expect(0);
+    tree::assert_same(&source.join("one"), &hosts.here("alone"));
 
     tree::file(&make(&hosts.here("back")).join("stray"), 5);
     hosts.run("sync", arguments!["--delete", at("copy/"), hosts.here("back")]).expect(0);

@@ -12,9 +12,9 @@ use super::place::Destination;
 use super::request::{Bytes, Request, Shape, Task as RemoteTask};
 use super::{Copy, Location};
 use crate::error::Error;
-use crate::files::{Compare, ReceiveSettings, Root, Scanner};
+use crate::files::{Compare, Links, ReceiveSettings, Root, Scanner};
 use crate::ticket::fresh_key;
-use crate::transfer::{Guide, List, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
+use crate::transfer::{Case, Guide, List, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
 ///
@@ -81,29 +81,30 @@ impl Copy {
         let paths: Vec<Vec<u8>> =
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
         let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
-        // Wildcards may match several, so what they match goes into a folder.
+        let last = |path: &Vec<u8>| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
         // The home has another name over there.
         let home = |path: &Vec<u8>| path == b"~";
         let shape = Shape {
-            many: paths.len() > 1 || paths.iter().any(|path| contents(path) || wild(path)),
-            contents: matches!(&paths[..], [path] if contents(path)),
+            many: paths.len() > 1 || paths.iter().any(contents),
+            contents: paths.iter().any(contents),
             items: paths
                 .iter()
-                .map(|path| {
-                    path.rsplit(|byte| *byte == b'/').next().filter(|_| !contents(path) && !wild(path) && !home(path))
-                })
-                .map(|name| name.map(|name| Bytes(name.to_vec())))
+                .map(|path| (!contents(path) && !wild(path) && !home(path)).then(|| Bytes(last(path))))
                 .collect::<Option<_>>()
                 .filter(|_| self.scan.files_from.is_none()),
         };
+        // What is there shows only when it comes. Wildcards that match go into a folder, for they may match several; a name that has
+        // them for itself is one as any other.
+        let unless = paths.iter().find(|path| wild(path)).map(last);
+        let named = (self.keeps_names || unless.is_some()).then_some(Case::Named { folder: self.keeps_names, unless });
         let request = self.request(RemoteTask::Send {
             sources: paths.into_iter().map(Bytes).collect(),
             scan: (&self.scan).into(),
             compared: self.is_comparison,
             dry_run: self.dry_run,
         });
-        let task = self.receiving(target, shape);
+        let task = self.receiving(target, shape, named);
         start_guided(self.guide(host, request), self.plan(task))
     }
 
@@ -111,7 +112,7 @@ impl Copy {
     fn within(self, target: &Path) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         not_into_itself(&roots, target)?;
-        let task = self.receiving(target, self.shape(&roots));
+        let task = self.receiving(target, self.shape(&roots), None);
         let rename = match &task {
             Task::Receive { settings, .. } => settings.rename.clone(),
             Task::Send { .. } => None,
@@ -148,19 +149,21 @@ impl Copy {
             let name = root.path.file_name().filter(|_| !root.is_contents());
             name.map(|name| Bytes(name.as_bytes().to_vec()))
         };
+        let follows = self.scan.links == Links::Follow;
+        let is_folder = |root: &Root| root.path.is_dir() && (follows || !root.path.is_symlink());
         Shape {
             // A folder that is synchronised always keeps its name, so that the next run finds what this one has made.
             many: roots.len() > 1
                 || roots.iter().any(Root::is_contents)
-                || (self.keeps_names && roots.iter().any(|root| root.path.is_dir())),
-            contents: matches!(roots, [root] if root.is_contents()),
+                || (self.keeps_names && roots.iter().any(is_folder)),
+            contents: roots.iter().any(Root::is_contents),
             // Of a list of names the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
         }
     }
 
-    fn receiving(&self, target: &Path, shape: Shape) -> Task {
-        let (settings, earlier) = Destination::of(target, shape.many).settings(&ReceiveSettings {
+    fn receiving(&self, target: &Path, shape: Shape, named: Option<Case>) -> Task {
+        Destination::of(target, shape.many, named).task(&ReceiveSettings {
             existing: self.existing,
             compare: self.compare,
             modes: self.modes,
@@ -169,8 +172,7 @@ impl Copy {
             items: shape.names(),
             dry_run: self.dry_run,
             ..ReceiveSettings::default()
-        });
-        Task::Receive { settings, earlier, ask: false }
+        })
     }
 
     fn request(&self, task: RemoteTask) -> Request {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::files::{FilesError, ReceiveSettings, Root};
+use crate::transfer::{Case, Otherwise, Task};
 
 /// A path as a login shell would take it: relative to the home folder, `~` for that folder itself.
 pub(super) fn expand(path: &Path) -> PathBuf {
@@ -50,35 +51,44 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
 pub(super) struct Destination {
     pub(super) into: PathBuf,
     pub(super) rename: Option<Vec<u8>>,
-    /// The same for a target that was no folder when the transfer began, and is one by now.
-    pub(super) earlier: Option<(PathBuf, Vec<u8>)>,
+    /// The same in another case.
+    pub(super) otherwise: Option<(Case, PathBuf, Option<Vec<u8>>)>,
 }
 
 impl Destination {
     /// As scp: into `target` if that is a folder, else under its name. `many` says that it is to be a folder in any case, as does a slash at its
-    /// end.
-    pub(super) fn of(target: &Path, many: bool) -> Self {
+    /// end; `named` when it is to be one after all.
+    pub(super) fn of(target: &Path, many: bool, named: Option<Case>) -> Self {
         let target = expand(target);
         let bytes = target.as_os_str().as_bytes();
         let names_folder = many || bytes.ends_with(b"/") || bytes.ends_with(b"/.");
-        let named = match (target.parent(), target.file_name()) {
+        let under = match (target.parent(), target.file_name()) {
             (Some(parent), Some(name)) if !names_folder => {
                 let into = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
                 Some((into.to_owned(), name.as_bytes().to_vec()))
             }
             _ => None,
         };
-        match named {
-            Some((into, name)) if !target.is_dir() => Self { into, rename: Some(name), earlier: None },
-            earlier => Self { into: target, rename: None, earlier },
+        match under {
+            Some((into, name)) if !target.is_dir() => {
+                Self { into, rename: Some(name), otherwise: named.map(|case| (case, target, None)) }
+            }
+            // It may have been no folder when the transfer began.
+            earlier => {
+                let otherwise = earlier.map(|(into, name)| (Case::Earlier, into, Some(name)));
+                Self { into: target, rename: None, otherwise }
+            }
         }
     }
 
-    /// The settings with this destination, and those for the case that it was another when the transfer began.
-    pub(super) fn settings(self, rest: &ReceiveSettings) -> (ReceiveSettings, Option<Box<ReceiveSettings>>) {
+    /// What receives there.
+    pub(super) fn task(self, rest: &ReceiveSettings) -> Task {
         let to = |into, rename| ReceiveSettings { into, rename, ..rest.clone() };
-        let earlier = self.earlier.map(|(into, name)| Box::new(to(into, Some(name))));
-        (to(self.into, self.rename), earlier)
+        let otherwise = self.otherwise.map(|(case, into, rename)| {
+            let settings = Box::new(to(into, rename));
+            Otherwise { case, settings }
+        });
+        Task::Receive { settings: to(self.into, self.rename), otherwise, ask: false }
     }
 }
 
@@ -92,18 +102,25 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         std::fs::create_dir(path("folder")).unwrap();
         std::fs::write(path("file"), "").unwrap();
-        let folder = |into: PathBuf| Destination { into, rename: None, earlier: None };
-        let named = |name: &str| Destination { into: dir.path().to_owned(), rename: Some(name.into()), earlier: None };
-        let earlier = Some((dir.path().to_owned(), b"folder".to_vec()));
-        assert_eq!(Destination::of(&path("folder"), false), Destination { earlier, ..folder(path("folder")) });
-        assert_eq!(Destination::of(&path("file"), false), named("file"));
-        assert_eq!(Destination::of(&path("new"), false), named("new"));
-        assert_eq!(Destination::of(&path("new/"), false), folder(path("new/")));
-        assert_eq!(Destination::of(&path("new"), true), folder(path("new")));
-        assert_eq!(
-            Destination::of(Path::new("x"), false),
-            Destination { into: ".".into(), rename: Some(b"x".into()), earlier: None }
-        );
-        assert_eq!(Destination::of(Path::new(""), false), folder(".".into()));
+        let folder = |into: PathBuf| Destination { into, rename: None, otherwise: None };
+        let named =
+            |name: &str| Destination { into: dir.path().to_owned(), rename: Some(name.into()), otherwise: None };
+        let of = |target: &Path, many| Destination::of(target, many, None);
+        let earlier = Some((Case::Earlier, dir.path().to_owned(), Some(b"folder".to_vec())));
+        let there = Destination { otherwise: earlier, ..folder(path("folder")) };
+        assert_eq!(of(&path("folder"), false), there);
+        assert_eq!(of(&path("file"), false), named("file"));
+        assert_eq!(of(&path("new"), false), named("new"));
+        assert_eq!(of(&path("new/"), false), folder(path("new/")));
+        assert_eq!(of(&path("new"), true), folder(path("new")));
+        let here = Destination { into: ".".into(), rename: Some(b"x".into()), otherwise: None };
+        assert_eq!(of(Path::new("x"), false), here);
+        assert_eq!(of(Path::new(""), false), folder(".".into()));
+        // What comes decides only where the target is no folder yet.
+        let case = || Case::Named { folder: true, unless: None };
+        let after_all = Some((case(), path("new"), None));
+        let open = Destination { otherwise: after_all, ..named("new") };
+        assert_eq!(Destination::of(&path("new"), false, Some(case())), open);
+        assert_eq!(Destination::of(&path("folder"), false, Some(case())), there);
     }
 }

@@ -70,7 +70,7 @@ pub(super) enum Task {
 pub(super) struct Shape {
     /// More than one item may come, or what is in a folder: the target is a folder.
     pub(super) many: bool,
-    /// What is in one folder comes.
+    /// What is in a folder comes, without the folder.
     pub(super) contents: bool,
     /// The items that come, if they are known.
     pub(super) items: Option<Vec<Bytes>>,

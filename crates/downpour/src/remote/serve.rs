@@ -142,8 +142,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
                 dry_run,
                 ..ReceiveSettings::default()
             };
-            let (settings, earlier) = Destination::of(&target.path(), shape.many).settings(&rest);
-            Task::Receive { settings, earlier, ask: false }
+            Destination::of(&target.path(), shape.many, None).task(&rest)
         }
         Wanted::Pipe { .. } | Wanted::Examine { .. } => return Err(Error::Internal("it is no transfer")),
     };

@@ -37,7 +37,7 @@ pub(crate) use checksums::List;
 pub(crate) use connect::{Guide, Way, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::Ground;
-pub(crate) use plan::{Plan, Task};
+pub(crate) use plan::{Case, Otherwise, Plan, Task};
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
@@ -218,7 +218,7 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
 pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let task = Task::Receive { settings: into.into(), earlier: None, ask: options.confirm };
+    let task = Task::Receive { settings: into.into(), otherwise: None, ask: options.confirm };
     start(peer, options.common.plan(task, options.profile))
 }
 

@@ -44,11 +44,32 @@ pub(crate) enum Task {
         scan: ScanOptions,
         dry_run: bool,
     },
-    /// `earlier`: how it is received if a broken transfer has made the target itself.
     Receive {
         settings: ReceiveSettings,
-        earlier: Option<Box<ReceiveSettings>>,
+        /// How it is received in another case than these settings are for.
+        otherwise: Option<Otherwise>,
         ask: bool,
+    },
+}
+
+/// What is known only when a transfer has begun, and the settings for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Otherwise {
+    pub(crate) case: Case,
+    pub(crate) settings: Box<ReceiveSettings>,
+}
+
+/// What may turn out of a target that a single item is to go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    /// A broken transfer has made the target itself.
+    Earlier,
+    /// The item does not give up its name for the target's.
+    Named {
+        /// If it is a folder.
+        folder: bool,
+        /// If it has another name than this.
+        unless: Option<Vec<u8>>,
     },
 }
 
@@ -74,8 +95,8 @@ impl Store {
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
             Task::Send { .. } => Self::Sources(Arc::default()),
-            Task::Receive { settings, earlier, .. } => {
-                Self::Target(Arc::new(Target::new(settings.clone(), earlier.as_deref().cloned())?))
+            Task::Receive { settings, otherwise, .. } => {
+                Self::Target(Arc::new(Target::new(settings.clone(), otherwise.clone())?))
             }
         })
     }

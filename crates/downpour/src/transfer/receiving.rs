@@ -139,28 +139,17 @@ impl Receiving {
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
             // Nothing is made for it.
-            Step::Message(Message::Begin(source)) => {
-                self.target.begin(source)?;
-                let name = self.target.files().settings().rename.as_deref();
-                self.checksums.iter_mut().for_each(|list| list.rename(name));
-                Ok(())
+            Step::Message(Message::Begin(source)) => self.target.begin(source),
+            Step::Message(message) => {
+                if let Message::Manifest(part) = &message
+                    && let Some(first) = part.entries.first()
+                {
+                    self.target.decide(Some(first))?;
+                    let name = self.target.files().settings().rename.as_deref();
+                    self.checksums.iter_mut().for_each(|list| list.rename(name));
+                }
+                self.gather(message)
             }
-            Step::Message(message) => match &mut self.consent {
-                Consent::Given => self.message(message),
-                Consent::Asked(held) => {
-                    held.push(message);
-                    Ok(())
-                }
-                Consent::Gathering(held) => {
-                    let enough = match &message {
-                        Message::Manifest(part) => part.last,
-                        Message::End(_) => true,
-                        _ => false,
-                    };
-                    held.push(message);
-                    if enough || self.session.held() >= ENOUGH_TO_ASK { self.offer() } else { Ok(()) }
-                }
-            },
             Step::Accept => match &self.consent {
                 Consent::Asked(_) => self.begin(),
                 Consent::Gathering(_) | Consent::Given => Ok(()),
@@ -185,6 +174,26 @@ impl Receiving {
             }
             Step::Limit(limit) => self.say(&Message::Limit(limit)),
             Step::Connected | Step::ControlAcknowledged | Step::Scanned | Step::Sent { .. } => Ok(()),
+        }
+    }
+
+    /// Deals with a message, or keeps it until the user has consented.
+    fn gather(&mut self, message: Message) -> Result<(), Error> {
+        match &mut self.consent {
+            Consent::Given => self.message(message),
+            Consent::Asked(held) => {
+                held.push(message);
+                Ok(())
+            }
+            Consent::Gathering(held) => {
+                let enough = match &message {
+                    Message::Manifest(part) => part.last,
+                    Message::End(_) => true,
+                    _ => false,
+                };
+                held.push(message);
+                if enough || self.session.held() >= ENOUGH_TO_ASK { self.offer() } else { Ok(()) }
+            }
         }
     }
 
@@ -226,6 +235,7 @@ impl Receiving {
     /// The transfer is wanted: deals with what has waited.
     fn begin(&mut self) -> Result<(), Error> {
         let Consent::Asked(held) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
+        self.target.decide(None)?;
         self.session.answered();
         self.session.put_back(held);
         self.session.hold(false);

@@ -1,15 +1,17 @@
 //! The folder of a receiving session, as the driver's workers and the settling thread see it.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::plan::{Case, Otherwise};
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{FilesError, ReceiveSettings, Receiving as Files, SourceId, display_name};
+use crate::files::{Entry, FilesError, Kind, ReceiveSettings, Receiving as Files, SourceId, display_name};
 
 /// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -19,11 +21,19 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Target {
     files: Files,
-    /// The same beside the target, for a transfer that has made the target itself.
-    earlier: Option<Files>,
-    /// The transfer has begun, and goes on there.
-    is_earlier: AtomicBool,
+    other: Option<Other>,
+    /// Whether it is the other's case, once that is known.
+    is_other: OnceLock<bool>,
     started: AtomicBool,
+}
+
+/// The same elsewhere, for another case.
+#[derive(Debug)]
+struct Other {
+    case: Case,
+    into: PathBuf,
+    /// `None` where nothing can be received.
+    files: Option<Files>,
 }
 
 impl Target {
@@ -31,14 +41,13 @@ impl Target {
     ///
     /// # Errors
     /// A folder that cannot be used.
-    pub(super) fn new(settings: ReceiveSettings, earlier: Option<ReceiveSettings>) -> Result<Self, Error> {
-        Ok(Self {
-            files: Files::new(settings)?,
-            // Where it cannot be looked for, it did not begin.
-            earlier: earlier.and_then(|settings| Files::new(settings).ok()),
-            is_earlier: AtomicBool::new(false),
-            started: AtomicBool::new(false),
-        })
+    pub(super) fn new(settings: ReceiveSettings, otherwise: Option<Otherwise>) -> Result<Self, Error> {
+        let other = otherwise.map(|Otherwise { case, settings }| Other {
+            case,
+            into: settings.into.clone(),
+            files: Files::new(*settings).ok(),
+        });
+        Ok(Self { files: Files::new(settings)?, other, is_other: OnceLock::new(), started: AtomicBool::new(false) })
     }
 
     /// What is sent is known. Nothing was asked of the files before.
@@ -46,20 +55,45 @@ impl Target {
     /// # Errors
     /// What keeps an earlier transfer from going on.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
-        if let Some(earlier) = &self.earlier {
-            match patiently(|| earlier.goes_on(source)) {
-                Ok(goes_on) => self.is_earlier.store(goes_on, Ordering::Release),
-                Err(error @ FilesError::Busy { .. }) => return Err(error.into()),
-                // Nothing can be found there, so nothing goes on there.
-                Err(_) => {}
+        if let Some(Other { case, files: Some(other), .. }) = &self.other {
+            match case {
+                Case::Earlier => match patiently(|| other.goes_on(source)) {
+                    Ok(goes_on) => drop(self.is_other.set(goes_on)),
+                    Err(error @ FilesError::Busy { .. }) => return Err(error.into()),
+                    // Nothing can be found there, so nothing goes on there.
+                    Err(_) => {}
+                },
+                Case::Named { .. } => patiently(|| other.begin(source))?,
             }
         }
         Ok(patiently(|| self.files().begin(source))?)
     }
 
+    /// An entry is known: the first of all may decide where they go. `None`: the files are asked before there is one.
+    ///
+    /// # Errors
+    /// A target that should be a folder then, and is none.
+    pub(super) fn decide(&self, entry: Option<&Entry>) -> Result<(), Error> {
+        let Some(Other { case: Case::Named { folder, unless }, into, files }) = &self.other else { return Ok(()) };
+        let is_case = |first: &Entry| {
+            let has_other_name = unless.as_ref().is_some_and(|name| *name != first.path);
+            has_other_name || (*folder && matches!(first.kind, Kind::Directory))
+        };
+        let is_other = *self.is_other.get_or_init(|| entry.is_some_and(is_case));
+        if is_other && files.is_none() {
+            return Err(FilesError::TargetNotAFolder { path: into.clone() }.into());
+        }
+        Ok(())
+    }
+
     /// Whether the sender is to wait for what is wanted of each batch.
     pub(super) fn may_hold_some(&self) -> bool {
-        self.files.may_hold_some() || self.earlier.as_ref().is_some_and(Files::may_go_on)
+        let other = |other: &Other| match (&other.case, &other.files) {
+            (Case::Earlier, Some(files)) => files.may_go_on(),
+            (Case::Named { .. }, Some(files)) => files.may_hold_some(),
+            (_, None) => false,
+        };
+        self.files.may_hold_some() || self.other.as_ref().is_some_and(other)
     }
 
     /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
@@ -79,8 +113,8 @@ impl Target {
 
     /// The files.
     pub(super) fn files(&self) -> &Files {
-        match &self.earlier {
-            Some(earlier) if self.is_earlier.load(Ordering::Acquire) => earlier,
+        match &self.other {
+            Some(Other { files: Some(other), .. }) if self.is_other.get() == Some(&true) => other,
             _ => &self.files,
         }
     }
@@ -125,5 +159,58 @@ fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>
         if inputs.send(Input::Settled(result.map(|()| count).map_err(Error::from))).is_err() || failed || !told {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::Mtime;
+
+    fn entry(path: &str, kind: Kind) -> Entry {
+        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
+    }
+
+    /// A target that takes one item under the name `name`, or that folder itself in another case.
+    fn target(dir: &Path, folder: bool, unless: Option<&str>) -> Target {
+        let named = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(dir) };
+        let settings = Box::new(ReceiveSettings::new(dir.join("name")));
+        let case = Case::Named { folder, unless: unless.map(|name| name.as_bytes().to_vec()) };
+        Target::new(named, Some(Otherwise { case, settings })).unwrap()
+    }
+
+    #[test]
+    fn what_comes_decides_whether_the_target_is_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = || Kind::File { size: 0, version: 0, hash: None };
+        for (folder, unless, first, is_folder) in [
+            (true, None, entry("a", file()), false),
+            (true, None, entry("a", Kind::Directory), true),
+            (false, Some("a[1]"), entry("a[1]", file()), false),
+            (false, Some("a[1]"), entry("a1", file()), true),
+            (false, Some("a*"), entry("a*", Kind::Directory), false),
+            (true, Some("a*"), entry("a*", Kind::Directory), true),
+        ] {
+            let target = target(dir.path(), folder, unless);
+            target.begin(SourceId([1; 16])).unwrap();
+            target.decide(Some(&first)).unwrap();
+            // What comes later does not count.
+            target.decide(Some(&entry("z", Kind::Directory))).unwrap();
+            target.decide(None).unwrap();
+            let into = if is_folder { dir.path().join("name") } else { dir.path().to_owned() };
+            assert_eq!(target.files().settings().into, into, "{folder} {unless:?} {first:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_does_not_go_into_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("name"), "mine").unwrap();
+        let target = target(dir.path(), true, None);
+        target.begin(SourceId([1; 16])).unwrap();
+        let error = target.decide(Some(&entry("a", Kind::Directory))).unwrap_err();
+        assert!(matches!(error, Error::Files(FilesError::TargetNotAFolder { .. })), "{error}");
     }
 }
