@@ -17,7 +17,7 @@
 //! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
-//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out), path length 2, path |
+//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size), path length 2, path |
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
 //!

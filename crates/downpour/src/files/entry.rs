@@ -131,6 +131,8 @@ pub enum SkipReason {
     Dangling = 7,
     /// A symbolic link, where those are left out: no failure. Said so that the receiver deletes nothing under its name.
     Link = 8,
+    /// A file whose size is told as nothing and which has content all the same: made when it is read, as in `/proc`.
+    Unsized = 9,
 }
 
 impl SkipReason {
@@ -146,6 +148,7 @@ impl SkipReason {
             Self::Loop,
             Self::Dangling,
             Self::Link,
+            Self::Unsized,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -169,6 +172,7 @@ impl std::fmt::Display for SkipReason {
             Self::Loop => "is a link that leads back to where it is",
             Self::Dangling => "is a link that leads nowhere",
             Self::Link => "is a link",
+            Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
         })
     }
 }

@@ -29,6 +29,13 @@ pub(super) struct Identity {
     inode: u64,
 }
 
+impl Identity {
+    /// Device number.
+    pub(super) fn device(self) -> u64 {
+        self.device
+    }
+}
+
 impl From<Stat> for Seen {
     fn from(stat: Stat) -> Self {
         Self {

@@ -140,6 +140,23 @@ fn sockets_and_pipes_are_noted_and_left_out() {
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
 }
 
+/// What the kernel makes up when it is read has no size before.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_with_content_and_no_size_is_named() {
+    let from = tempdir().unwrap();
+    fs::write(from.path().join("empty"), b"").unwrap();
+    let options = || [ScanOptions::default(), ScanOptions { hash: true, ..ScanOptions::default() }];
+    for options in options() {
+        let roots = vec![Root::new("/proc/version"), Root::new(from.path().join("empty"))];
+        let batches: Vec<Batch> = Scanner::new(roots, options).unwrap().collect();
+        assert_eq!(paths(&batches), ["empty"]);
+        let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (&s.path[..], s.reason)).collect();
+        assert_eq!(skipped, [(&b"version"[..], SkipReason::Unsized)]);
+    }
+    assert!(SkipReason::Unsized.is_failure());
+}
+
 #[test]
 fn what_vanishes_between_listing_and_looking_is_noted() {
     let from = tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, openat, readlinkat, statat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstatvfs, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -31,6 +31,8 @@ pub(super) struct Looker {
     hash: bool,
     /// Effective user id.
     user: u32,
+    /// The device whose files are known to have their sizes, the one met last.
+    sized: Option<u64>,
 }
 
 /// What a name is.
@@ -51,6 +53,7 @@ impl Looker {
             buffer: Vec::new(),
             hash: options.hash,
             user: geteuid().as_raw(),
+            sized: None,
         }
     }
 
@@ -112,6 +115,9 @@ impl Looker {
         {
             return Ok(Looked::Something(Kind::HardLink { target }, seen));
         }
+        if seen.size == 0 && self.is_unsized(folder, name, &seen).map_err(|error| skip_reason(&error))? {
+            return Err(SkipReason::Unsized);
+        }
         let (seen, hash) = if self.hash {
             let (seen, hash) = self.hash(folder, name).map_err(|error| skip_reason(&error))?;
             (seen, Some(hash))
@@ -123,6 +129,28 @@ impl Looker {
             links.keep(&seen, sent);
         }
         Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version, hash }, seen))
+    }
+
+    /// Whether a file without size has content: on a file system that stores nothing. Others are told by having blocks, once for all of
+    /// their files.
+    fn is_unsized(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: &Seen) -> io::Result<bool> {
+        let device = seen.identity.device();
+        if self.sized == Some(device) {
+            return Ok(false);
+        }
+        let mut file = self.open(folder, name)?;
+        if fstatvfs(&file)?.f_blocks > 0 {
+            self.sized = Some(device);
+            return Ok(false);
+        }
+        Ok(file.read(&mut [0])? > 0)
+    }
+
+    fn open(&self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
+        // Not blocking: what was a file may be a pipe by now.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = if self.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+        Ok(File::from(openat(folder, name, flags, Mode::empty())?))
     }
 
     /// Asks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. Where the mode says already that the
@@ -139,10 +167,7 @@ impl Looker {
     /// BLAKE3 of a file's content, and the state in which the file was opened. If it changes meanwhile the hash is of nothing that ever
     /// was; the sender's later check of the state finds out.
     fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Seen, [u8; 32])> {
-        // Not blocking: what was a file may be a pipe by now.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let flags = if self.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
-        let mut file = File::from(openat(folder, name, flags, Mode::empty())?);
+        let mut file = self.open(folder, name)?;
         let seen = Seen::from(fstat(&file)?);
         if seen.file_type != FileType::RegularFile {
             return Err(io::ErrorKind::NotFound.into());
