@@ -14,6 +14,7 @@
 //! | type | message | body |
 //! |---|---|---|
 //! | 7 | begin | source id 16 |
+//! | 8 | top | mode 2, modification time 8 + 4, as in an entry |
 //! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
@@ -32,7 +33,7 @@
 //! |---|---|---|
 //! | 65 | accepted | nothing |
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
-//! | 67 | complete | files 8, bytes 8, failed 8 |
+//! | 67 | complete | files 8, bytes 8, present 8, failed 8 |
 //! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //!
@@ -43,7 +44,7 @@
 //! opened.
 //!
 //! # Order
-//! - Begin comes first.
+//! - Begin comes first. Top, where what is in one folder comes without the folder, follows it: the folder's own.
 //! - Batches count from 0. The parts of one batch follow each other, and the next batch begins after the last part. A
 //!   part holds about 64 KiB, a batch at most 65,536 entries and 8 MiB of names. Every part carries the length of the
 //!   whole batch, which the file sizes add up to. A folder stands before what is in it.
@@ -53,7 +54,7 @@
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, manifest, digest, void and skipped messages as they
+//! - End comes last; its root is [`RootHasher`]'s over all begin, top, manifest, digest, void and skipped messages as they
 //!   stand on flow 0.
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and limits stand anywhere
 //!   between. It refuses by closing the
@@ -68,7 +69,7 @@ use std::ops::Range;
 
 use transport::Rate;
 
-use crate::files::{Entry, Notice, Skipped, SourceId, VoidReason, Wanted};
+use crate::files::{Attributes, Entry, Notice, Skipped, SourceId, VoidReason, Wanted};
 
 pub use fuzz::fuzz_messages;
 pub use reader::MessageReader;
@@ -89,6 +90,8 @@ const WANTS_TARGET: usize = 4096;
 pub enum Message {
     /// What is sent.
     Begin(SourceId),
+    /// Mode and time of the folder whose content is sent.
+    Top(Attributes),
     /// Entries of a batch.
     Manifest(ManifestPart),
     /// The digest of one block.
@@ -181,6 +184,8 @@ pub struct Complete {
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
+    /// Bytes among these that were there before.
+    pub present: u64,
     /// Entries that came and are not there: voided, or refused by the receiver's file system.
     pub failed: u64,
 }

@@ -74,11 +74,12 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     tree::file(&source.join("new"), 10);
     tree::file(&source.join("in/some"), 99_999);
     tree::file(&copy.join("old"), 10);
+    fs::File::open(&copy).and_then(|folder| folder.set_modified(SystemTime::UNIX_EPOCH)).expect("a time");
     let before = tree::names(&copy);
     let dry = downpour(arguments!["sync", "-n", "--delete", source, copy]).end().expect(0);
     let mut lines: Vec<&str> = dry.stdout.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["create new", "delete old", "replace in/some"]);
+    assert_eq!(lines, ["change mode or time of .", "create new", "delete old", "replace in/some"]);
     assert_eq!(tree::names(&copy), before);
     downpour(arguments!["sync", "--delete", source, copy]).end().expect(0);
     tree::assert_same(&source, &copy);

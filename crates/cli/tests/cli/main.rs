@@ -15,3 +15,4 @@ mod surface;
 mod terminal;
 mod transferring;
 mod tree;
+mod trees;

@@ -51,6 +51,15 @@ pub enum Kind {
     },
 }
 
+/// Mode and time of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// Permission bits, `st_mode & 0o7777`.
+    pub mode: u32,
+    /// Time of last modification.
+    pub mtime: Mtime,
+}
+
 /// A file time: seconds and nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mtime {

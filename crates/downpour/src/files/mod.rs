@@ -30,8 +30,8 @@ mod trail;
 mod wanted;
 
 pub use entry::{
-    Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason, Skipped,
-    SourceId, VoidReason, Voided,
+    Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason,
+    Skipped, SourceId, VoidReason, Voided,
 };
 pub use error::FilesError;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
-use super::entry::MAX_COMPONENT;
+use super::entry::{Attributes, MAX_COMPONENT};
 use super::error::FilesError;
 use super::filter::Filter;
 use super::names::display_name;
@@ -134,6 +134,7 @@ pub struct Roots {
     /// Items without a name whose content is known in advance.
     listed: Vec<usize>,
     pub(super) links: Links,
+    top: Option<Attributes>,
 }
 
 /// A root that was looked at.
@@ -154,10 +155,19 @@ impl Roots {
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless `folders` may be sent,
     /// [`FilesError::SameName`].
     pub(super) fn new(roots: Vec<Root>, links: Links, folders: bool, filter: &Filter) -> Result<Self, FilesError> {
-        let mut made =
-            Self { items: Vec::with_capacity(roots.len()), named: HashMap::new(), listed: Vec::new(), links };
+        let mut made = Self {
+            items: Vec::with_capacity(roots.len()),
+            named: HashMap::new(),
+            listed: Vec::new(),
+            links,
+            top: None,
+        };
+        let is_alone = roots.len() == 1;
         for root in roots {
             let (name, seen) = root.check(links)?;
+            if is_alone && name.is_empty() {
+                made.top = Some(Attributes { mode: seen.mode, mtime: seen.mtime });
+            }
             if seen.file_type == FileType::Directory && !folders {
                 return Err(FilesError::NotRecursive { path: root.path });
             }
@@ -240,6 +250,11 @@ impl Roots {
             [_, second, ..] => Err(unusable(second, "a list of names needs one folder that they are in")),
             [] => Err(FilesError::SourceAbsent { path: PathBuf::new() }),
         }
+    }
+
+    /// Mode and time of the folder of which all items are the content.
+    pub(super) fn top(&self) -> Option<Attributes> {
+        self.top
     }
 
     /// The items in the order they were named.

@@ -18,7 +18,9 @@ use rustix::io::Errno;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId};
+use super::entry::{
+    Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId,
+};
 use super::error::FilesError;
 use super::filter::Filter;
 use super::root::{Root, Roots};
@@ -85,6 +87,7 @@ impl Default for ScanOptions {
 pub struct Scanner {
     roots: Arc<Roots>,
     id: SourceId,
+    top: Option<Attributes>,
     recursive: bool,
     links: Links,
     walk: Walk,
@@ -105,6 +108,8 @@ impl Scanner {
         let looker = Looker::new(&options);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
         let roots = Arc::new(Roots::new(roots, links, recursive || files_from.is_some(), &filter)?);
+        // Where names are listed the folder is only the place that they are in.
+        let top = roots.top().filter(|_| files_from.is_none());
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
         let listed = listed.filter(|listed| !(recursive && listed.is_everything()));
@@ -112,6 +117,7 @@ impl Scanner {
             walk: Walk::new(Arc::clone(&roots), listed),
             roots,
             id,
+            top,
             recursive,
             links,
             looker,
@@ -132,6 +138,12 @@ impl Scanner {
     #[must_use]
     pub fn source_id(&self) -> SourceId {
         self.id
+    }
+
+    /// Mode and time of the folder of which all that is sent is the content, when it was looked at.
+    #[must_use]
+    pub fn top(&self) -> Option<Attributes> {
+        self.top
     }
 
     /// Looks at the next name, and adds what comes of it to `batch`; false if there is none.

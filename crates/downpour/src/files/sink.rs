@@ -35,7 +35,7 @@ use self::place::{Place, open_target, sent_as};
 use self::settle::Group;
 use super::beneath::Beneath;
 use super::delete::SentPaths;
-use super::entry::{Entry, Kind, Mtime, Skipped, SourceId};
+use super::entry::{Attributes, Entry, Kind, Mtime, Skipped, SourceId};
 use super::error::FilesError;
 use super::journal::Record;
 use super::metadata::{Found, ModeRule};
@@ -95,6 +95,8 @@ pub struct Receiving {
 #[derive(Debug, Default)]
 struct Control {
     source: Option<SourceId>,
+    /// Mode and time of the folder whose content comes.
+    top: Option<Attributes>,
     manifest: Manifest,
     root: RootHasher,
     skipped: u64,
@@ -204,6 +206,19 @@ impl Receiving {
             self.place.get_or_init(|| place);
         }
         Ok(())
+    }
+
+    /// Takes mode and time of the folder whose content comes, for the target, if that stands for it and modes are exact.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] if they come twice, or before the beginning.
+    pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
+        self.check_going()?;
+        let mut control = self.control();
+        if control.source.is_none() || control.top.replace(top).is_some() {
+            return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
+        }
+        control.hash(|out| top.encode(out))
     }
 
     /// Whether some broken transfer has left something in the target.

@@ -3,7 +3,9 @@
 use transport::Rate;
 
 use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void, Wants};
-use crate::files::{Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason};
+use crate::files::{
+    Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason,
+};
 
 const MANIFEST: u8 = 1;
 const DIGEST: u8 = 2;
@@ -12,6 +14,7 @@ const SKIPPED: u8 = 4;
 const END: u8 = 5;
 const SCANNED: u8 = 6;
 const BEGIN: u8 = 7;
+const TOP: u8 = 8;
 const ACCEPTED: u8 = 65;
 const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
@@ -48,6 +51,7 @@ impl Message {
                 Ok(())
             }),
             Self::Begin(source) => source.encode(out),
+            Self::Top(top) => top.encode(out),
             Self::Wants(wants) => wants.encode(out),
             Self::Notice(notice) => framed(NOTICE, out, |out| {
                 out.push(notice.kind as u8);
@@ -62,6 +66,7 @@ impl Message {
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
                 out.extend(complete.files.to_be_bytes());
                 out.extend(complete.bytes.to_be_bytes());
+                out.extend(complete.present.to_be_bytes());
                 out.extend(complete.failed.to_be_bytes());
                 Ok(())
             }),
@@ -92,6 +97,7 @@ impl Message {
                 root: Root(body.array()?),
             }),
             BEGIN => Self::Begin(SourceId(body.array()?)),
+            TOP => Self::Top(take_attributes(&mut body)?),
             WANTS => Self::Wants(Wants::decode(&mut body)?),
             NOTICE => {
                 let kind = NoticeKind::from_code(body.u8()?).ok_or(MessageError::Field(kind, "kind"))?;
@@ -103,7 +109,12 @@ impl Message {
             }),
             SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
-            COMPLETE => Self::Complete(Complete { files: body.u64()?, bytes: body.u64()?, failed: body.u64()? }),
+            COMPLETE => Self::Complete(Complete {
+                files: body.u64()?,
+                bytes: body.u64()?,
+                present: body.u64()?,
+                failed: body.u64()?,
+            }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };
         if body.rest.is_empty() { Ok(message) } else { Err(MessageError::Truncated(kind)) }
@@ -140,6 +151,13 @@ impl SourceId {
             out.extend(self.0);
             Ok(())
         })
+    }
+}
+
+impl Attributes {
+    /// Appends them as the message about the folder whose content is sent.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(TOP, out, |out| put_attributes(TOP, *self, out))
     }
 }
 
@@ -216,7 +234,6 @@ pub(super) fn entry_length(entry: &Entry) -> usize {
 }
 
 fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
-    let mode = u16::try_from(entry.mode).ok().filter(|_| entry.mode <= MODE_BITS);
     out.push(match entry.kind {
         Kind::File { hash: None, .. } => KIND_FILE,
         Kind::File { hash: Some(_), .. } => KIND_HASHED_FILE,
@@ -224,9 +241,7 @@ fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
         Kind::Symlink { .. } => KIND_SYMLINK,
         Kind::HardLink { .. } => KIND_HARD_LINK,
     });
-    out.extend(mode.ok_or(MessageError::Field(MANIFEST, "mode"))?.to_be_bytes());
-    out.extend(entry.mtime.seconds.to_be_bytes());
-    out.extend(entry.mtime.nanoseconds.to_be_bytes());
+    put_attributes(MANIFEST, Attributes { mode: entry.mode, mtime: entry.mtime }, out)?;
     put_name(MANIFEST, &entry.path, out)?;
     match &entry.kind {
         Kind::File { size, version, hash } => {
@@ -242,14 +257,7 @@ fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
 
 fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
     let kind = body.u8()?;
-    let mode = u32::from(body.u16()?);
-    if mode > MODE_BITS {
-        return Err(MessageError::Field(MANIFEST, "mode"));
-    }
-    let mtime = Mtime { seconds: i64::from_be_bytes(body.array()?), nanoseconds: body.u32()? };
-    if mtime.nanoseconds >= NANOSECONDS {
-        return Err(MessageError::Field(MANIFEST, "time"));
-    }
+    let Attributes { mode, mtime } = take_attributes(body)?;
     let path = body.name()?;
     let kind = match kind {
         KIND_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: None },
@@ -260,6 +268,27 @@ fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
         _ => return Err(MessageError::Field(MANIFEST, "kind")),
     };
     Ok(Entry { path, kind, mode, mtime })
+}
+
+fn put_attributes(kind: u8, attributes: Attributes, out: &mut Vec<u8>) -> Result<(), MessageError> {
+    let Attributes { mode, mtime } = attributes;
+    let mode = u16::try_from(mode).ok().filter(|_| mode <= MODE_BITS);
+    out.extend(mode.ok_or(MessageError::Field(kind, "mode"))?.to_be_bytes());
+    out.extend(mtime.seconds.to_be_bytes());
+    out.extend(mtime.nanoseconds.to_be_bytes());
+    Ok(())
+}
+
+fn take_attributes(body: &mut Body<'_>) -> Result<Attributes, MessageError> {
+    let mode = u32::from(body.u16()?);
+    if mode > MODE_BITS {
+        return Err(MessageError::Field(body.kind, "mode"));
+    }
+    let mtime = Mtime { seconds: i64::from_be_bytes(body.array()?), nanoseconds: body.u32()? };
+    if mtime.nanoseconds >= NANOSECONDS {
+        return Err(MessageError::Field(body.kind, "time"));
+    }
+    Ok(Attributes { mode, mtime })
 }
 
 fn put_name(kind: u8, name: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {

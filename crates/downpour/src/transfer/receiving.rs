@@ -255,6 +255,7 @@ impl Receiving {
                 files.void(&void)?;
             }
             Message::Skipped(skipped) => files.skipped(&skipped)?,
+            Message::Top(top) => files.top(top)?,
             Message::Scanned => self.counts.total_is_final = true,
             Message::End(end) if self.end.is_none() => self.end = Some(end),
             Message::Begin(_)
@@ -373,6 +374,7 @@ impl Receiving {
         self.say(&Message::Complete(Complete {
             files: outcome.files,
             bytes: outcome.bytes,
+            present: outcome.present,
             failed: outcome.failed_count,
         }))?;
         if let Some(checksums) = &mut self.checksums {
@@ -383,7 +385,8 @@ impl Receiving {
         done.into = Some(self.target.files().settings().into.clone());
         (done.files, done.bytes) = (outcome.files, outcome.bytes);
         (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
-        done.present = self.counts.bytes_present;
+        done.present = outcome.present;
+        self.session.tell_links(outcome.links_left_out);
         for Failed { path, reason } in &outcome.listed {
             match reason {
                 FailReason::Skipped(skip) if !skip.is_failure() => {

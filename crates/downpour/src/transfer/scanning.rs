@@ -9,7 +9,7 @@ use std::thread;
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId};
+use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId};
 
 /// Where the blocks of the open batches are read.
 #[derive(Debug, Default)]
@@ -47,6 +47,8 @@ pub(super) struct Scan {
     pub(super) roots: Arc<Roots>,
     /// What is sent.
     pub(super) id: SourceId,
+    /// Mode and time of the folder whose content is sent.
+    pub(super) top: Option<Attributes>,
     batches: Receiver<Batch>,
     /// Bytes of all batches so far.
     found: Arc<AtomicU64>,
@@ -59,7 +61,7 @@ impl Scan {
     /// What [`Scanner::new`] says; [`Error::System`] when there is no thread.
     pub(super) fn start(roots: Vec<Root>, options: ScanOptions, inputs: Sender<Input>) -> Result<Self, Error> {
         let scanner = Scanner::new(roots, options)?;
-        let (roots, id) = (scanner.roots(), scanner.source_id());
+        let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
         let found = Arc::new(AtomicU64::new(0));
         // One batch waits here and one in the thread's hands: enough to keep ahead, little enough to hold.
         let (sender, batches) = sync_channel(1);
@@ -76,7 +78,7 @@ impl Scan {
             let _ = inputs.send(Input::Scanned);
         };
         thread::Builder::new().name("downpour-scan".into()).spawn(work).map_err(Error::System)?;
-        Ok(Self { roots, id, batches, found })
+        Ok(Self { roots, id, top, batches, found })
     }
 
     /// The next batch, if it is ready.

@@ -91,8 +91,10 @@ pub(super) struct Sending {
     ended: bool,
     begin_said: bool,
     files_sent: u64,
-    /// Bytes that the receiver has already.
+    /// Bytes that need not cross.
     present: u64,
+    /// Links that were left out, as the user wanted.
+    links_left_out: u64,
     done: Yield,
 }
 
@@ -121,6 +123,7 @@ impl Sending {
             begin_said: false,
             files_sent: 0,
             present: 0,
+            links_left_out: 0,
             done: Yield::default(),
         }
     }
@@ -145,7 +148,8 @@ impl Sending {
                 }
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
-                self.done.present = self.present;
+                self.done.present = complete.present;
+                self.session.tell_links(self.links_left_out);
                 // It may have counted more than it told.
                 self.done.failed_count = self.done.failed_count.max(complete.failed);
                 return Ok(());
@@ -254,6 +258,9 @@ impl Sending {
         if !self.begin_said {
             self.begin_said = true;
             self.say(&Message::Begin(self.scan.id))?;
+            if let Some(top) = self.scan.top {
+                self.say(&Message::Top(top))?;
+            }
         }
         self.forget_sent();
         while self.next_part()? {}
@@ -372,7 +379,9 @@ impl Sending {
     }
 
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
-        if skipped.reason.is_failure() {
+        if skipped.reason == SkipReason::Link {
+            self.links_left_out += 1;
+        } else if skipped.reason.is_failure() {
             self.done.fail(&skipped.path, &skipped.reason, skipped.reason == SkipReason::Vanished);
         } else {
             let path = display_name(&skipped.path);

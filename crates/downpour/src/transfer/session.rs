@@ -163,6 +163,14 @@ impl Session {
         }
     }
 
+    /// Tells the user how many links were left out, as was asked for: not each of them.
+    pub(super) fn tell_links(&self, count: u64) {
+        if count > 0 {
+            let links = if count == 1 { "link" } else { "links" };
+            self.events.tell(TransferEvent::Note(format!("left out: {count} symbolic {links}")));
+        }
+    }
+
     /// Bytes written to the control stream that have not arrived.
     pub(super) const fn backlog(&self) -> usize {
         self.written

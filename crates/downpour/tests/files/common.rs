@@ -64,6 +64,7 @@ impl<'a> Control<'a> {
                         }
                     }
                     Message::Begin(source) => self.receiving.begin(source)?,
+                    Message::Top(top) => self.receiving.top(top)?,
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
                     }

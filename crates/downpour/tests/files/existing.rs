@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    Batch, Compare, Entry, Existing, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, ReceiveSettings, Receiving,
+    Attributes, Batch, Compare, Entry, Existing, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, ReceiveSettings,
+    Receiving,
 };
+use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, Done, SOURCE, names, snapshot, transfer_as};
@@ -204,6 +206,55 @@ fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
         assert!(matches!(&error, FilesError::TargetNotAFolder { path } if *path == file), "{error}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
+fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
+    let (from, to) = copied();
+    let copy = to.path().join("tree");
+    fs::remove_file(copy.join("d/b")).unwrap();
+    fs::remove_file(copy.join("a")).unwrap();
+    write(&copy.join("a/inside"), b"x");
+    let big = 3 << 20;
+    let done = send(from.path(), replacing(to.path()));
+    assert_eq!((done.outcome.failed_count, done.wanted), (1, 3));
+    assert_eq!((done.outcome.bytes, done.outcome.present), (3 + 5 + big, 5 + big));
+    fs::write(copy.join("d/b"), b"mine").unwrap();
+    let done = send(from.path(), ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) });
+    assert_eq!((done.outcome.kept, done.outcome.bytes, done.outcome.present), (2, 5 + big, 5 + big));
+}
+
+/// Receives the content of a folder with mode 0750 and the time 77 into `settings.into`; gives that folder's mode and time, and the notices.
+fn with_top(settings: ReceiveSettings) -> ((u32, i64), Vec<(NoticeKind, String)>) {
+    let into = settings.into.clone();
+    let receiving = Receiving::new(settings).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 } };
+    control.send(&Message::Top(top)).unwrap();
+    assert!(matches!(receiving.top(top), Err(FilesError::Protocol { .. })), "there is one");
+    let entries = vec![entry("file", Kind::File { size: 0, version: 0, hash: None })];
+    control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
+    receiving.finish(&control.end()).unwrap();
+    let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
+    let found = into.metadata().unwrap();
+    ((found.mode() & 0o7777, found.mtime()), told)
+}
+
+#[test]
+fn a_target_that_stands_for_a_folder_gets_its_mode_and_time() {
+    let dir = tempdir().unwrap();
+    let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+    set(0o700);
+    let contents = || ReceiveSettings { contents: true, ..replacing(dir.path()) };
+    let own = |settings| with_top(settings).0.0;
+    assert_eq!(own(ReceiveSettings { contents: false, ..contents() }), 0o700, "it is another folder");
+    assert_eq!(own(ReceiveSettings { modes: Modes::Masked, ..contents() }), 0o700);
+    assert_eq!(own(ReceiveSettings { existing: Existing::Skip, ..contents() }), 0o700);
+    let (before, told) = with_top(ReceiveSettings { dry_run: true, ..contents() });
+    assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
+    assert_eq!(with_top(contents()).0, (0o750, 77));
+    assert_eq!(with_top(ReceiveSettings { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
+    assert_eq!(names(dir.path()), ["file"]);
 }
 
 #[test]
@@ -426,6 +477,8 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     control.send_manifest(&Batch { number: 0, entries: vec![], length: 0, skipped, is_last: true }).unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert!(outcome.delete_left_out && outcome.deleted == 0);
+    let told: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    assert_eq!((told, outcome.failed_count), (vec![(NoticeKind::NotDeleted, b".".to_vec())], 2));
     assert_eq!(names(dir.path()), ["precious"]);
 }
 

@@ -91,6 +91,7 @@ fn a_link_that_the_sender_leaves_out_is_not_deleted() {
     assert_eq!(names(&to.path().join("tree")), ["link"]);
     assert_eq!((outcome.deleted, outcome.special_count, outcome.failed_count), (1, 0, 0));
     assert!(!outcome.delete_left_out && outcome.listed.is_empty());
+    assert_eq!(outcome.links_left_out, 1);
 }
 
 #[test]

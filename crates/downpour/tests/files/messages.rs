@@ -2,7 +2,7 @@
 
 use downpour::Rate;
 use downpour::files::{
-    Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
+    Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
 };
 use downpour::messages::{
     Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Void,
@@ -59,6 +59,7 @@ fn examples() -> Vec<(Message, String)> {
             format!("0000003d0500000001000000000000000200000000000000030000000000000004{ones}"),
         ),
         (Message::Begin(SourceId([3; 16])), format!("0000001107{}", "03".repeat(16))),
+        (Message::Top(Attributes { mode: 0o755, mtime }), format!("0000000f08{mode_and_time}")),
         (Message::Accepted, "0000000141".into()),
         (
             Message::Wants(Wants { batch: 1, last: true, ranges: vec![2..3, 4..0x0100] }),
@@ -68,8 +69,8 @@ fn examples() -> Vec<(Message, String)> {
         (Message::Limit(Some(Rate::from_bits_per_second(0x0102))), "00000009450000000000000102".into()),
         (Message::Limit(None), "00000009450000000000000000".into()),
         (
-            Message::Complete(Complete { files: 1, bytes: 2, failed: 3 }),
-            "0000001943000000000000000100000000000000020000000000000003".into(),
+            Message::Complete(Complete { files: 1, bytes: 3, present: 2, failed: 3 }),
+            "0000002143000000000000000100000000000000030000000000000002".to_owned() + "0000000000000003",
         ),
     ]
 }
@@ -157,7 +158,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 8, 64, 70, 99, 255] {
+    for unknown in [0, 9, 64, 70, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

@@ -22,7 +22,7 @@ use crate::files::list::encode_attributes;
 use crate::messages::ManifestPart;
 
 /// What a folder needs while names are made in it.
-const FILLABLE: u32 = 0o700;
+pub(super) const FILLABLE: u32 = 0o700;
 /// What a file needs while it is written in several pieces.
 const WRITABLE: u32 = 0o600;
 
@@ -297,6 +297,8 @@ impl Receiving {
     /// Adds a file to those that are to be received.
     fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let base = building.length;
+        // Of one that fails yet it is too much: `finish` takes care.
+        lock(&self.outcome).present += entry.size() - staged.state.left;
         if staged.state.left > 0 {
             // Wanted is what is not here; all of it where the sender does not wait to hear.
             for gap in staged.held.gaps(entry.size()) {
@@ -363,7 +365,10 @@ impl Receiving {
             Kind::File { .. } | Kind::HardLink { .. } => {
                 outcome.files += 1;
                 outcome.bytes += entry.size();
-                outcome.unchanged += u64::from(unchanged);
+                if unchanged {
+                    outcome.unchanged += 1;
+                    outcome.present += entry.size();
+                }
             }
             Kind::Directory => outcome.directories += 1,
             Kind::Symlink { .. } => outcome.symlinks += 1,

@@ -1,23 +1,28 @@
 //! The end of a transfer: deletion, modes and times of folders, and the last word from the disk.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::fsync;
+use rustix::fs::{fstat, fsync};
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::list::decode_attributes;
-use super::super::metadata::{FoundKind, set_metadata};
+use super::super::metadata::{Found, FoundKind, set_metadata};
 use super::super::notice::NoticeKind;
-use super::super::settings::Existing;
+use super::super::settings::{Existing, ReceiveSettings};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
+use super::entries::FILLABLE;
 use super::manifest::Manifest;
 use super::outcome::Outcome;
 use super::place::{Place, refusal};
 use super::{Control, Receiving, lock};
 use crate::files::beneath::errno;
 use crate::messages::End;
+
+/// What the target itself is called in notices.
+const TOP: &[u8] = b".";
 
 impl Receiving {
     /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
@@ -46,6 +51,7 @@ impl Receiving {
         if self.settings.dry_run {
             if let Some(seen) = self.seen()? {
                 self.delete(&control, seen)?;
+                self.seal_top(&control, seen.root())?;
             }
         } else if let Some(place) = self.place.get() {
             place.target.forget_new();
@@ -53,16 +59,20 @@ impl Receiving {
             self.delete(&control, &place.target)?;
             self.seal_folders(place)?;
             place.staging.remove(place.target.root())?;
+            // Nothing is made or removed in it any more.
+            self.seal_top(&control, place.target.root())?;
             place.sync_target()?;
         }
-        Ok(lock(&self.outcome).clone())
+        let mut outcome = lock(&self.outcome).clone();
+        outcome.present = outcome.present.min(outcome.bytes);
+        Ok(outcome)
     }
 
     fn delete(&self, control: &Control, target: &crate::files::beneath::Beneath) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
         if control.incomplete {
             lock(&self.outcome).delete_left_out = true;
-            self.refused(b".", NoticeKind::NotDeleted);
+            self.refused(TOP, NoticeKind::NotDeleted);
             return Ok(());
         }
         let mut fatal = None;
@@ -89,6 +99,34 @@ impl Receiving {
         };
         deletion.run(sent, self.settings.contents, is_staging_name);
         fatal.map_or_else(|| self.check_stopped(), Err)
+    }
+
+    /// Gives the target mode and time of the folder that it stands for.
+    fn seal_top(&self, control: &Control, target: &OwnedFd) -> Result<(), FilesError> {
+        let ReceiveSettings { contents, rename, existing, dry_run, into, .. } = &self.settings;
+        let applies = *contents && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
+        let Some(top) = control.top.filter(|_| applies) else { return Ok(()) };
+        // The next run has to get in.
+        let mode = self.modes.apply(top.mode) | FILLABLE;
+        let failed = |error: io::Error| FilesError::system(into, error);
+        let found = Found::from(fstat(target).map_err(|error| failed(error.into()))?);
+        if found.mode == mode && found.has_time(top.mtime) {
+            return Ok(());
+        }
+        if *dry_run {
+            self.notice(NoticeKind::Attributes, TOP);
+            return Ok(());
+        }
+        match set_metadata(target, mode, top.mtime) {
+            Ok(()) => Ok(()),
+            Err(error) => match refusal(errno(&error)) {
+                Some(kind) => {
+                    self.refused(TOP, kind);
+                    Ok(())
+                }
+                None => Err(failed(error)),
+            },
+        }
     }
 
     /// Applies modes and times to all folders, the deepest first, and makes all that was made durable.

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// Files among `files` that stood there before.
     pub unchanged: u64,
+    /// Bytes among `bytes` that were here before, in whole files or in parts of some.
+    pub present: u64,
     /// Folders.
     pub directories: u64,
     /// Symlinks.
@@ -29,7 +31,9 @@ pub struct Outcome {
     pub failed_count: u64,
     /// Sockets, pipes and devices that the sender left out.
     pub special_count: u64,
-    /// The first thousand of both.
+    /// Symbolic links that it left out, as its user wanted.
+    pub links_left_out: u64,
+    /// The first thousand that failed or are special.
     pub listed: Vec<Failed>,
 }
 
@@ -66,8 +70,10 @@ impl Outcome {
     /// Counts a name that is not there, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
         match reason {
-            // The user wants it so.
-            FailReason::Skipped(SkipReason::Link) => return,
+            FailReason::Skipped(SkipReason::Link) => {
+                self.links_left_out += 1;
+                return;
+            }
             FailReason::Skipped(skip) if !skip.is_failure() => self.special_count += 1,
             _ => self.failed_count += 1,
         }

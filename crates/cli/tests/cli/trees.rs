@@ -1,0 +1,95 @@
+//! What becomes of trees: the top folder, several sources, what is left out on purpose and what is in the way.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use tempfile::tempdir;
+
+use crate::program::{arguments, downpour};
+use crate::tree;
+
+#[track_caller]
+fn mode_and_time(path: &Path) -> (u32, i64, i64) {
+    let found = fs::metadata(path).expect("a folder");
+    (found.mode() & 0o7777, found.mtime(), found.mtime_nsec())
+}
+
+#[test]
+fn the_folder_at_the_top_is_synchronised_too() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    let contents = source.join("");
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o2750)).expect("a mode");
+    downpour(arguments!["sync", contents, copy]).end().expect(0);
+    assert_eq!(mode_and_time(&copy), mode_and_time(&source));
+    let again = downpour(arguments!["sync", "-n", contents, copy]).end().expect(0);
+    assert_eq!(again.stdout, "");
+    tree::file(&copy.join("old"), 1);
+    fs::File::open(&copy).and_then(|folder| folder.set_modified(UNIX_EPOCH)).expect("a time");
+    let dry = downpour(arguments!["sync", "-n", "--delete", contents, copy]).end().expect(0);
+    assert_eq!(dry.stdout, "delete old\nchange mode or time of .\n");
+    downpour(arguments!["sync", "--delete", contents, copy]).end().expect(0);
+    assert_eq!(mode_and_time(&copy), mode_and_time(&source));
+}
+
+#[test]
+fn the_contents_of_several_folders_are_all_that_stays() {
+    let here = tempdir().expect("a folder");
+    let (one, two) = (here.path().join("one"), here.path().join("two"));
+    for folder in [&one, &two] {
+        fs::create_dir(folder).expect("a folder");
+        tree::file(&folder.join(folder.file_name().expect("a name")), 10);
+    }
+    let (file, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
+    fs::create_dir(&copy).expect("a folder");
+    tree::file(&copy.join("old"), 10);
+    downpour(arguments!["sync", "--delete", one.join(""), two.join(""), file, copy]).end().expect(0);
+    let mut names: Vec<_> =
+        fs::read_dir(&copy).expect("a folder").map(|item| item.expect("a name").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["file", "one", "two"]);
+}
+
+#[test]
+fn that_nothing_is_deleted_is_said() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
+    tree::file(&copy.join("old"), 10);
+    symlink("nowhere", source.join("dangling")).expect("a link");
+    for dry_run in [true, false] {
+        let program = match dry_run {
+            true => downpour(arguments!["sync", "-n", "--delete", "--links=follow", source.join(""), copy]),
+            false => downpour(arguments!["sync", "--delete", "--links=follow", source.join(""), copy]),
+        };
+        let ended = program.end().expect(23);
+        assert!(ended.stderr.contains("nothing is deleted"), "{}", ended.stderr);
+        assert!(copy.join("old").exists());
+    }
+}
+
+#[test]
+fn links_left_out_are_counted_and_not_each_told() {
+    let here = tempdir().expect("a folder");
+    let source = here.path().join("photos");
+    fs::create_dir(&source).expect("a folder");
+    for name in ["a", "b"] {
+        symlink("nowhere", source.join(name)).expect("a link");
+    }
+    let ended = downpour(arguments!["cp", "-r", "--links=skip", source, here.path().join("copy")]).end().expect(0);
+    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
+    assert_eq!(told, ["left out: 2 symbolic links"]);
+}
+
+#[test]
+fn a_folder_does_not_replace_a_file() {
+    let here = tempdir().expect("a folder");
+    let (source, file) = (tree::folder(&here.path().join("photos")), here.path().join("file"));
+    fs::write(&file, "mine").expect("a file");
+    for program in [downpour(arguments!["cp", "-r", source, file]), downpour(arguments!["sync", source, file])] {
+        program.end().expect_line(1, "is not a folder");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
+}
