@@ -72,13 +72,15 @@ pub(super) enum Broken {
     Malformed(&'static str),
     /// The system refuses.
     System(io::Error),
+    /// The thread that drives it met what it cannot handle.
+    Fault,
 }
 
 impl Broken {
     /// How the connections end that are open.
     pub(super) fn closed(&self) -> Closed {
         match self {
-            Self::Gone | Self::System(_) => Closed::Dead,
+            Self::Gone | Self::System(_) | Self::Fault => Closed::Dead,
             Self::Malformed(what) => Closed::Violation((*what).to_owned()),
         }
     }
@@ -89,6 +91,7 @@ impl Broken {
             Self::Gone => Error::Vanished,
             Self::Malformed(what) => Error::Violation((*what).to_owned()),
             Self::System(error) => Error::System(io::Error::new(error.kind(), error.to_string())),
+            Self::Fault => Error::Internal("the network's thread has ended"),
         }
     }
 
@@ -96,7 +99,7 @@ impl Broken {
     pub(super) fn hint(&self) -> Option<io::Error> {
         match self {
             Self::Gone => Some(io::Error::new(io::ErrorKind::UnexpectedEof, "the pipe to the other side has ended")),
-            Self::Malformed(_) | Self::System(_) => None,
+            Self::Malformed(_) | Self::System(_) | Self::Fault => None,
         }
     }
 }

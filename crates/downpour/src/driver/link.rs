@@ -43,6 +43,15 @@ pub(super) struct LinkState {
     closed: bool,
 }
 
+impl Drop for LinkState {
+    /// Nothing comes after it: whoever waits for more must not wait for ever.
+    fn drop(&mut self) {
+        if !self.closed {
+            self.tell(LinkEvent::Failed(Error::Internal("the network's thread has ended")));
+        }
+    }
+}
+
 impl LinkState {
     pub(super) fn new(handle: ConnectionHandle, accepted: Accepted, trace: bool) -> Self {
         Self {
@@ -319,7 +328,8 @@ mod tests {
     /// A link whose events come out of the channel.
     fn link(handle: ConnectionHandle) -> (LinkState, Receiver<LinkEvent>) {
         let (sender, events) = channel();
-        let told = Box::new(move |event| sender.send(event).unwrap());
+        // A test that has seen enough has no use for more.
+        let told = Box::new(move |event| sender.send(event).unwrap_or_default());
         (LinkState::new(handle, Accepted { events: told, storage: Arc::new(Nothing) }, false), events)
     }
 

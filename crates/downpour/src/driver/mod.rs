@@ -24,6 +24,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -35,7 +36,7 @@ use transport::{
 
 use crate::error::Error;
 pub use bind::{Bind, Family};
-use carrier::Carrier;
+use carrier::{Broken, Carrier};
 pub use facts::{BufferFacts, SocketFacts};
 pub(crate) use facts::{Thread, ThreadTime};
 use inbox::Inbox;
@@ -310,12 +311,15 @@ impl Driver {
         let endpoint = transport::Endpoint::new(config, seed()?);
         let running = Running::new(endpoint, carrier, clock, Arc::clone(&inbox), workers, Arc::clone(&next_link));
         let thread = Thread::default();
-        let own = thread.clone();
+        let (own, door) = (thread.clone(), Arc::clone(&inbox));
         thread::Builder::new()
             .name("downpour-net".into())
             .spawn(move || {
                 own.begin();
-                running.run();
+                // Unwinding tells those who have a connection; those who want one are told here.
+                if panic::catch_unwind(AssertUnwindSafe(|| running.run())).is_err() {
+                    run::refuse(&door, &Broken::Fault);
+                }
                 drop(until_end);
             })
             .map_err(Error::System)?;

@@ -369,7 +369,7 @@ impl Running {
 }
 
 /// Tells everybody who wants a connection why there is none, until nobody can want one.
-fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
+pub(super) fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
     let mut messages = Vec::new();
     loop {
         inbox.take(&mut messages);

@@ -13,6 +13,7 @@ mod walk;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
@@ -146,6 +147,13 @@ impl Scanner {
         self.top
     }
 
+    /// Ends soon, wherever it is, when another thread sets `stopped`: a walk that was stopped has not seen everything.
+    #[must_use]
+    pub fn until(mut self, stopped: Arc<AtomicBool>) -> Self {
+        self.looker.stopped = stopped;
+        self
+    }
+
     /// Looks at the next name, and adds what comes of it to `batch`; false if there is none.
     fn visit(&mut self, batch: &mut Batch) -> bool {
         let step = match self.walk.next() {
@@ -202,6 +210,7 @@ impl Iterator for Scanner {
             && batch.length < self.byte_limit
             // Leaves room for one more entry of any length.
             && name_bytes + 2 * MAX_PATH <= MAX_BATCH_NAMES
+            && !self.looker.is_stopped()
         {
             let known = batch.entries.len();
             if !self.visit(&mut batch) {
@@ -209,7 +218,7 @@ impl Iterator for Scanner {
             }
             name_bytes += batch.entries[known..].iter().map(Entry::name_bytes).sum::<usize>();
         }
-        if batch.entries.is_empty() && batch.skipped.is_empty() {
+        if self.looker.is_stopped() || (batch.entries.is_empty() && batch.skipped.is_empty()) {
             return None;
         }
         batch.is_last = self.walk.is_over();

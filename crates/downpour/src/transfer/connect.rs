@@ -3,14 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
-use super::plan::{Beginning, Ended, Plan, Store, inputs};
+use super::mailbox::Mailbox;
+use super::plan::{Beginning, Ended, Plan, Store};
 use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
@@ -170,12 +170,12 @@ impl Connecting {
         let over = Arc::new(AtomicBool::new(false));
         let begin = || {
             let store = Store::new(&self.plan.task)?;
-            let (inputs, sink) = inputs();
+            let (mailbox, inputs) = Mailbox::new();
             let (driver, key, remotes, timeout) = match way {
                 Way::Udp { ticket, timeout, life } => {
                     let driver = Driver::start(&Bind::default(), self.plan.dead_after, self.events.clone())?;
                     if let Some(life) = life {
-                        watch_life(life, inputs.0.clone(), Arc::clone(&over))?;
+                        watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (driver, ticket.key, ticket.addresses, timeout)
                 }
@@ -184,7 +184,7 @@ impl Connecting {
                     (driver, key, vec![PIPE_PEER], self.plan.handshake_timeout)
                 }
             };
-            let accepted = Accepted { events: Box::new(sink), storage: store.storage() };
+            let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
             let options = ConnectOptions {
                 profile: self.plan.profile.clone(),
                 application: store.application(),
@@ -194,7 +194,7 @@ impl Connecting {
             };
             let link = driver.connect(key, options, accepted);
             let origin = Origin::Connected { addresses: remotes, timeout };
-            Ok((driver, Beginning { link, inputs, store, started }, origin))
+            Ok((driver, Beginning { link, inputs: (mailbox, inputs), store, started }, origin))
         };
         match begin() {
             Ok((driver, beginning, origin)) => {
@@ -209,7 +209,8 @@ impl Connecting {
 }
 
 /// Watches a pipe until the session is `over`; tells it when the other end has closed, after the time that last words may take.
-fn watch_life(life: OwnedFd, session: Sender<Input>, over: Arc<AtomicBool>) -> Result<(), Error> {
+fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result<(), Error> {
+    let mailbox = session.clone();
     let work = move || {
         let step = Timespec::try_from(LIFE_STEP).ok();
         let mut closed = 0;
@@ -224,13 +225,12 @@ fn watch_life(life: OwnedFd, session: Sender<Input>, over: Arc<AtomicBool>) -> R
                 }
             }
             if closed >= LAST_WORDS {
-                // One that has ended meanwhile has no use for it.
-                return drop(session.send(Input::Gone));
+                mailbox.put(Input::Gone);
+                return;
             }
         }
     };
-    thread::Builder::new().name("downpour-life".into()).spawn(work).map_err(Error::System)?;
-    Ok(())
+    session.spawn("downpour-life", work)
 }
 
 /// An attempt that was ended while it looked for the peer ends as the user wanted it.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use transport::AcceptOptions;
 
 use super::addresses::reachable;
-use super::plan::{Beginning, Ended, Plan, Store, inputs};
+use super::mailbox::Mailbox;
+use super::plan::{Beginning, Ended, Plan, Store};
 use super::step::Origin;
 use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
@@ -23,7 +24,7 @@ enum Arrival {
     Ended(Ended),
     Stop(Stop),
     /// Nobody can come any more.
-    Closed,
+    Closed(Error),
 }
 
 /// What peers are to come over.
@@ -87,9 +88,10 @@ pub(super) fn listen(
 /// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that
 /// vanishes before, or only repeats what it has overheard, keeps nobody out.
 fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
-    let (inputs, mut sink) = inputs();
+    let (mailbox, inputs) = Mailbox::new();
+    let mut sink = mailbox.sink();
     let storage = store.storage();
-    let mut beginning = Some(Beginning { link, inputs, store, started: Instant::now() });
+    let mut beginning = Some(Beginning { link, inputs: (mailbox, inputs), store, started: Instant::now() });
     let events = Box::new(move |event: LinkEvent| {
         let proved = matches!(event, LinkEvent::Connected { .. });
         sink(event);
@@ -101,13 +103,23 @@ fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
     Accepted { events, storage }
 }
 
-/// Held by what answers peers: tells when that is gone.
-struct UntilClosed(Sender<Arrival>);
+/// Held by what answers peers: tells when that is gone and nothing takes its place.
+struct UntilClosed {
+    listener: Sender<Arrival>,
+    /// It goes when nobody comes after the first peer.
+    only_one: bool,
+}
 
 impl Drop for UntilClosed {
     fn drop(&mut self) {
+        let why = match thread::panicking() {
+            true => Error::Internal("the network's thread has ended"),
+            false if self.only_one => Error::Vanished,
+            // Another answers, or the listener is at its end.
+            false => return,
+        };
         // A listener that has ended has no use for it.
-        let _ = self.0.send(Arrival::Closed);
+        let _ = self.listener.send(Arrival::Closed(why));
     }
 }
 
@@ -164,7 +176,7 @@ impl Listener {
         let store = Arc::clone(&self.store);
         let sender = self.sender.clone();
         let application = lock(&store).application();
-        let until_closed = self.only_one.then(|| UntilClosed(self.sender.clone()));
+        let until_closed = UntilClosed { listener: self.sender.clone(), only_one: self.only_one };
         let acceptor = Box::new(move |link| {
             let _ = &until_closed;
             let store = lock(&store).clone();
@@ -219,10 +231,10 @@ impl Listener {
                 }
                 over
             }
-            Arrival::Closed => {
+            Arrival::Closed(why) => {
                 let over = self.running == 0 && !self.served;
                 if over {
-                    self.events.tell(TransferEvent::Done(Err(Error::Vanished)));
+                    self.events.tell(TransferEvent::Done(Err(why)));
                 }
                 over
             }

@@ -10,6 +10,7 @@ mod figures;
 #[cfg(test)]
 mod hostile;
 mod listen;
+mod mailbox;
 mod plan;
 mod receiving;
 mod scanning;

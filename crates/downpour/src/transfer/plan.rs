@@ -1,8 +1,9 @@
 //! What the sessions of a transfer do, and one session from its connection to its end.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use transport::Profile;
@@ -10,6 +11,7 @@ use transport::Profile;
 use super::Events;
 use super::checksums::List;
 use super::figures::Summary;
+use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
 use super::sending::Sending;
@@ -17,8 +19,8 @@ use super::session::{Session, application};
 use super::step::{Facts, Input, Origin};
 use super::switch::Switch;
 use super::target::Target;
-use crate::driver::{Link, LinkEvent, Storage};
-use crate::error::Error;
+use crate::driver::{Link, Storage};
+use crate::error::{CloseCode, Error};
 use crate::files::{ReceiveSettings, Root, ScanOptions};
 use crate::ticket::Role;
 
@@ -120,17 +122,9 @@ impl Store {
 /// A connection whose session can begin.
 pub(super) struct Beginning {
     pub(super) link: Link,
-    pub(super) inputs: (Sender<Input>, Receiver<Input>),
+    pub(super) inputs: (Mailbox, Receiver<Input>),
     pub(super) store: Store,
     pub(super) started: Instant,
-}
-
-/// Where a session's inputs meet, and the function that puts those of its connection there.
-pub(super) fn inputs() -> ((Sender<Input>, Receiver<Input>), impl FnMut(LinkEvent) + Send + 'static) {
-    let inputs = channel();
-    let sender = inputs.0.clone();
-    // A session that has ended has no use for more.
-    (inputs, move |event: LinkEvent| drop(sender.send(Input::Link(event))))
 }
 
 /// How a session ended, and whether the peer was one of ours.
@@ -142,16 +136,21 @@ pub(super) struct Ended {
 }
 
 impl Plan {
-    /// Runs one session to its end.
+    /// Runs one session to its end; a panic in it is its end too.
     pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
         let number = switch.add(&beginning.inputs.0);
-        let ended = self.run_alone(beginning, origin, events);
+        let link = beginning.link.clone();
+        let ended = panic::catch_unwind(AssertUnwindSafe(|| self.run_alone(beginning, origin, events)));
         switch.remove(number);
-        ended
+        ended.unwrap_or_else(|_| {
+            let error = Error::Internal("a session met what it cannot handle");
+            link.close(CloseCode::Other as u32, error.to_string());
+            Ended { result: Err(error), was_peer: true, heard: None }
+        })
     }
 
     fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
-        let Beginning { link, inputs: (sender, receiver), store, started } = beginning;
+        let Beginning { link, inputs: (mailbox, receiver), store, started } = beginning;
         let facts = Facts {
             role: self.task.role(),
             origin,
@@ -169,18 +168,55 @@ impl Plan {
         let checksums = self.checksums.clone();
         let (session, result) = match (&self.task, store) {
             (Task::Send { roots, scan, dry_run }, Store::Sources(sources)) => {
-                match Scan::start(roots.clone(), scan.clone(), sender) {
+                match Scan::start(roots.clone(), scan.clone(), &mailbox) {
                     Ok(scan) => Sending::new(session, sources, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }
             }
-            (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(sender) {
-                Ok(settle) => Receiving::new(session, target, *ask, settle, checksums).run(),
+            (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(&mailbox) {
+                Ok(settle) => {
+                    mailbox.works_on(&target);
+                    Receiving::new(session, target, *ask, settle, checksums).run()
+                }
                 Err(error) => (session, Err(error)),
             },
             _ => (session, Err(Error::Internal("a store for the other role"))),
         };
         let (was_peer, heard) = (session.is_connected(), session.heard());
         Ended { result: session.conclude(result), was_peer, heard }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::{Accepted, Driver};
+    use crate::transfer::{CommonOptions, ReceiveOptions, Transfer};
+
+    #[test]
+    fn a_panic_in_a_session_is_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let task = Task::Receive { settings: ReceiveSettings::new(folder.path()), otherwise: None, ask: false };
+        let plan = CommonOptions::default().plan(task, ReceiveOptions::default().profile);
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let driver = Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), plan.dead_after, ()).unwrap();
+        let (mailbox, receiver) = Mailbox::new();
+        let store = Store::new(&plan.task).unwrap();
+        let options = transport::ConnectOptions {
+            profile: plan.profile.clone(),
+            application: store.application(),
+            remotes: vec![crate::driver::PIPE_PEER],
+            handshake_timeout: Duration::from_secs(10),
+            qlog: false,
+        };
+        let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
+        let link = driver.connect([1; 32], options, accepted);
+        mailbox.put(Input::Verified(Vec::new()));
+        let beginning = Beginning { link, inputs: (mailbox, receiver), store, started: Instant::now() };
+        // The events of a transfer cannot be told from within an executor: that panics.
+        let (events, transfer) = Transfer::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ended = runtime.block_on(async { plan.run(beginning, Origin::Accepted, events, &transfer.switch) });
+        assert!(matches!(ended.result, Err(Error::Internal(_))), "{:?}", ended.result);
     }
 }

@@ -108,8 +108,19 @@ impl Receiving {
 
     /// Receives everything, to the final names and the word to the sender that it is complete.
     pub(super) fn run(mut self) -> (Session, Result<Yield, Error>) {
-        let result = self.drive().map_err(|error| self.abandon(error));
+        let result = self.drive().map_err(|error| {
+            let error = self.reason(error);
+            self.abandon(error)
+        });
         (self.session, result)
+    }
+
+    /// Why it ended, where the files only know that they were stopped.
+    fn reason(&mut self, error: Error) -> Error {
+        match error {
+            Error::Files(FilesError::Over) if self.target.is_stopped() => self.session.end(),
+            error => error,
+        }
     }
 
     fn drive(&mut self) -> Result<Yield, Error> {

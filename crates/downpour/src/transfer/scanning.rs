@@ -1,11 +1,11 @@
 //! What a sender sends: batches from a walk through the sources, and the blocks of those that are open.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
 
+use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
@@ -41,7 +41,17 @@ impl Storage for Sources {
     }
 }
 
-/// A thread that walks the sources, a little ahead of what is sent.
+/// What comes of a scan.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// The next batch.
+    Batch(Batch),
+    /// There are no more.
+    All,
+}
+
+/// A thread that walks the sources, a little ahead of what is sent. It ends with this.
+#[derive(Debug)]
 pub(super) struct Scan {
     /// Where the files are.
     pub(super) roots: Arc<Roots>,
@@ -49,48 +59,100 @@ pub(super) struct Scan {
     pub(super) id: SourceId,
     /// Mode and time of the folder whose content is sent.
     pub(super) top: Option<Attributes>,
-    batches: Receiver<Batch>,
+    found: Receiver<Found>,
     /// Bytes of all batches so far.
-    found: Arc<AtomicU64>,
+    bytes: Arc<AtomicU64>,
+    /// Nobody wants more.
+    stopped: Arc<AtomicBool>,
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Scan {
-    /// Starts to walk `roots`. Each batch that is ready is announced in `inputs`, and so is the end.
+    /// Starts to walk `roots`. The session hears of each batch that is ready, and of the end.
     ///
     /// # Errors
     /// What [`Scanner::new`] says; [`Error::System`] when there is no thread.
-    pub(super) fn start(roots: Vec<Root>, options: ScanOptions, inputs: Sender<Input>) -> Result<Self, Error> {
-        let scanner = Scanner::new(roots, options)?;
+    pub(super) fn start(roots: Vec<Root>, options: ScanOptions, session: &Mailbox) -> Result<Self, Error> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
-        let found = Arc::new(AtomicU64::new(0));
+        let bytes = Arc::new(AtomicU64::new(0));
         // One batch waits here and one in the thread's hands: enough to keep ahead, little enough to hold.
-        let (sender, batches) = sync_channel(1);
-        let total = Arc::clone(&found);
+        let (sender, found) = sync_channel(1);
+        let (total, over, mailbox) = (Arc::clone(&bytes), Arc::clone(&stopped), session.clone());
         let work = move || {
             for batch in scanner {
                 total.fetch_add(batch.length, Ordering::Relaxed);
-                if sender.send(batch).is_err() || inputs.send(Input::Scanned).is_err() {
+                if sender.send(Found::Batch(batch)).is_err() || !mailbox.put(Input::Scanned) {
                     return;
                 }
             }
-            drop(sender);
-            // Whether the session still listens is its own affair.
-            let _ = inputs.send(Input::Scanned);
+            // A walk that was stopped has not seen everything.
+            if !over.load(Ordering::Relaxed) && sender.send(Found::All).is_ok() {
+                mailbox.put(Input::Scanned);
+            }
         };
-        thread::Builder::new().name("downpour-scan".into()).spawn(work).map_err(Error::System)?;
-        Ok(Self { roots, id, top, batches, found })
+        session.spawn("downpour-scan", work)?;
+        Ok(Self { roots, id, top, found, bytes, stopped })
     }
 
-    /// The next batch, if it is ready.
-    ///
-    /// # Errors
-    /// When it is not, or never will be.
-    pub(super) fn next(&self) -> Result<Batch, TryRecvError> {
-        self.batches.try_recv()
+    /// What has been found, if it is ready. A thread that has died gives nothing; the session hears of that by itself.
+    pub(super) fn next(&self) -> Option<Found> {
+        self.found.try_recv().ok()
     }
 
     /// Bytes of all batches so far.
-    pub(super) fn found(&self) -> u64 {
-        self.found.load(Ordering::Relaxed)
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Waits until a scan's thread has ended: it alone holds another share of the sources' roots.
+    fn wait_for_end(roots: &Arc<Roots>, limit: Duration) {
+        let begun = Instant::now();
+        while Arc::strong_count(roots) > 1 {
+            assert!(begun.elapsed() < limit, "the thread goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_scan_ends_with_what_wanted_it_though_it_reads_a_long_file() {
+        let folder = tempfile::tempdir().unwrap();
+        // Zeros that take no place: hashing them takes minutes.
+        File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
+        let (mailbox, inputs) = Mailbox::new();
+        let options = ScanOptions { hash: true, ..ScanOptions::default() };
+        let scan = Scan::start(vec![Root::from(folder.path().join("file"))], options, &mailbox).unwrap();
+        assert!(scan.next().is_none());
+        let roots = Arc::clone(&scan.roots);
+        drop(scan);
+        wait_for_end(&roots, Duration::from_secs(5));
+        assert!(inputs.try_recv().is_err(), "nothing was found");
+    }
+
+    #[test]
+    fn a_scan_that_dies_is_not_one_that_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mailbox, inputs) = Mailbox::new();
+        let mut scan =
+            Scan::start(vec![Root::from(folder.path().to_owned())], ScanOptions::default(), &mailbox).unwrap();
+        let (sender, found) = sync_channel(1);
+        scan.found = found;
+        drop(sender);
+        assert!(scan.next().is_none());
+        drop(inputs);
     }
 }

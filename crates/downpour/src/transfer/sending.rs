@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
-use super::scanning::{Scan, Sources};
+use super::scanning::{Found, Scan, Sources};
 use super::session::Session;
 use super::step::{Counts, Step, Yield};
 use crate::driver::BlockDigest;
@@ -343,15 +342,15 @@ impl Sending {
             return Ok(false);
         }
         match self.scan.next() {
-            Ok(batch) => {
+            Some(Found::Batch(batch)) => {
                 self.begin(batch)?;
                 Ok(true)
             }
-            Err(TryRecvError::Empty) => Ok(false),
-            Err(TryRecvError::Disconnected) => {
+            Some(Found::All) => {
                 self.all_scanned = true;
                 Ok(false)
             }
+            None => Ok(false),
         }
     }
 
@@ -430,7 +429,7 @@ impl Sending {
         Counts {
             bytes_done: self.session.stats().map_or(0, |stats| stats.connection.bytes_acknowledged),
             bytes_present: self.present,
-            bytes_known: self.scan.found(),
+            bytes_known: self.scan.bytes(),
             total_is_final: self.all_scanned,
             files_done: self.files_sent,
         }

@@ -259,7 +259,8 @@ impl Session {
         Ok(Some(match input {
             Input::Scanned => Step::Scanned,
             Input::Verified(files) => Step::Verified(files),
-            Input::Settled(result) => Step::Settled(result?),
+            Input::Settled(count) => Step::Settled(count),
+            Input::Failed(error) => return Err(error),
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,
             Input::Limit(limit) => Step::Limit(limit),
@@ -355,6 +356,15 @@ impl Session {
             Closed::VersionMismatch { .. } => Error::Version,
             Closed::Dead => Error::Vanished,
             Closed::Violation(what) => Error::Violation(what),
+        }
+    }
+
+    /// What ends the session, where something else has noticed first that it is over.
+    pub(super) fn end(&mut self) -> Error {
+        loop {
+            if let Err(error) = self.next() {
+                return error;
+            }
         }
     }
 

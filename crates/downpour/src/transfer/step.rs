@@ -26,7 +26,9 @@ pub(super) enum Input {
     /// Files have their final names, every byte of them verified: path and length.
     Verified(Vec<(String, u64)>),
     /// So many requests to settle files are dealt with.
-    Settled(Result<usize, Error>),
+    Settled(usize),
+    /// A thread that works for the session cannot go on.
+    Failed(Error),
     /// The user takes what is offered.
     Accept,
     /// The user does not want it.
@@ -37,6 +39,25 @@ pub(super) enum Input {
     Gone,
     /// The user stops everything.
     Stop(Stop),
+}
+
+impl Input {
+    /// Whether nothing comes of the session after it.
+    pub(super) const fn is_end(&self) -> bool {
+        match self {
+            Self::Failed(_)
+            | Self::Gone
+            | Self::Stop(_)
+            | Self::Link(LinkEvent::Failed(_) | LinkEvent::Closed { .. }) => true,
+            Self::Link(_)
+            | Self::Scanned
+            | Self::Verified(_)
+            | Self::Settled(_)
+            | Self::Accept
+            | Self::Refuse
+            | Self::Limit(_) => false,
+        }
+    }
 }
 
 /// What is left of the inputs for one side to deal with.

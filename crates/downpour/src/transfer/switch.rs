@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use transport::Rate;
 
+use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
 
@@ -37,7 +37,7 @@ struct State {
     stopped: Option<Stop>,
     limit: Option<Rate>,
     next: u64,
-    sessions: BTreeMap<u64, Sender<Input>>,
+    sessions: BTreeMap<u64, Mailbox>,
     watchers: BTreeMap<u64, Watcher>,
 }
 
@@ -101,17 +101,16 @@ impl Switch {
     }
 
     /// Lets a session hear, until it is removed by the number that comes back.
-    pub(super) fn add(&self, session: &Sender<Input>) -> u64 {
+    pub(super) fn add(&self, session: &Mailbox) -> u64 {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.sessions.insert(number, session.clone());
-        // The session's own thread asks, so it cannot have ended.
         if let Some(why) = state.stopped {
-            let _ = session.send(Input::Stop(why));
+            session.put(Input::Stop(why));
         }
         if state.limit.is_some() {
-            let _ = session.send(Input::Limit(state.limit));
+            session.put(Input::Limit(state.limit));
         }
         number
     }
@@ -138,8 +137,7 @@ impl Switch {
 
     fn tell(&self, input: impl Fn() -> Input) {
         for session in self.lock().sessions.values() {
-            // One that has just ended decides nothing any more.
-            let _ = session.send(input());
+            session.put(input());
         }
     }
 

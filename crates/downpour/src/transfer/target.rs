@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::mailbox::Mailbox;
 use super::plan::{Case, Otherwise};
 use super::step::Input;
 use crate::driver::Storage;
@@ -25,6 +25,9 @@ pub(super) struct Target {
     /// Whether it is the other's case, once that is known.
     is_other: OnceLock<bool>,
     started: AtomicBool,
+    /// Nobody wants it any more.
+    stopped: Mutex<bool>,
+    on_stop: Condvar,
 }
 
 /// The same elsewhere, for another case.
@@ -47,26 +50,33 @@ impl Target {
             into: settings.into.clone(),
             files: Files::new(*settings).ok(),
         });
-        Ok(Self { files: Files::new(settings)?, other, is_other: OnceLock::new(), started: AtomicBool::new(false) })
+        Ok(Self {
+            files: Files::new(settings)?,
+            other,
+            is_other: OnceLock::new(),
+            started: AtomicBool::new(false),
+            stopped: Mutex::new(false),
+            on_stop: Condvar::new(),
+        })
     }
 
     /// What is sent is known. Nothing was asked of the files before.
     ///
     /// # Errors
-    /// What keeps an earlier transfer from going on.
+    /// What keeps an earlier transfer from going on; [`FilesError::Over`] after [`Target::stop`].
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
         if let Some(Other { case, files: Some(other), .. }) = &self.other {
             match case {
-                Case::Earlier => match patiently(|| other.goes_on(source)) {
+                Case::Earlier => match self.patiently(|| other.goes_on(source)) {
                     Ok(goes_on) => drop(self.is_other.set(goes_on)),
-                    Err(error @ FilesError::Busy { .. }) => return Err(error.into()),
+                    Err(error @ (FilesError::Busy { .. } | FilesError::Over)) => return Err(error.into()),
                     // Nothing can be found there, so nothing goes on there.
                     Err(_) => {}
                 },
-                Case::Named { .. } => patiently(|| other.begin(source))?,
+                Case::Named { .. } => self.patiently(|| other.begin(source))?,
             }
         }
-        Ok(patiently(|| self.files().begin(source))?)
+        Ok(self.patiently(|| self.files().begin(source))?)
     }
 
     /// An entry is known: the first of all may decide where they go. `None`: the files are asked before there is one.
@@ -100,15 +110,45 @@ impl Target {
     ///
     /// # Errors
     /// No thread.
-    pub(super) fn start(self: &Arc<Self>, inputs: Sender<Input>) -> Result<Sender<()>, Error> {
+    pub(super) fn start(self: &Arc<Self>, session: &Mailbox) -> Result<Sender<()>, Error> {
         if self.started.swap(true, Ordering::SeqCst) {
             return Err(Error::Internal("a folder is opened twice"));
         }
         let (settle, requests) = channel();
-        let target = Arc::clone(self);
-        let work = move || settle_files(&target, &requests, &inputs);
-        thread::Builder::new().name("downpour-settle".into()).spawn(work).map_err(Error::System)?;
+        let (target, mailbox) = (Arc::clone(self), session.clone());
+        session.spawn("downpour-settle", move || settle_files(&target, &requests, &mailbox))?;
         Ok(settle)
+    }
+
+    /// Ends soon what takes long, with [`FilesError::Over`]: comparing, deleting, waiting for another process. What has come can still
+    /// be made safe.
+    pub(super) fn stop(&self) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.on_stop.notify_all();
+        self.files.stop();
+        self.other.iter().filter_map(|other| other.files.as_ref()).for_each(Files::stop);
+    }
+
+    /// Whether [`Target::stop`] was called.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries again while another process has what is needed: the same transfer, broken a moment ago, may still be telling its end.
+    fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match attempt() {
+                Err(FilesError::Busy { .. }) if Instant::now() < deadline => {
+                    let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                    let waited = self.on_stop.wait_timeout_while(stopped, BETWEEN_ATTEMPTS, |stopped| !*stopped);
+                    if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                        return Err(FilesError::Over);
+                    }
+                }
+                result => return result,
+            }
+        }
     }
 
     /// The files.
@@ -116,17 +156,6 @@ impl Target {
         match &self.other {
             Some(Other { files: Some(other), .. }) if self.is_other.get() == Some(&true) => other,
             _ => &self.files,
-        }
-    }
-}
-
-/// Tries again while another process has what is needed: the same transfer, broken a moment ago, may still be telling its end.
-fn patiently<T>(mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match attempt() {
-            Err(FilesError::Busy { .. }) if Instant::now() < deadline => thread::sleep(BETWEEN_ATTEMPTS),
-            result => return result,
         }
     }
 }
@@ -147,18 +176,22 @@ pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
 }
 
 /// Settles verified files, which waits for the disk, whenever there may be some.
-fn settle_files(target: &Target, requests: &Receiver<()>, inputs: &Sender<Input>) {
+fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
     while requests.recv().is_ok() {
         // One call settles all there is.
         let count = 1 + requests.try_iter().count();
-        // A session that has ended hears nothing, and the settling ends below.
         let mut files = Vec::new();
         let result = target.files().settle(|path, bytes| files.push((display_name(path), bytes)));
-        let failed = result.is_err();
-        let told = files.is_empty() || inputs.send(Input::Verified(files)).is_ok();
-        if inputs.send(Input::Settled(result.map(|()| count).map_err(Error::from))).is_err() || failed || !told {
-            return;
+        if !files.is_empty() {
+            session.put(Input::Verified(files));
         }
+        match result {
+            Ok(()) => session.put(Input::Settled(count)),
+            Err(error) => {
+                session.put(Input::Failed(error.into()));
+                return;
+            }
+        };
     }
 }
 

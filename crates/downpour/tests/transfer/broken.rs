@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use downpour::files::{Existing, ReceiveSettings};
 use downpour::{
@@ -146,6 +146,38 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
     });
     assert_eq!(fs::read(to.path().join("file")).unwrap(), noise(BEYOND_CREDIT, 1));
     assert_eq!(tree(to.path()).len(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
+    run(async {
+        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000));
+        let options = SendOptions { profile, ..SendOptions::default() };
+        let begin = || {
+            let sender = send(vec![from.path().join("file")], listen(), options.clone()).unwrap();
+            let peer = Peer::Connect(ticket(&sender));
+            (sender, receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap())
+        };
+        let (_first_sender, mut first) = begin();
+        wait_for(&mut first, |event| {
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 1_000_000).then_some(())
+        })
+        .await;
+        let (_second_sender, mut second) = begin();
+        wait_for(&mut second, |event| matches!(event, TransferEvent::Connected { .. }).then_some(())).await;
+        let begun = Instant::now();
+        second.stop(Stop::Terminated);
+        let error = wait_for(&mut second, done).await.unwrap_err();
+        assert!(matches!(error, Error::Terminated), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        // The first one goes on.
+        wait_for(&mut first, |event| {
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 2_000_000).then_some(())
+        })
+        .await;
+    });
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstatvfs, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -33,6 +34,8 @@ pub(super) struct Looker {
     user: u32,
     /// The device whose files are known to have their sizes, the one met last.
     sized: Option<u64>,
+    /// Nobody wants to know any more.
+    pub(super) stopped: Arc<AtomicBool>,
 }
 
 /// What a name is.
@@ -54,7 +57,13 @@ impl Looker {
             hash: options.hash,
             user: geteuid().as_raw(),
             sized: None,
+            stopped: Arc::default(),
         }
+    }
+
+    /// Whether what it finds is of no use any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Looks at a name in an open folder.
@@ -175,6 +184,9 @@ impl Looker {
         self.buffer.resize(HASH_BUFFER, 0);
         let mut hasher = blake3::Hasher::new();
         loop {
+            if self.is_stopped() {
+                return Err(io::ErrorKind::Other.into());
+            }
             match file.read(&mut self.buffer) {
                 Ok(0) => return Ok((seen, *hasher.finalize().as_bytes())),
                 Ok(count) => hasher.update(&self.buffer[..count]),
