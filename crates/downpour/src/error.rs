@@ -90,6 +90,14 @@ pub enum Error {
     /// The system stopped the transfer, or what had started this program.
     #[error("stopped by a signal")]
     Terminated,
+    /// This machine has no such ssh.
+    #[error("{} cannot be started: {source}", program.display())]
+    NoSsh {
+        /// The program.
+        program: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
     /// ssh did not lead to a downpour on the other machine.
     #[error("{0}")]
     Ssh(String),
@@ -192,7 +200,8 @@ impl Error {
             Self::Copy(_) => 2,
             Self::Checksums { .. } | Self::Output(_) => 7,
             Self::Kept { error, .. } => error.exit_code(),
-            Self::Socket { .. }
+            Self::NoSsh { .. }
+            | Self::Socket { .. }
             | Self::Ports { .. }
             | Self::Version
             | Self::Violation(_)

@@ -232,7 +232,7 @@ fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
 struct Prepared(Option<Way>);
 
 impl Guide for Prepared {
-    fn find(&mut self, _: &Switch) -> Result<Way, Error> {
+    fn find(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Way, Error> {
         self.0.take().ok_or(Error::Vanished)
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::launch::Starting;
 use super::request::Request;
-use super::ssh::{Process, Remote, Starting};
+use super::ssh::Remote;
 use super::{SshOptions, Via};
 use crate::driver::Family;
 use crate::error::{CloseCode, Error};
@@ -26,13 +27,11 @@ pub(super) struct SshGuide {
 }
 
 impl SshGuide {
-    fn launch(&self, switch: &Switch) -> Result<Remote, Error> {
-        let starting = Starting::launch(&self.ssh, &self.host, self.family, &self.request)?;
-        let process = starting.process();
-        let watch = switch.watch(Box::new(move |_| {
-            process.iter().for_each(|process: &Process| process.end());
-        }));
-        let answer = starting.answer();
+    fn launch(&self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+        let (starting, stopper) = Starting::launch(&self.ssh, &self.host, self.family, &self.request)?;
+        let mut stopper = Some(stopper);
+        let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
+        let answer = starting.answer(told);
         switch.unwatch(watch);
         answer
     }
@@ -47,8 +46,8 @@ impl SshGuide {
 }
 
 impl Guide for SshGuide {
-    fn find(&mut self, switch: &Switch) -> Result<Way, Error> {
-        self.remote = Some(self.launch(switch)?);
+    fn find(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Way, Error> {
+        self.remote = Some(self.launch(switch, told)?);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {

@@ -3,6 +3,7 @@
 mod copy;
 pub mod doctor;
 mod guide;
+mod launch;
 mod location;
 mod pipe;
 mod pipe_end;

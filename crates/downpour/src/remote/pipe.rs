@@ -13,9 +13,10 @@ use std::{ops::RangeInclusive, thread};
 use transport::{Closed, ConnectOptions, Profile};
 
 use super::guide::UDP_TIMEOUT;
+use super::launch::Starting;
 use super::pipe_end::{Nothing, STREAM, application};
 use super::request::{Request, Task};
-use super::ssh::{Remote, Starting};
+use super::ssh::Remote;
 use super::{GO_ON_OVER_SSH, SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
@@ -63,7 +64,8 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
         pipe.profile.clone(),
         pipe.dead_after,
     );
-    let mut remote = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?.answer()?;
+    let (starting, _stopper) = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?;
+    let mut remote = starting.answer(&mut |line| told(&line))?;
     let output = remote.take_output();
     // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
     let printed = thread::spawn(move || output.map_or(Ok(()), print));

@@ -1,27 +1,19 @@
 //! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key crosses ssh, the data do not.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use std::{fmt, thread};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use super::request::Request;
-use super::{ANSWER, GO_ON_OVER_SSH, SshOptions};
+use super::launch::Process;
+use super::{GO_ON_OVER_SSH, SshOptions};
 use crate::driver::Family;
 use crate::error::{CloseCode, Error};
 use crate::ticket::Ticket;
-
-/// Lines of noise, such as a greeting that a shell's start-up file prints, that are read before the answer; and the bytes of one.
-const MAX_NOISE: usize = 1000;
-const MAX_LINE: u64 = 16 << 10;
-
-/// What a shell answers when it finds no program, and what ssh answers when it fails itself.
-const NOT_FOUND: i32 = 127;
-const SSH_FAILED: i32 = 255;
 
 /// How long ssh may take to end when everything is said.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -30,7 +22,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const LAUNCH: &str = r#"trap "" HUP INT; exec "$@""#;
 
 /// Started over there: by this shell line, whatever the user's shell, since a command's search path is often short.
-fn remote_command(program: Option<&str>) -> String {
+pub(super) fn remote_command(program: Option<&str>) -> String {
     // A program that the user names is words for the shell, so that `~/bin/downpour` works.
     let program = program.unwrap_or("downpour");
     let script = format!(r#"PATH="$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin"; exec {program} remote"#);
@@ -73,7 +65,7 @@ impl SshOptions {
     }
 
     /// The addresses of `host` as ssh understands the name, with port 0.
-    fn addresses(&self, host: &str, family: Family) -> Vec<IpAddr> {
+    pub(super) fn addresses(&self, host: &str, family: Family) -> Vec<IpAddr> {
         let mut command = self.command(family);
         command.args(["-G", "--", host]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // Without an answer the name itself is tried: it is right where the configuration has no alias.
@@ -96,7 +88,7 @@ impl SshOptions {
 
 /// A downpour on another machine, and the ssh that leads to it. Dropping it ends both.
 pub(super) struct Remote {
-    child: Child,
+    process: Process,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     /// What reaches it, with the addresses that the host's name has here.
@@ -109,133 +101,12 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// A process that can be ended from another thread.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Process(rustix::process::Pid);
-
-impl Process {
-    /// Asks it to end.
-    pub(super) fn end(self) {
-        // It may have ended.
-        let _ = rustix::process::kill_process(self.0, rustix::process::Signal::TERM);
-    }
-}
-
-/// An ssh that has been started.
-pub(super) struct Starting {
-    child: Child,
-    addresses: thread::JoinHandle<Vec<IpAddr>>,
-    host: String,
-    program: Option<String>,
-}
-
-impl Starting {
-    /// Starts ssh to `host`.
-    ///
-    /// # Errors
-    /// [`Error::Ssh`] when there is no such program.
-    pub(super) fn launch(options: &SshOptions, host: &str, family: Family, request: &Request) -> Result<Self, Error> {
-        let mut command = options.command(family);
-        command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| Error::Ssh(format!("ssh cannot be started: {error}")))?;
-        let (lookup, name) = (options.clone(), host.to_owned());
-        let addresses = thread::spawn(move || lookup.addresses(&name, family));
-        let frame = request.to_frame()?;
-        if let Some(stdin) = &mut child.stdin
-            && let Err(error) = stdin.write_all(&frame).and_then(|()| stdin.flush())
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
-            return Err(Error::Ssh(format!("ssh cannot be written to: {error}")));
-        }
-        Ok(Self { child, addresses, host: host.to_owned(), program: options.remote_program.clone() })
-    }
-
-    /// For ending it while [`Starting::answer`] waits.
-    pub(super) fn process(&self) -> Option<Process> {
-        i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).map(Process)
-    }
-
-    /// Waits for the other side's answer, as long as ssh takes: the user may be typing a password.
-    ///
-    /// # Errors
-    /// [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
-    pub(super) fn answer(self) -> Result<Remote, Error> {
-        let Self { mut child, addresses, host, program } = self;
-        let stdin = child.stdin.take();
-        let Some(mut stdout) = child.stdout.take() else { return Err(Error::Internal("ssh without a pipe")) };
-        match read_answer(&mut stdout) {
-            Ok(Some(line)) => {
-                let mut ticket = parse_answer(&line)?;
-                add_addresses(&mut ticket, &addresses.join().unwrap_or_default());
-                Ok(Remote { child, stdin, stdout: Some(stdout), ticket })
-            }
-            Ok(None) => {
-                drop((stdin, stdout));
-                Err(ended(child.wait().map_err(Error::System)?, &host, program.as_deref()))
-            }
-            Err(error) => {
-                // Whatever it does, it is not what we wait for.
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(Error::Ssh(format!("{host} answers what downpour does not understand: {error}")))
-            }
-        }
-    }
-}
-
-/// The line that begins with [`ANSWER`], without it; `None` at the end of the stream.
-pub(super) fn read_answer(stdout: &mut impl Read) -> io::Result<Option<String>> {
-    // Read byte by byte: what follows the line belongs to the carrier.
-    let mut reader = BufReader::with_capacity(1, stdout);
-    for _ in 0..MAX_NOISE {
-        let mut line = Vec::new();
-        let count = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        // A greeting may end without a line break.
-        let text = String::from_utf8_lossy(&line);
-        if let Some(at) = text.find(ANSWER) {
-            return Ok(Some(text[at + ANSWER.len()..].trim().to_owned()));
-        }
-    }
-    Err(io::Error::other("too many lines"))
-}
-
-pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
-    match line.strip_prefix("ERROR ") {
-        Some(rest) => {
-            let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
-            let message = crate::error::escaped(message);
-            Err(Error::Remote { exit_code: code.parse().unwrap_or(1), message })
-        }
-        None => Ok(Ticket::parse(line)?),
-    }
-}
-
-/// Puts the addresses that the host's name has before those that the host itself knows: behind a NAT only the former work.
-fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
-    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
-    let own = std::mem::take(&mut ticket.addresses);
-    let mut addresses: Vec<SocketAddr> = found.iter().map(|ip| (*ip, port).into()).collect();
-    addresses.extend(own.into_iter().filter(|address| !found.contains(&address.ip())));
-    addresses.truncate(crate::ticket::MAX_ADDRESSES);
-    ticket.addresses = addresses;
-}
-
-fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
-    match status.code() {
-        Some(NOT_FOUND) => {
-            Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
-        }
-        Some(SSH_FAILED) => Error::Ssh(format!("ssh could not reach {host} or log in: its own message says why")),
-        Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there")),
-        None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there")),
-    }
-}
-
 impl Remote {
+    /// ssh and its pipes, once the other side has answered.
+    pub(super) const fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, ticket: Ticket) -> Self {
+        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket }
+    }
+
     /// Tells the other side to go on over ssh, and gives the pipes to it: what is read, what is written.
     pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
@@ -268,7 +139,7 @@ impl Remote {
 
     /// Waits until ssh has ended by itself.
     pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
+        self.process.wait()
     }
 }
 
@@ -277,15 +148,7 @@ impl Drop for Remote {
         // The end of its input tells the other side that it is over.
         drop(self.stdin.take());
         drop(self.stdout.take());
-        let deadline = Instant::now() + GOODBYE;
-        while Instant::now() < deadline {
-            match self.child.try_wait() {
-                Ok(None) => thread::sleep(Duration::from_millis(5)),
-                _ => return,
-            }
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.ends_within(GOODBYE);
     }
 }
 
@@ -312,18 +175,5 @@ mod tests {
         assert_eq!(output(None), "downpour remote\n");
         assert_eq!(output(Some("/opt/down\\ pour")), "/opt/down pour remote\n");
         assert_eq!(output(Some("'/opt/a b/downpour'")), "/opt/a b/downpour remote\n");
-    }
-
-    #[test]
-    fn own_addresses_come_after_those_of_the_name() {
-        let mut ticket = Ticket {
-            key: [0; 32],
-            expires: std::time::SystemTime::UNIX_EPOCH,
-            addresses: vec!["10.0.0.1:7".parse().unwrap(), "192.0.2.1:7".parse().unwrap()],
-            listener: crate::ticket::Role::Sends,
-        };
-        add_addresses(&mut ticket, &["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()]);
-        let shown: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
-        assert_eq!(shown, ["192.0.2.1:7", "[2001:db8::1]:7", "10.0.0.1:7"]);
     }
 }

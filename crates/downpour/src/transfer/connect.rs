@@ -52,8 +52,8 @@ pub(crate) enum Way {
 
 /// Knows how to find the peer. Its calls may wait: for a network, or for the user to type a password.
 pub(crate) trait Guide: Send {
-    /// The way to the peer, for a first or another attempt.
-    fn find(&mut self, switch: &Switch) -> Result<Way, Error>;
+    /// The way to the peer, for a first or another attempt. `told` gets lines for the user while it takes long.
+    fn find(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Way, Error>;
 
     /// Another way for the same attempt after `error`, and a line for the user.
     fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)>;
@@ -74,7 +74,7 @@ struct ByTicket {
 }
 
 impl Guide for ByTicket {
-    fn find(&mut self, _: &Switch) -> Result<Way, Error> {
+    fn find(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Way, Error> {
         Ok(Way::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
     }
 
@@ -142,7 +142,8 @@ impl Connecting {
 
     /// One attempt: by the way the guide knows, or by another if that is closed.
     fn attempt(&mut self) -> Ended {
-        let mut way = self.guide.find(&self.switch);
+        let events = self.events.clone();
+        let mut way = self.guide.find(&self.switch, &mut |line| events.tell(TransferEvent::Note(line)));
         loop {
             let ended = match way {
                 Ok(way) => self.session(way),

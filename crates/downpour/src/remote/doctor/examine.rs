@@ -20,8 +20,8 @@ use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::driver::{Bind, Driver, PIPE_PEER};
 use crate::error::Error;
 use crate::remote::guide::UDP_TIMEOUT;
+use crate::remote::launch::Starting;
 use crate::remote::request::{Bytes, Request, Task};
-use crate::remote::ssh::Starting;
 use crate::remote::{GO_ON_OVER_SSH, Via};
 use crate::ticket::Ticket;
 
@@ -37,10 +37,11 @@ const HEADERS_V6: usize = 48;
 
 /// Finds the other machine and examines it.
 pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
-    let starting = Starting::launch(&doctor.ssh, &doctor.host, doctor.family, &request(doctor))?;
-    let process = starting.process();
-    let watch = reporter.switch.watch(Box::new(move |_| process.iter().for_each(|process| process.end())));
-    let answer = starting.answer();
+    let (starting, stopper) = Starting::launch(&doctor.ssh, &doctor.host, doctor.family, &request(doctor))?;
+    let mut stopper = Some(stopper);
+    let watch = reporter.switch.watch(Box::new(move |_| drop(stopper.take())));
+    // The examination has no notes; what ssh itself asks for is on the terminal.
+    let answer = starting.answer(&mut |_| {});
     reporter.switch.unwatch(watch);
     let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
     let (read, write) = remote.take_pipes().map_err(Error::System)?;

@@ -12,8 +12,8 @@ use transport::{LimitedBy, Rate};
 
 use super::verdict::judge;
 use super::*;
+use crate::remote::launch::{parse_answer, read_answer};
 use crate::remote::request::Request;
-use crate::remote::ssh::{parse_answer, read_answer};
 use crate::ticket::Ticket;
 
 const ENOUGH: BufferFacts = BufferFacts { asked: 8 << 20, granted: 8 << 20, limit: Some(8 << 20) };

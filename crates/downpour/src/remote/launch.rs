@@ -1,0 +1,418 @@
+//! From the start of ssh to the answer of the downpour over there.
+
+use std::ffi::OsStr;
+use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::request::Request;
+use super::ssh::{Remote, remote_command};
+use super::{ANSWER, SshOptions};
+use crate::driver::Family;
+use crate::error::Error;
+use crate::ticket::Ticket;
+
+/// Bytes of noise, such as a greeting that a shell's start-up file prints, that are read before the answer; and the bytes of one line.
+const MAX_NOISE: usize = 1 << 20;
+const MAX_LINE: usize = 16 << 10;
+
+/// What a shell answers when it finds no program, and what ssh answers when it fails itself.
+const NOT_FOUND: i32 = 127;
+const SSH_FAILED: i32 = 255;
+
+/// How long ssh may take to end when it is asked to: it gives the terminal back, whose echo it turns off for a password.
+const TO_END: Duration = Duration::from_millis(500);
+
+/// How long the host's name is looked up after the answer is there: without it the addresses that the host itself knows are tried.
+const LOOKUP: Duration = Duration::from_secs(2);
+
+/// How long the answer is waited for. Nothing tells a user who types a password from a login that hangs: ssh is silent in both.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// The user is told after this.
+    hint: Duration,
+    /// While nothing comes. sshd itself gives a login two minutes; several hosts may have to be passed.
+    silence: Duration,
+    /// Once the user is logged in, which the first byte shows, and the request is across.
+    speech: Duration,
+}
+
+const PATIENCE: Patience =
+    Patience { hint: Duration::from_secs(15), silence: Duration::from_secs(600), speech: Duration::from_secs(120) };
+
+/// A process that does not outlive this.
+#[derive(Debug)]
+pub(super) struct Process(Child);
+
+impl Process {
+    /// Waits until it has ended by itself.
+    pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.0.wait()
+    }
+
+    /// Whether it ends by itself within `time`.
+    pub(super) fn ends_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
+        // It was not waited for, so nobody else has its number.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        if !self.ends_within(TO_END) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// An ssh that has been started.
+pub(super) struct Starting {
+    process: Process,
+    stdout: ChildStdout,
+    /// Writes the request, which ssh may be slow to take, and gives the pipe back.
+    request: JoinHandle<io::Result<ChildStdin>>,
+    addresses: Receiver<Vec<IpAddr>>,
+    host: String,
+    program: Option<String>,
+    /// The end of this pipe ends the waiting.
+    stop: PipeReader,
+}
+
+impl Starting {
+    /// Starts ssh to `host`. [`Starting::answer`] ends when the pipe that comes with it is closed.
+    ///
+    /// # Errors
+    /// [`Error::NoSsh`] when there is no such program.
+    pub(super) fn launch(
+        options: &SshOptions,
+        host: &str,
+        family: Family,
+        request: &Request,
+    ) -> Result<(Self, PipeWriter), Error> {
+        let program = options.command.first().map_or(OsStr::new("ssh"), |word| word);
+        check_program(program).map_err(|source| Error::NoSsh { program: program.into(), source })?;
+        let frame = request.to_frame()?;
+        let (stop, stopper) = io::pipe().map_err(Error::System)?;
+        let mut command = options.command(family);
+        command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let process = Process(child);
+        let (mut stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
+        let write = move || stdin.write_all(&frame).map(|()| stdin);
+        let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
+        let (found, addresses) = channel();
+        let (lookup, name) = (options.clone(), host.to_owned());
+        let look = move || drop(found.send(lookup.addresses(&name, family)));
+        thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
+        let (host, program) = (host.to_owned(), options.remote_program.clone());
+        Ok((Self { process, stdout, request, addresses, host, program, stop }, stopper))
+    }
+
+    /// Waits for the other side's answer: the user may be typing a password. `told` gets a line for the user when it takes long.
+    ///
+    /// # Errors
+    /// [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
+    pub(super) fn answer(self, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+        self.answer_within(PATIENCE, told)
+    }
+
+    fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+        let mut hint = || {
+            told(format!(
+                "{} has not answered for {} s: if ssh asks for nothing, the login hangs over there, perhaps in a start-up file of its shell. Waiting on",
+                self.host,
+                patience.hint.as_secs()
+            ));
+        };
+        let mut output = Output {
+            stdout: &mut self.stdout,
+            stop: &self.stop,
+            patience,
+            is_asked: &|| self.request.is_finished(),
+            hint: Some(&mut hint),
+            since: Instant::now(),
+            begun: Instant::now(),
+            has_spoken: false,
+        };
+        match read_answer(&mut output) {
+            Ok(Some(line)) => {
+                let mut ticket = parse_answer(&line)?;
+                let stdin = self.request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+                let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;
+                add_addresses(&mut ticket, &self.addresses.recv_timeout(LOOKUP).unwrap_or_default());
+                Ok(Remote::new(self.process, stdin, self.stdout, ticket))
+            }
+            Ok(None) => {
+                drop(self.stdout);
+                let status = self.process.wait().map_err(Error::System)?;
+                Err(ended(status, &self.host, self.program.as_deref()))
+            }
+            Err(error) => Err(Error::Ssh(format!("{}: {error}", self.host))),
+        }
+    }
+}
+
+/// What ssh prints, for as long as somebody wants to know.
+struct Output<'a> {
+    stdout: &'a mut ChildStdout,
+    stop: &'a PipeReader,
+    patience: Patience,
+    /// The request is across.
+    is_asked: &'a dyn Fn() -> bool,
+    hint: Option<&'a mut dyn FnMut()>,
+    begun: Instant,
+    /// The limit counts from here.
+    since: Instant,
+    has_spoken: bool,
+}
+
+impl Read for Output<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        /// How often it is looked whether the request is across.
+        const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        loop {
+            let mut waiting = [PollFd::new(self.stop, PollFlags::IN), PollFd::new(self.stdout, PollFlags::IN)];
+            // Interrupted by a signal: as if nothing had come.
+            let result = poll(&mut waiting, Some(&LOOK));
+            let [stop, stdout] = waiting.map(|fd| if result.is_ok() { !fd.revents().is_empty() } else { false });
+            if stop {
+                return Err(io::Error::other("stopped"));
+            }
+            if stdout {
+                if !self.has_spoken {
+                    (self.has_spoken, self.since) = (true, Instant::now());
+                }
+                return self.stdout.read(out);
+            }
+            self.look_at_the_clock()?;
+        }
+    }
+}
+
+impl Output<'_> {
+    fn look_at_the_clock(&mut self) -> io::Result<()> {
+        if self.begun.elapsed() >= self.patience.hint
+            && let Some(hint) = self.hint.take()
+        {
+            hint();
+        }
+        if self.has_spoken && !(self.is_asked)() {
+            self.since = Instant::now();
+        }
+        let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
+        if self.since.elapsed() < limit {
+            return Ok(());
+        }
+        let what =
+            if self.has_spoken { "the login over there prints something and starts no downpour" } else { "no login" };
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} in {} s", limit.as_secs())))
+    }
+}
+
+/// Whether there is such a program, as `execvp` looks for it: a shell's exit code could be that of the shell over there.
+fn check_program(program: &OsStr) -> io::Result<()> {
+    let check = |path: &Path| match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => access(path, Access::EXEC_OK).map_err(io::Error::from),
+    };
+    if program.as_bytes().contains(&b'/') {
+        return check(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    match std::env::split_paths(&path).any(|folder| check(&folder.join(program)).is_ok()) {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::NotFound, "not in PATH")),
+    }
+}
+
+/// The line that begins with [`ANSWER`], without it; `None` at the end of the stream.
+pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    for _ in 0..MAX_NOISE {
+        // What follows the line belongs to the carrier.
+        let mut byte = [0];
+        let count = match output.read(&mut byte) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        line.extend_from_slice(&byte[..count]);
+        if count == 1 && byte != *b"\n" && line.len() < MAX_LINE {
+            continue;
+        }
+        // A greeting may end without a line break.
+        let text = String::from_utf8_lossy(&line);
+        if let Some(at) = text.find(ANSWER) {
+            return Ok(Some(text[at + ANSWER.len()..].trim().to_owned()));
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        line.clear();
+    }
+    Err(io::Error::other("it prints what downpour does not understand, and does not stop"))
+}
+
+pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
+    match line.strip_prefix("ERROR ") {
+        Some(rest) => {
+            let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
+            let message = crate::error::escaped(message);
+            Err(Error::Remote { exit_code: code.parse().unwrap_or(1), message })
+        }
+        None => Ok(Ticket::parse(line)?),
+    }
+}
+
+/// Puts the addresses that the host's name has before those that the host itself knows: behind a NAT only the former work.
+fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
+    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
+    let own = std::mem::take(&mut ticket.addresses);
+    let mut addresses: Vec<SocketAddr> = found.iter().map(|ip| (*ip, port).into()).collect();
+    addresses.extend(own.into_iter().filter(|address| !found.contains(&address.ip())));
+    addresses.truncate(crate::ticket::MAX_ADDRESSES);
+    ticket.addresses = addresses;
+}
+
+fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
+    match status.code() {
+        Some(NOT_FOUND) => {
+            Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
+        }
+        Some(SSH_FAILED) => Error::Ssh(format!("ssh could not reach {host} or log in: its own message says why")),
+        Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there")),
+        None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+
+    use super::super::Via;
+    use super::super::request::Task;
+    use super::*;
+
+    /// Long enough for a busy machine, and for no user.
+    const SOON: Duration = Duration::from_secs(30);
+
+    /// A script in the place of ssh.
+    fn ssh(folder: &Path, script: &str) -> SshOptions {
+        let path: PathBuf = folder.join("ssh");
+        // It answers nothing to `ssh -G`.
+        fs::write(&path, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+        SshOptions { command: vec![path.into()], ..SshOptions::default() }
+    }
+
+    fn launch(options: &SshOptions, command: String) -> Result<(Starting, PipeWriter), Error> {
+        let profile = transport::Profile::auto();
+        let request = Request::new(Task::Pipe { command }, Via::Ssh, Family::Any, None, profile, SOON);
+        Starting::launch(options, "host", Family::Any, &request)
+    }
+
+    /// The error that a script brings, and what the user was told before.
+    fn fails(script: &str, patience: Patience) -> (String, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let (starting, _stop) = launch(&ssh(folder.path(), script), "true".into()).unwrap();
+        let mut told = Vec::new();
+        let begun = Instant::now();
+        let error = starting.answer_within(patience, &mut |line| told.push(line)).err().unwrap();
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert_eq!(error.exit_code(), 5);
+        (error.to_string(), told)
+    }
+
+    #[test]
+    fn an_ssh_that_takes_no_request_can_be_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("echo $$ >{}; exec sleep 1000", pid.display());
+        // More than a pipe holds.
+        let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
+        let begun = Instant::now();
+        let answer = thread::spawn(|| starting.answer(&mut |_| {}).err().unwrap());
+        while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
+            assert!(begun.elapsed() < SOON);
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(stop);
+        assert!(matches!(answer.join().unwrap(), Error::Ssh(_)));
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        let pid = fs::read_to_string(&pid).unwrap();
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "it was waited for");
+    }
+
+    #[test]
+    fn a_login_that_hangs_is_told_and_ends() {
+        let patience = Patience {
+            hint: Duration::from_millis(300),
+            silence: Duration::from_millis(700),
+            speech: Duration::from_millis(700),
+        };
+        let (error, told) = fails("exec sleep 1000", patience);
+        assert_eq!(error, "host: no login in 0 s");
+        assert!(matches!(&told[..], [line] if line.starts_with("host has not answered for 0 s: ")), "{told:?}");
+        let longer = Patience { silence: SOON * 6, ..patience };
+        let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
+        assert_eq!(error, "host: the login over there prints something and starts no downpour in 0 s");
+        assert_eq!(told.len(), 1);
+    }
+
+    #[test]
+    fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
+        for script in ["exec yes", "exec cat /dev/zero"] {
+            let (error, told) = fails(script, PATIENCE);
+            assert_eq!(error, "host: it prints what downpour does not understand, and does not stop");
+            assert!(told.is_empty(), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_fault_of_the_other_side() {
+        for program in ["/nonexist", "no-such-program-anywhere", "/etc/passwd", "/"] {
+            let options = SshOptions { command: vec![program.into()], ..SshOptions::default() };
+            let error = launch(&options, "true".into()).err().unwrap();
+            assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
+            assert_eq!(error.exit_code(), 1);
+        }
+        assert!(check_program(OsStr::new("sh")).is_ok());
+    }
+
+    #[test]
+    fn own_addresses_come_after_those_of_the_name() {
+        let mut ticket = Ticket {
+            key: [0; 32],
+            expires: std::time::SystemTime::UNIX_EPOCH,
+            addresses: vec!["10.0.0.1:7".parse().unwrap(), "192.0.2.1:7".parse().unwrap()],
+            listener: crate::ticket::Role::Sends,
+        };
+        add_addresses(&mut ticket, &["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()]);
+        let shown: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["192.0.2.1:7", "[2001:db8::1]:7", "10.0.0.1:7"]);
+    }
+}
