@@ -22,7 +22,7 @@ pub enum Error {
     #[error(transparent)]
     Ticket(#[from] TicketError),
     /// The ticket leads to a peer that does the same as we.
-    #[error("both sides {}: one of them must {}", verb(*.both), verb(other(*.both)))]
+    #[error("both sides {}: one of them must {}", verb(*.both), verb(both.other()))]
     WrongRole {
         /// What both sides do.
         both: Role,
@@ -66,7 +66,7 @@ pub enum Error {
     #[error("the other side speaks no version of the protocol known here: update the older program")]
     Version,
     /// The peer was there and is gone.
-    #[error("the other side has vanished: its pipe has ended, or nothing was heard of it for too long")]
+    #[error("the other side has vanished: it has ended without a word, or the network is down")]
     Vanished,
     /// The peer ended the transfer and said why.
     #[error("the {} said: {reason}", noun(*.peer))]
@@ -134,12 +134,14 @@ pub enum Error {
     #[error("cannot write to stdout: {0}; the output of the command is not complete")]
     Output(io::Error),
     /// The transfer broke off; what had arrived is kept.
-    #[error("{error}; what has arrived is kept in {}: the same command goes on from there", staging.display())]
+    #[error("{error}; what has arrived is kept in {}: {}", staging.display(), goes_on(*.by_ticket))]
     Kept {
         /// What happened.
         error: Box<Self>,
         /// The staging folder.
         staging: PathBuf,
+        /// The peer was found by a ticket, which may be good no longer.
+        by_ticket: bool,
     },
     /// The engine opens no connection.
     #[error("cannot connect: {0}")]
@@ -218,7 +220,8 @@ impl Error {
     pub(crate) fn close_code(&self) -> CloseCode {
         match self {
             Self::Declined => CloseCode::Declined,
-            Self::Cancelled | Self::Terminated => CloseCode::Interrupted,
+            Self::Cancelled => CloseCode::Interrupted,
+            Self::Terminated => CloseCode::Terminated,
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
             Self::Kept { error, .. } => error.close_code(),
@@ -243,7 +246,8 @@ impl Error {
     pub(crate) fn close_reason(&self) -> String {
         match self {
             Self::Kept { error, .. } => error.close_reason(),
-            Self::Cancelled | Self::Terminated => "interrupted by its user".to_owned(),
+            Self::Cancelled => "interrupted by its user".to_owned(),
+            Self::Terminated => "stopped by a signal".to_owned(),
             Self::Declined => "declined by its user".to_owned(),
             other => other.to_string(),
         }
@@ -282,6 +286,8 @@ pub enum CloseCode {
     Busy = 0x107,
     /// Anything else.
     Other = 0x108,
+    /// A signal stopped the program.
+    Terminated = 0x109,
 }
 
 impl CloseCode {
@@ -298,6 +304,7 @@ impl CloseCode {
             Self::Interrupted,
             Self::WrongRole,
             Self::Busy,
+            Self::Terminated,
         ]
         .into_iter()
         .find(|known| *known as u32 == code)
@@ -317,10 +324,12 @@ const fn verb(role: Role) -> &'static str {
     }
 }
 
-const fn other(role: Role) -> Role {
-    match role {
-        Role::Sends => Role::Receives,
-        Role::Receives => Role::Sends,
+const fn goes_on(by_ticket: bool) -> &'static str {
+    match by_ticket {
+        true => {
+            "the same files, sent into the same folder again, go on from there; with a new ticket where this one's maker has ended"
+        }
+        false => "the same command goes on from there",
     }
 }
 

@@ -10,6 +10,7 @@ pub mod messages;
 pub mod remote;
 pub mod ticket;
 mod transfer;
+mod words;
 
 pub use driver::{Bind, Family};
 pub use error::{CloseCode, Error};

@@ -56,6 +56,17 @@ pub enum Role {
     Receives = 2,
 }
 
+impl Role {
+    /// That of the other side.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Sends => Self::Receives,
+            Self::Receives => Self::Sends,
+        }
+    }
+}
+
 /// A ticket that cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {

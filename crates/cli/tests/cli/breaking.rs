@@ -26,7 +26,7 @@ fn ctrl_c_at_the_receiver_keeps_what_arrived() {
     let (_here, into, mut sender, receiver) = under_way(&[]);
     assert_eq!(tree::names(&into).len(), 1, "a staging folder");
     receiver.signal(Signal::INT);
-    let said = receiver.end().expect_line(130, "the same command goes on").stderr;
+    let said = receiver.end().expect_line(130, "sent into the same folder again, go on from there").stderr;
     sender.wait_for_words("interrupted");
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());

@@ -54,7 +54,7 @@ fn sigterm_ends_a_sender_resumably() {
     let (_here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     terminate(sender);
-    receiver.end().expect_line(1, "interrupted");
+    receiver.end().expect_line(1, "stopped by a signal");
 }
 
 #[test]

@@ -123,10 +123,15 @@ impl Hosts {
 
     /// Kills the program over there, and leaves it no time for a word.
     pub(crate) fn kill_remote(&self) {
+        self.signal_remote(Signal::KILL);
+    }
+
+    /// Sends a signal to the program over there.
+    pub(crate) fn signal_remote(&self, signal: Signal) {
         let processes = self.remote_processes();
         assert!(!processes.is_empty(), "nothing runs over there");
         for process in processes {
-            kill_process(process, Signal::KILL).expect("a process to kill");
+            kill_process(process, signal).expect("a process to signal");
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::geteuid;
 
 use crate::hosts::{Hosts, assert_holds_only, at, path_with_downpour};
-use crate::program::arguments;
+use crate::program::{Program, arguments};
 use crate::sshd::{Setup, Sshd};
 use crate::tools::{DOWNPOUR, said};
 use crate::tree;
@@ -102,6 +102,17 @@ fn a_host_without_the_program_is_given_it_by_the_line_that_is_said() {
     hosts.cp(copy).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
     hosts.cp(arguments!["--remote-bin", "~/bin/other", source, at("copy")]).expect_line(3, "~/bin/other");
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn an_ssh_that_is_not_there() {
+    let hosts = Hosts::start();
+    let source = tree::file(&hosts.here("file"), 10);
+    let mut command = hosts.command_by("cp", "/nonexist");
+    command.args(arguments![source, at("copy")]);
+    Program::start(command).end().expect_line(1, "/nonexist cannot be started: ");
+    tree::assert_untouched(&hosts.sshd.home());
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! What asks a copy to end, and what does not.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::hosts::{GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, summary, wait_for_bytes};
+use crate::hosts::{
+    GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, path_with_downpour, summary, wait_for_bytes,
+};
 use crate::program::arguments;
+use crate::sshd::{Setup, at_home};
 use crate::tree;
 
 /// A process that got SIGTERM is gone by then. One second is for a busy machine.
@@ -73,6 +77,52 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
         transfer.end().expect(code);
         assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
         drop(connection);
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ctrl_c_while_the_login_hangs_over_there() {
+    let path = path_with_downpour();
+    // It takes all that comes, and ends with ssh.
+    let hosts = Hosts::with(Setup { path: Some(&path), at_login: "cat >/dev/null", ..Setup::default() }, None);
+    let source = tree::file(&hosts.here("file"), 10);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
+        let transfer = hosts.start_cp(arguments![source, at("copy")]);
+        while at_home(&hosts.sshd.home()).is_empty() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let asked = Instant::now();
+        transfer.signal(signal);
+        transfer.end().expect(code);
+        assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+        hosts.assert_nothing_runs_there();
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_signal_to_the_program_over_there_is_told_here_at_once() {
+    for (number, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
+        for via in ["udp", "ssh"] {
+            let hosts = Hosts::start();
+            let source = large_file(&hosts.here("file"));
+            let (from, to) = if number % 2 == 0 { ("file", "there:copy") } else { ("there:file", "copy") };
+            let (source, copy) = match number % 2 {
+                0 => (source, hosts.there("copy")),
+                _ => (large_file(&hosts.there("file")), hosts.here("copy")),
+            };
+            let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
+            let mut transfer = hosts.start_cp(&arguments);
+            wait_for_bytes(&mut transfer, 6_000_000);
+            let asked = Instant::now();
+            hosts.signal_remote(signal);
+            transfer.end().expect_line(75, "on the other machine: downpour was stopped by a signal");
+            assert!(asked.elapsed() < SOON, "{signal:?} by {via}: {:?}", asked.elapsed());
+            hosts.assert_nothing_runs_there();
+            hosts.cp(&arguments).expect(0);
+            tree::assert_same(&source, &copy);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::guide::SshGuide;
 use super::place::Destination;
@@ -14,7 +14,9 @@ use super::{Copy, Location};
 use crate::error::Error;
 use crate::files::{Compare, Links, ReceiveSettings, Root, Scanner};
 use crate::ticket::fresh_key;
-use crate::transfer::{Case, Guide, List, Plan, Switch, Task, Transfer, Way, start_guided, start_over};
+use crate::transfer::{
+    Case, Guide, List, Plan, Switch, Task, Transfer, TransferEvent, Way, start_guided, start_over,
+};
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
 ///
@@ -125,12 +127,13 @@ impl Copy {
         let (read, write) = halves(theirs)?;
         let mut receiving = start_over(read, write, key, receiver)?;
         let (read, write) = halves(ours)?;
-        let guide = Prepared(Some(Way::Pipe { read, write, key }));
-        let transfer = start_guided(Box::new(guide), sender)?;
         // What it says comes through the sender too.
-        let drain = move || while receiving.next_blocking().is_some() {};
-        thread::Builder::new().name("downpour-within".into()).spawn(drain).map_err(Error::System)?;
-        Ok(transfer)
+        let follow = move || {
+            while !matches!(receiving.next_blocking(), None | Some(TransferEvent::Done(_))) {}
+        };
+        let receiving = thread::Builder::new().name("downpour-within".into()).spawn(follow).map_err(Error::System)?;
+        let guide = Within { way: Some(Way::Pipe { read, write, key }), receiving: Some(receiving) };
+        start_guided(Box::new(guide), sender)
     }
 
     fn local_roots(&self) -> Result<Vec<Root>, Error> {
@@ -201,6 +204,7 @@ impl Copy {
             trace: self.qlog.clone(),
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
+            by_ticket: false,
         }
     }
 }
@@ -228,17 +232,46 @@ fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
     Ok((socket.into(), other.into()))
 }
 
-/// A way that is there already.
-struct Prepared(Option<Way>);
+/// Leads to the receiving half in this same process.
+struct Within {
+    way: Option<Way>,
+    /// Ends when that half has made safe what it keeps.
+    receiving: Option<JoinHandle<()>>,
+}
 
-impl Guide for Prepared {
+impl Guide for Within {
     fn find(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Way, Error> {
-        self.0.take().ok_or(Error::Vanished)
+        self.way.take().ok_or(Error::Vanished)
     }
 
     fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
         None
     }
 
-    fn leave(&mut self) {}
+    fn leave(&mut self) {
+        // The process may end as soon as the transfer says that it is over. A panic has been told.
+        self.receiving.take().into_iter().for_each(|receiving| drop(receiving.join()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_within_this_machine_ends_when_its_receiving_half_has() {
+        let over = Arc::new(AtomicBool::new(false));
+        let receiving = thread::spawn({
+            let over = Arc::clone(&over);
+            move || {
+                thread::sleep(Duration::from_millis(300));
+                over.store(true, Ordering::SeqCst);
+            }
+        });
+        Within { way: None, receiving: Some(receiving) }.leave();
+        assert!(over.load(Ordering::SeqCst));
+    }
 }

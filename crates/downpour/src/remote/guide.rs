@@ -74,9 +74,15 @@ impl Guide for SshGuide {
 
     fn explain(&self, error: Error) -> Error {
         match error {
-            Error::Kept { error, staging } => Error::Kept { error: Box::new(self.explain(*error)), staging },
+            Error::Kept { error, staging, by_ticket } => {
+                Error::Kept { error: Box::new(self.explain(*error)), staging, by_ticket }
+            }
             // The program over there has no user. It interrupts a transfer when its standard input ends, and that is when ssh has.
             Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
+            Error::Peer { code: CloseCode::Terminated, .. } => Error::Remote {
+                exit_code: Error::Terminated.exit_code(),
+                message: "downpour was stopped by a signal".into(),
+            },
             other => other,
         }
     }

@@ -33,9 +33,6 @@ pub use serve::serve;
 /// What the line begins with in which the other side says where it is.
 const ANSWER: &str = "DOWNPOUR1 ";
 
-/// What ssh's standard input gets when UDP is closed.
-const GO_ON_OVER_SSH: u8 = b'S';
-
 /// How the user's own ssh is called.
 #[derive(Clone, Debug)]
 pub struct SshOptions {

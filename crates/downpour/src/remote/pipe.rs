@@ -14,12 +14,14 @@ use transport::{Closed, ConnectOptions, Profile};
 
 use super::guide::UDP_TIMEOUT;
 use super::launch::Starting;
-use super::pipe_end::{Nothing, STREAM, application};
+use super::pipe_end::{Nothing, STREAM};
 use super::request::{Request, Task};
 use super::ssh::Remote;
-use super::{GO_ON_OVER_SSH, SshOptions, Via, pipe_frames};
+use super::{SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
+use crate::words::handshake::PIPE;
+use crate::words::ssh::GO_ON;
 
 /// Bytes that are read and not yet on their way: enough to keep a path busy, little enough to hold.
 const MAX_WAITING: usize = 4 << 20;
@@ -103,7 +105,7 @@ fn print(mut output: impl io::Read) -> io::Result<()> {
 fn over_ssh(remote: &mut Remote) -> Result<ChildStdin, Error> {
     let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
     let mut ssh = remote.take_input().ok_or(Error::Internal("ssh without an input"))?;
-    ssh.write_all(&[GO_ON_OVER_SSH]).map_err(ended)?;
+    ssh.write_all(&[GO_ON]).map_err(ended)?;
     let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
     // The other side hears of an input that cannot be read, and ends; so it does with ssh.
     thread::spawn(move || pipe_frames::send(io::stdin(), File::from(frames)));
@@ -122,7 +124,7 @@ impl Pipe {
         let sink = Box::new(move |event| drop(sender.send(event)));
         let options = ConnectOptions {
             profile: self.profile.clone(),
-            application: application(),
+            application: PIPE.to_vec(),
             remotes: remote.ticket.addresses.clone(),
             handshake_timeout: UDP_TIMEOUT,
             qlog: false,

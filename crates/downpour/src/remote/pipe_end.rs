@@ -8,17 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
 use super::pipe_frames;
-use super::serve::{Unbuffered, VALID_FOR, add_ssh_address, answer, read_word};
+use super::serve::{Unbuffered, answer, read_word, ticket};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
-use crate::ticket::{Role, Ticket, fresh_key};
-use crate::transfer::reachable;
+use crate::ticket::Role;
+use crate::words::handshake::PIPE;
 
 /// The tag of the one stream.
 pub(super) const STREAM: u64 = 0;
@@ -28,11 +28,6 @@ const MAX_CHUNKS: usize = 32;
 
 /// How long the last words may take.
 const LINGER: Duration = Duration::from_secs(2);
-
-/// What both sides say of themselves in the handshake: another first byte than a transfer of files has.
-pub(super) fn application() -> Vec<u8> {
-    vec![b'P', 1]
-}
 
 /// The bytes of no object.
 #[derive(Debug)]
@@ -67,11 +62,8 @@ enum Input {
 pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: transport::Profile) -> Result<u8, Error> {
     let (sender, inputs) = channel();
     let driver = Driver::start(bind, dead_after, ())?;
-    let expires = SystemTime::now() + VALID_FOR;
-    let addresses = reachable(driver.local_address()).map_err(Error::System)?;
-    let mut ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Receives };
-    add_ssh_address(&mut ticket);
-    let options = AcceptOptions { profile, application: application(), qlog: false };
+    let ticket = ticket(Some(&driver), Role::Receives)?;
+    let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };
     let acceptor = Box::new({
         let sender = sender.clone();
         move |link| {
@@ -82,7 +74,7 @@ pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: tra
             Accepted { events: sink, storage: Arc::new(Nothing) }
         }
     });
-    driver.listen(ticket.key, expires, options, acceptor);
+    driver.listen(ticket.key, ticket.expires, options, acceptor);
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
     thread::spawn(move || listen_to_ssh(&watcher));
@@ -188,7 +180,7 @@ impl End {
                 Input::Accepted(link) if self.link.is_none() => self.link = Some(link),
                 Input::Accepted(link) => link.close(CloseCode::Busy as u32, "the pipe is in use"),
                 Input::Exited(code) => return Ok(code),
-                Input::End => return Err(Error::Terminated),
+                Input::End => return Err(Error::Cancelled),
                 Input::Link(event) => self.event(event)?,
                 Input::OverSsh(bytes) if self.child.is_none() => self.start(bytes, |_| {})?,
                 Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),

@@ -5,19 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::place::{Destination, sources};
 use super::request::{Request, Task as Wanted};
 use super::ssh::answer_error;
-use super::{ANSWER, GO_ON_OVER_SSH, Via, doctor, pipe_end};
+use super::{ANSWER, Via, doctor, pipe_end};
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, Scanner};
-use crate::ticket::{Ticket, fresh_key};
-use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, start, start_over};
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, reachable, start, start_over};
+use crate::words::ssh::GO_ON;
 
 /// How long the other side may take to come.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
@@ -72,6 +74,34 @@ async fn apart(work: impl FnOnce() -> Result<u8, Error> + Send + 'static) -> u8 
     result.unwrap_or_else(|error| refuse(&error))
 }
 
+/// What asks this program to end; the other side is told then.
+struct Signals {
+    hang_up: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn install() -> io::Result<Self> {
+        Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            Some(()) = self.hang_up.recv() => {}
+            Some(()) = self.interrupt.recv() => {}
+            Some(()) = self.terminate.recv() => {}
+            // They end only when the runtime does; nobody waits then.
+            else => std::future::pending().await,
+        }
+    }
+}
+
 struct Serving {
     plan: Plan,
     ticket: Ticket,
@@ -92,8 +122,7 @@ fn prepare(request: Request) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
     let plan = plan(request)?;
     let (transfer, ticket) = if via == Via::Ssh {
-        let expires = std::time::SystemTime::now() + VALID_FOR;
-        (None, Ticket { key: fresh_key()?, expires, addresses: Vec::new(), listener: plan.task.role() })
+        (None, ticket(None, plan.task.role())?)
     } else {
         let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false, once: true };
         let transfer = start(Peer::Listen(options), plan.clone())?;
@@ -105,8 +134,17 @@ fn prepare(request: Request) -> Result<Serving, Error> {
     Ok(Serving { plan, ticket, transfer })
 }
 
+/// A fresh ticket for what listens here, as `role`: at `driver`'s address, or over ssh only.
+pub(super) fn ticket(driver: Option<&Driver>, role: Role) -> Result<Ticket, Error> {
+    let addresses = driver.map(|driver| reachable(driver.local_address())).transpose().map_err(Error::System)?;
+    let expires = SystemTime::now() + VALID_FOR;
+    let mut ticket = Ticket { key: fresh_key()?, expires, addresses: addresses.unwrap_or_default(), listener: role };
+    add_ssh_address(&mut ticket);
+    Ok(ticket)
+}
+
 /// The address of this host that ssh has come to is likely to be reached from there.
-pub(super) fn add_ssh_address(ticket: &mut Ticket) {
+fn add_ssh_address(ticket: &mut Ticket) {
     let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let Some(Ok(own)) = connection.split(' ').nth(2).map(str::parse::<IpAddr>) else { return };
@@ -154,26 +192,36 @@ fn plan(request: Request) -> Result<Plan, Error> {
         trace: None,
         checksums: None,
         retry_for: None,
+        by_ticket: false,
     })
 }
 
 impl Serving {
     async fn run(mut self) -> u8 {
         let mut words = listen_to_stdin();
-        let mut terminate = tokio::signal::unix::signal(SignalKind::terminate()).ok();
+        let mut signals = match Signals::install() {
+            Ok(signals) => signals,
+            Err(error) => return Error::System(error).exit_code(),
+        };
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
-            None => match words.recv().await {
-                Some(Word::GoOnOverSsh) => match self.over_ssh() {
-                    Ok(transfer) => transfer,
-                    Err(error) => return error.exit_code(),
-                },
-                _ => return Error::Terminated.exit_code(),
-            },
+            None => {
+                let word = tokio::select! {
+                    word = words.recv() => word,
+                    () = signals.next() => None,
+                };
+                match word {
+                    Some(Word::GoOnOverSsh) => match self.over_ssh() {
+                        Ok(transfer) => transfer,
+                        Err(error) => return error.exit_code(),
+                    },
+                    _ => return Error::Terminated.exit_code(),
+                }
+            }
         };
         let mut code = Error::Terminated.exit_code();
-        let mut stopped = false;
+        let (mut stopped, mut is_listening) = (false, true);
         loop {
             tokio::select! {
                 event = transfer.next() => match event {
@@ -182,11 +230,11 @@ impl Serving {
                     Some(_) => {}
                     None => return code,
                 },
-                Some(()) = async { terminate.as_mut()?.recv().await }, if !stopped => {
+                () = signals.next(), if !stopped => {
                     stopped = true;
                     transfer.stop(Stop::Terminated);
                 }
-                word = words.recv(), if !stopped => match word {
+                word = words.recv(), if is_listening && !stopped => match word {
                     Some(Word::GoOnOverSsh) if !over_ssh => {
                         over_ssh = true;
                         transfer.stop(Stop::Cancelled);
@@ -198,10 +246,11 @@ impl Serving {
                         }
                     }
                     // The carrier has standard input now.
-                    None if over_ssh => stopped = true,
+                    None if over_ssh => is_listening = false,
+                    // ssh has ended: whoever wanted this does so no more.
                     _ => {
                         stopped = true;
-                        transfer.stop(Stop::Terminated);
+                        transfer.stop(Stop::Cancelled);
                     }
                 },
             }
@@ -245,7 +294,7 @@ pub(super) fn read_word() -> Option<()> {
     let mut byte = [0];
     loop {
         match Unbuffered.read(&mut byte) {
-            Ok(1) if byte == [GO_ON_OVER_SSH] => return Some(()),
+            Ok(1) if byte == [GO_ON] => return Some(()),
             Ok(1..) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => return None,
@@ -263,7 +312,6 @@ pub(super) fn answer(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ticket::Role;
 
     #[test]
     fn the_role_follows_the_task() {

@@ -9,11 +9,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use super::SshOptions;
 use super::launch::Process;
-use super::{GO_ON_OVER_SSH, SshOptions};
 use crate::driver::Family;
 use crate::error::{CloseCode, Error};
 use crate::ticket::Ticket;
+use crate::words::ssh::GO_ON;
 
 /// How long ssh may take to end when everything is said.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -110,7 +111,7 @@ impl Remote {
     /// Tells the other side to go on over ssh, and gives the pipes to it: what is read, what is written.
     pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
-        write.write_all(&[GO_ON_OVER_SSH])?;
+        write.write_all(&[GO_ON])?;
         Ok((read.into(), write.into()))
     }
 

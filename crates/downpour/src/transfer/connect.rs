@@ -248,7 +248,7 @@ fn may_pass(error: &Error) -> bool {
     match error {
         // Another program over there may still have what this one needs.
         Error::Vanished | Error::Unreachable { .. } | Error::Ssh(_) | Error::Remote { exit_code: 1 | 75, .. } => true,
-        Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Busy),
+        Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy),
         Error::Kept { error, .. } => may_pass(error),
         _ => false,
     }

@@ -147,6 +147,7 @@ impl CommonOptions {
             trace: self.qlog,
             checksums: self.checksums.map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
+            by_ticket: true,
         }
     }
 }

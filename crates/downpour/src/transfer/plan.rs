@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) checksums: Option<List>,
     /// For how long a connection that broke is made again, counted from the last time that something arrived.
     pub(crate) retry_for: Option<Duration>,
+    /// The peer is found by a ticket that somebody was given, not by the same command another time.
+    pub(crate) by_ticket: bool,
 }
 
 /// The work itself.
@@ -157,6 +159,7 @@ impl Plan {
             told: self.profile.told_rate(),
             limit: self.profile.limit,
             trace: self.trace.clone(),
+            by_ticket: self.by_ticket,
         };
         let session = match Session::new(link.clone(), events, facts, receiver, started) {
             Ok(session) => session,

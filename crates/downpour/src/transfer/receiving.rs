@@ -427,7 +427,7 @@ impl Receiving {
             let _ = files.flush();
         }
         match files.abandon(remove) {
-            Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging },
+            Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging, by_ticket: self.session.by_ticket() },
             Ok(None) | Err(_) => error,
         }
     }

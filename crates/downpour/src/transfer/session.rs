@@ -18,6 +18,7 @@ use crate::error::{CloseCode, Error, escaped};
 use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
 use crate::ticket::Role;
+use crate::words::handshake::TRANSFER;
 
 /// Between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -28,16 +29,12 @@ const LINGER: Duration = Duration::from_secs(3);
 /// Longest reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
-/// Version of what the two programs say to each other: the first byte of the application's part of the handshake. The second is the role
-/// of the side that says it, the third its flags.
-const VERSION: u8 = 2;
-
 /// A receiver's flag: it may hold some of the bytes, and says what it wants of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
 /// What a side says of itself in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
-    vec![VERSION, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
+    vec![TRANSFER, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
 }
 
 /// One connection's transfer.
@@ -131,6 +128,11 @@ impl Session {
     /// Whether the receiver says what it wants of each batch.
     pub(super) const fn peer_may_hold_some(&self) -> bool {
         self.peer_may_hold_some
+    }
+
+    /// Whether the peer was found by a ticket.
+    pub(super) const fn by_ticket(&self) -> bool {
+        self.facts.by_ticket
     }
 
     /// When something last came from the peer.
@@ -320,8 +322,8 @@ impl Session {
     /// Looks at what the peer's program said in the handshake; says whether it may hold some of the bytes.
     fn check(&self, application: &[u8]) -> Result<bool, Error> {
         match *application {
-            [VERSION, role, _] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
-            [VERSION, role, flags] if role == other(self.facts.role) as u8 => Ok(flags & MAY_HOLD_SOME != 0),
+            [TRANSFER, role, _] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
+            [TRANSFER, role, flags] if role == self.facts.role.other() as u8 => Ok(flags & MAY_HOLD_SOME != 0),
             _ => Err(Error::Version),
         }
     }
@@ -342,9 +344,11 @@ impl Session {
     fn ended_by(&self, why: Closed, send_error: Option<io::Error>) -> Error {
         match why {
             Closed::ByUs => Error::Internal("the connection was closed by nobody"),
-            Closed::ByPeer { code, reason } => {
-                Error::Peer { peer: other(self.facts.role), code: CloseCode::from_code(code), reason: escaped(&reason) }
-            }
+            Closed::ByPeer { code, reason } => Error::Peer {
+                peer: self.facts.role.other(),
+                code: CloseCode::from_code(code),
+                reason: escaped(&reason),
+            },
             Closed::HandshakeTimeout => match &self.facts.origin {
                 Origin::Connected { addresses, timeout } => Error::Unreachable {
                     addresses: addresses.clone(),
@@ -465,14 +469,6 @@ impl Session {
             refused: stats.refused,
             path_share: least.map(|least| least.as_secs_f64() / elapsed.as_secs_f64().max(1e-9)),
         })
-    }
-}
-
-/// The other side's role.
-pub(super) const fn other(role: Role) -> Role {
-    match role {
-        Role::Sends => Role::Receives,
-        Role::Receives => Role::Sends,
     }
 }
 

@@ -106,6 +106,8 @@ pub(super) struct Facts {
     /// The cap that this side's user has set from the start.
     pub(super) limit: Option<Rate>,
     pub(super) trace: Option<PathBuf>,
+    /// The peer was found by a ticket.
+    pub(super) by_ticket: bool,
 }
 
 /// How far one side is.

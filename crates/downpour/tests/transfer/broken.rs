@@ -75,7 +75,9 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
         receiver.accept();
         wait_for(&mut receiver, done).await.unwrap_err()
     });
-    let Error::Kept { error: cause, staging } = &error else { panic!("{error}") };
+    let Error::Kept { error: cause, staging, by_ticket: true } = &error else { panic!("{error}") };
+    let words = error.to_string();
+    assert!(!words.contains("the same command") && words.contains("with a new ticket"), "{words}");
     assert!(matches!(**cause, Error::Vanished), "{error}");
     assert_eq!(error.exit_code(), 8);
     assert!(staging.starts_with(to.path()) && staging.is_dir(), "{error}");

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +15,13 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::driver::{Bind, Driver};
 use crate::error::Error;
+use crate::remote::ANSWER;
 use crate::remote::place::expand;
 use crate::remote::request::{Request, Task};
-use crate::remote::serve::{VALID_FOR, add_ssh_address};
+use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
-use crate::remote::{ANSWER, GO_ON_OVER_SSH};
-use crate::ticket::{Role, Ticket, fresh_key};
-use crate::transfer::reachable;
-
-/// What standard input gets when the network has been looked at and the machine is next.
-pub(super) const MEASURE: u8 = b'M';
+use crate::ticket::{Role, Ticket};
+use crate::words::ssh::{GO_ON, MEASURE};
 
 /// The answer to [`MEASURE`] that comes at once: one line of JSON, as the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,11 +73,8 @@ impl Attending {
         let (first, last) = request.ports.unwrap_or_default();
         let bind = Bind::Ports { family: request.family, ports: first..=last };
         let driver = Driver::start(&bind, DEAD_AFTER, ())?;
-        let addresses = reachable(driver.local_address()).map_err(Error::System)?;
-        let key = fresh_key()?;
-        let expires = SystemTime::now() + VALID_FOR;
-        let mut ticket = Ticket { key, expires, addresses, listener: Role::Receives };
-        add_ssh_address(&mut ticket);
+        let ticket = ticket(Some(&driver), Role::Receives)?;
+        let key = ticket.key;
         let answering = Answering::default();
         answering.begin(&driver, key, request.profile.clone(), ());
         Ok((Self { request, driver, key, answering, load }, ticket))
@@ -97,7 +90,7 @@ impl Attending {
                     let output = output.try_clone().map_err(Error::System)?;
                     measuring = Some(self.measure(output, Arc::clone(&stop))?);
                 }
-                Ok(1) if byte == [GO_ON_OVER_SSH] => break true,
+                Ok(1) if byte == [GO_ON] => break true,
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // ssh has ended, so nobody waits for figures; what is on the disk for their sake goes first.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::attend::{Arrivals, MEASURE};
+use super::attend::Arrivals;
 use super::checkup::{Checkup, Finding, Side, Udp};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
@@ -19,11 +19,12 @@ use super::probe::{Direction, Failure, Opened, Target};
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::driver::{Bind, Driver, PIPE_PEER};
 use crate::error::Error;
+use crate::remote::Via;
 use crate::remote::guide::UDP_TIMEOUT;
 use crate::remote::launch::Starting;
 use crate::remote::request::{Bytes, Request, Task};
-use crate::remote::{GO_ON_OVER_SSH, Via};
 use crate::ticket::Ticket;
+use crate::words::ssh::{GO_ON, MEASURE};
 
 /// How long the other machine may take to measure itself: a slow disk cannot be hurried.
 const LINE_TIME: Duration = Duration::from_secs(30);
@@ -98,7 +99,7 @@ pub(super) fn examine(
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
-        write.write_all(&[GO_ON_OVER_SSH]).map_err(|_| Error::Vanished)?;
+        write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
         let driver = Driver::start_over(read.into(), write.into(), DEAD_AFTER, ())?;
         (target.driver, target.remotes, target.patience) = (&driver, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes are there, so somebody answers, or it is a trouble like any other.

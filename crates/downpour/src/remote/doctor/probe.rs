@@ -17,10 +17,7 @@ use super::meter::{Counts, Meter, TICK};
 use crate::driver::{Accepted, Driver, EventSink, Link, LinkEvent, Storage, Thread};
 use crate::error::{CloseCode, Error};
 use crate::remote::serve::VALID_FOR;
-
-/// What both sides say first in the handshake, so that no transfer is mistaken for a probe.
-const VERSION: u8 = 1;
-const PROBE: u8 = b'P';
+use crate::words::handshake::PROBE;
 
 /// Bytes of a probe's object: more than any path carries in the time.
 const LENGTH: u64 = 1 << 40;
@@ -59,7 +56,7 @@ impl fmt::Display for Direction {
 
 impl Direction {
     fn application(self) -> Vec<u8> {
-        vec![VERSION, PROBE, if self == Self::Up { b'u' } else { b'd' }]
+        [&PROBE[..], &[if self == Self::Up { b'u' } else { b'd' }]].concat()
     }
 
     fn of(application: &[u8]) -> Option<Self> {
@@ -282,7 +279,7 @@ impl Answering {
 
     /// Answers at `driver` from now on. `until_closed` is dropped when nobody can come any more.
     pub(super) fn begin(&self, driver: &Driver, key: [u8; 32], profile: Profile, until_closed: impl Any + Send) {
-        let options = AcceptOptions { profile, application: vec![VERSION, PROBE], qlog: false };
+        let options = AcceptOptions { profile, application: PROBE.to_vec(), qlog: false };
         let (answering, network) = (self.clone(), driver.thread());
         let acceptor = Box::new(move |link: Link| {
             let _ = &until_closed;
