@@ -1,6 +1,6 @@
 //! The listening side: a session for each peer that comes with our ticket.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use transport::AcceptOptions;
 use super::addresses::reachable;
 use super::mailbox::Mailbox;
 use super::plan::{Beginning, Ended, Plan, Store};
-use super::step::Origin;
+use super::step::{Input, Origin};
 use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
 use crate::driver::{Accepted, Driver, Link, LinkEvent};
@@ -18,9 +18,14 @@ use crate::error::{CloseCode, Error};
 use crate::files::FilesError;
 use crate::ticket::{Role, Ticket, fresh_key};
 
+/// How long a second peer waits for the place of the first: that one's proof of life, and its last words.
+const FOR_A_PLACE: Duration = Duration::from_secs(6);
+
 /// What the listener's thread is told.
 enum Arrival {
     Peer(Beginning),
+    /// The peer that is served has been heard, though another wants its place.
+    FirstLives,
     Ended(Ended),
     Stop(Stop),
     /// Nobody can come any more.
@@ -76,6 +81,8 @@ pub(super) fn listen(
         keep: options.keep,
         only_one,
         running: 0,
+        current: None,
+        waiting: None,
         stopped: None,
         served: false,
         last: None,
@@ -101,6 +108,11 @@ fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
         }
     });
     Accepted { events, storage }
+}
+
+/// Tells a peer that there is no place for it.
+fn refuse(beginning: &Beginning) {
+    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
 }
 
 /// Held by what answers peers: tells when that is gone and nothing takes its place.
@@ -163,6 +175,10 @@ struct Listener {
     /// Nobody comes after the first peer.
     only_one: bool,
     running: usize,
+    /// The session that began last.
+    current: Option<Mailbox>,
+    /// A second peer, and until when it waits for the place of the first.
+    waiting: Option<(Beginning, Instant)>,
     stopped: Option<Stop>,
     /// A transfer was told as done.
     served: bool,
@@ -192,17 +208,9 @@ impl Listener {
     fn run(mut self) {
         let expires = Instant::now() + self.valid_for;
         loop {
-            let arrival = match self.arrivals.recv_timeout(expires.saturating_duration_since(Instant::now())) {
-                Ok(arrival) => arrival,
-                // The driver no longer answers; those who came in time are served to their end.
-                Err(_) if self.running > 0 => match self.arrivals.recv() {
-                    Ok(arrival) => arrival,
-                    Err(_) => break,
-                },
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    self.time_is_over();
-                    break;
-                }
+            let Some(arrival) = self.next(expires) else {
+                self.time_is_over();
+                break;
             };
             if self.take(arrival) {
                 break;
@@ -211,23 +219,62 @@ impl Listener {
         self.switch.unwatch(self.watch);
     }
 
+    /// Waits for something to do; `None` when the time is over. Those who came in time are served to their end.
+    fn next(&mut self, expires: Instant) -> Option<Arrival> {
+        loop {
+            let until = self.waiting.as_ref().map(|(_, until)| *until).or((self.running == 0).then_some(expires));
+            let arrival = match until {
+                Some(until) => self.arrivals.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+                None => self.arrivals.recv().ok(),
+            };
+            if arrival.is_some() {
+                return arrival;
+            }
+            let (second, _) = self.waiting.take()?;
+            refuse(&second);
+        }
+    }
+
+    /// A second peer comes. The first may have been killed, and its user tries again: then it does not prove that it lives.
+    fn second(&mut self, beginning: Beginning) {
+        if let Some(first) = &self.current {
+            let sender = self.sender.clone();
+            // The listener waits for the session, so it is there.
+            first.put(Input::Rival(Box::new(move || drop(sender.send(Arrival::FirstLives)))));
+        }
+        // What a receiver has begun to write to is not a second peer's: that one may come again.
+        let may_wait = self.plan.task.role() == Role::Sends && !self.only_one;
+        if may_wait && self.waiting.is_none() {
+            self.waiting = Some((beginning, Instant::now() + FOR_A_PLACE));
+        } else {
+            refuse(&beginning);
+        }
+    }
+
     /// True when there is nothing more to do.
     fn take(&mut self, arrival: Arrival) -> bool {
         match arrival {
             Arrival::Peer(beginning) => {
                 // Two receivers would ask two questions at once, and two transfers would spend one ticket.
                 if self.running > 0 && (!self.keep || self.plan.task.role() == Role::Receives) {
-                    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
+                    self.second(beginning);
                 } else {
                     self.begin(beginning);
                 }
                 false
             }
+            Arrival::FirstLives => {
+                self.waiting.take().into_iter().for_each(|(second, _)| refuse(&second));
+                false
+            }
             Arrival::Ended(ended) => {
                 self.running -= 1;
                 let over = self.ended(ended);
-                if !over && self.plan.task.role() == Role::Receives {
-                    self.renew();
+                match self.waiting.take() {
+                    Some((second, _)) if over => refuse(&second),
+                    Some((second, _)) => self.begin(second),
+                    None if !over && self.plan.task.role() == Role::Receives => self.renew(),
+                    None => {}
                 }
                 over
             }
@@ -298,6 +345,7 @@ impl Listener {
         let (plan, events, switch, sender) =
             (Arc::clone(&self.plan), self.events.clone(), Arc::clone(&self.switch), self.sender.clone());
         let link = beginning.link.clone();
+        self.current = Some(beginning.inputs.0.clone());
         let work = move || {
             let ended = plan.run(beginning, Origin::Accepted, events, &switch);
             // The listener waits for this.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use transport::{Closed, Connector, Rate, floor};
 
 use super::figures::{Meter, Progress, Summary};
-use super::step::{Counts, Facts, Input, Origin, Step, Yield};
+use super::step::{Counts, Facts, Input, Lives, Origin, Step, Yield};
 use super::{Events, TransferEvent};
 use crate::driver::{Link, LinkEvent, LinkStats, PIPE_PEER};
 use crate::error::{CloseCode, Error, escaped};
@@ -26,6 +26,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long a side waits for the last words: the receiver for the sender's goodbye, either for its own to be sent.
 const LINGER: Duration = Duration::from_secs(3);
 
+/// How long a peer whose place another one wants may be silent while it owes an answer: several probes go in that time.
+const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// Longest reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
@@ -35,6 +38,14 @@ const MAY_HOLD_SOME: u8 = 1;
 /// What a side says of itself in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     vec![TRANSFER, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
+}
+
+/// Another peer wants the place of this one.
+struct Rival {
+    since: Instant,
+    /// Bytes that had come by then, as the next figures say.
+    heard: Option<u64>,
+    lives: Lives,
 }
 
 /// One connection's transfer.
@@ -59,6 +70,7 @@ pub(super) struct Session {
     /// When something last came from the peer.
     heard: Option<Instant>,
     bytes_heard: u64,
+    rival: Option<Rival>,
     stats: Option<Box<LinkStats>>,
     closed: bool,
     reader: MessageReader,
@@ -106,6 +118,7 @@ impl Session {
             limits: [facts.limit, None],
             heard: None,
             bytes_heard: 0,
+            rival: None,
             stats: None,
             closed: false,
             reader: MessageReader::new(),
@@ -266,6 +279,10 @@ impl Session {
             Input::Accept => Step::Accept,
             Input::Refuse => Step::Refuse,
             Input::Limit(limit) => Step::Limit(limit),
+            Input::Rival(lives) => {
+                self.rival = Some(Rival { since: Instant::now(), heard: None, lives });
+                return Ok(None);
+            }
             Input::Gone => return Err(Error::Vanished),
             Input::Stop(why) => return Err(why.into()),
             Input::Link(event) => match event {
@@ -303,6 +320,7 @@ impl Session {
                     if bytes > self.bytes_heard {
                         (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
                     }
+                    self.look_for_life(bytes, stats.connection.in_flight)?;
                     self.stats = Some(stats);
                     Step::Stats
                 }
@@ -317,6 +335,20 @@ impl Session {
                 }
             },
         }))
+    }
+
+    /// Where another peer wants the place of this one: whether this one is still there.
+    ///
+    /// # Errors
+    /// [`Error::Vanished`] when it owes an answer and has not been heard since.
+    fn look_for_life(&mut self, heard: u64, in_flight: u64) -> Result<(), Error> {
+        let Some(rival) = &mut self.rival else { return Ok(()) };
+        if heard > *rival.heard.get_or_insert(heard) {
+            self.rival.take().into_iter().for_each(|rival| (rival.lives)());
+        } else if in_flight > 0 && rival.since.elapsed() >= PROOF_OF_LIFE {
+            return Err(Error::Vanished);
+        }
+        Ok(())
     }
 
     /// Looks at what the peer's program said in the handshake; says whether it may hold some of the bytes.

@@ -17,6 +17,9 @@ use crate::ticket::Role;
 /// Most names that are listed as failed.
 const MAX_FAILED: usize = 1000;
 
+/// Called when a session has heard from its peer again.
+pub(super) type Lives = Box<dyn FnOnce() + Send>;
+
 /// What a session's thread is told.
 pub(super) enum Input {
     /// From the network.
@@ -35,6 +38,8 @@ pub(super) enum Input {
     Refuse,
     /// The user caps the rate.
     Limit(Option<Rate>),
+    /// Another peer wants the place of this one, which may have been killed.
+    Rival(Lives),
     /// The peer's program has ended without a word.
     Gone,
     /// The user stops everything.
@@ -55,6 +60,7 @@ impl Input {
             | Self::Settled(_)
             | Self::Accept
             | Self::Refuse
+            | Self::Rival(_)
             | Self::Limit(_) => false,
         }
     }

@@ -106,6 +106,34 @@ fn a_receiver_that_vanishes_is_missed() {
 }
 
 #[test]
+fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
+    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(16_000_000));
+    // Nobody is missed by silence alone in this test.
+    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let options = SendOptions { profile, common, ..SendOptions::default() };
+    let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
+    let real = ticket(&sender);
+    let argument = format!("{} {}", real.to_text().unwrap(), to.path().display());
+    let (mut process, _output) = child(&[], "broken::child_that_runs_full", &argument);
+    run(async {
+        wait_for(&mut sender, |event| {
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 1_000_000).then_some(())
+        })
+        .await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let begun = Instant::now();
+        let receiver = receive(to.path().to_owned(), Peer::Connect(real), ReceiveOptions::default()).unwrap();
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (6_000_000, 6_000_000));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    });
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+#[test]
 #[ignore = "the child of another test"]
 fn child_that_is_asked() {
     let argument = std::env::var(CHILD).unwrap();
