@@ -159,12 +159,15 @@ fn patience_outlives_a_killed_program_and_a_killed_session() {
             let victim = Victim::new(way, via);
             let (mut transfer, across) = victim.begin(&["--retry-for", "60"]);
             victim.hosts.kill_remote();
-            let across = wait_for_bytes(&mut transfer, across + 4_000_000);
+            wait_for_bytes(&mut transfer, across + 4_000_000);
             victim.hosts.sshd.kill_sessions();
             let ended = transfer.end().expect(0);
             victim.assert_whole();
             let sent = summary(&ended)["wire_bytes"].as_u64().expect("a number");
-            assert!(sent < (WHOLE - across) * 11 / 10 + 3_000_000, "{sent} bytes after {across}: {way:?} by {via}");
+            // Of all three attempts, each with what its sender sends in vain.
+            assert!(sent < WHOLE * 11 / 10 + 3 * 3_000_000, "{sent} bytes: {way:?} by {via}");
+            assert!(sent > WHOLE, "{sent} bytes: {way:?} by {via}");
+            assert_eq!(summary(&ended)["bytes_present"], 0, "{way:?} by {via}");
             assert!(!ended.stderr.contains("does not answer"), "{}", ended.stderr);
         }
     }

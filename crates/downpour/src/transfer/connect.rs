@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
+use super::figures::Spent;
 use super::mailbox::Mailbox;
 use super::plan::{Beginning, Ended, Plan, Store};
 use super::step::{Input, Origin};
@@ -115,6 +116,7 @@ impl Connecting {
     fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         let mut heard = None;
+        let mut earlier = Spent::default();
         let result = loop {
             let ended = self.attempt();
             self.guide.leave();
@@ -127,8 +129,13 @@ impl Connecting {
                     self.events.tell(TransferEvent::Note(format!("{error}; trying again in {seconds} s")));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
+                    earlier.add(&ended.spent);
                 }
-                result => break result,
+                Ok(summary) => {
+                    let began = ended.spent.since.unwrap_or_else(Instant::now);
+                    break Ok(summary.after(&earlier, began));
+                }
+                Err(error) => break Err(error),
             }
         };
         self.events.tell(TransferEvent::Done(result));
@@ -147,7 +154,7 @@ impl Connecting {
         loop {
             let ended = match way {
                 Ok(way) => self.session(way),
-                Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
+                Err(error) => Ended::at_once(error, false),
             };
             let ended = Ended { result: ended.result.map_err(|error| self.guide.explain(error)), ..ended };
             if self.switch.stopped().is_some() {
@@ -204,7 +211,7 @@ impl Connecting {
                 drop(driver);
                 ended
             }
-            Err(error) => Ended { result: Err(error), was_peer: false, heard: None },
+            Err(error) => Ended::at_once(error, false),
         }
     }
 }

@@ -82,7 +82,41 @@ pub struct Summary {
     pub path_share: Option<f64>,
 }
 
+/// What attempts that broke off have cost and brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// When the first of them began.
+    pub(super) since: Option<Instant>,
+    /// Bytes of files that crossed.
+    pub(super) crossed: u64,
+    pub(super) wire_bytes: u64,
+    pub(super) refused: u64,
+}
+
+impl Spent {
+    /// Adds an attempt.
+    pub(super) fn add(&mut self, attempt: &Self) {
+        self.since = self.since.or(attempt.since);
+        self.crossed += attempt.crossed;
+        self.wire_bytes += attempt.wire_bytes;
+        self.refused += attempt.refused;
+    }
+}
+
 impl Summary {
+    /// That of the whole transfer, where this is the one of its last attempt, begun at `began`.
+    pub(super) fn after(mut self, earlier: &Spent, began: Instant) -> Self {
+        let last = self.elapsed;
+        self.elapsed += earlier.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
+        let share = last.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
+        self.path_share = self.path_share.map(|of_last| of_last * share);
+        // What an earlier attempt has brought was not there before.
+        self.bytes_present = self.bytes_present.saturating_sub(earlier.crossed);
+        self.wire_bytes += earlier.wire_bytes;
+        self.refused += earlier.refused;
+        self
+    }
+
     /// Bits of files per second over the whole transfer.
     #[must_use]
     pub fn goodput(&self) -> f64 {
@@ -167,24 +201,8 @@ impl Meter {
 mod tests {
     use super::*;
 
-    #[test]
-    fn goodput_follows_the_bytes() {
-        let start = Instant::now();
-        let mut meter = Meter::new(start);
-        let mut last = 0.0;
-        for step in 1..=50 {
-            last = meter.update(start + Duration::from_millis(200 * step), step * 250_000);
-        }
-        assert!((last - 10e6).abs() < 1.0, "{last}");
-        for step in 51..=60 {
-            last = meter.update(start + Duration::from_millis(200 * step), 50 * 250_000);
-        }
-        assert!((last - 10e6 * (-1.0f64).exp()).abs() < 1e5, "{last}");
-    }
-
-    #[test]
-    fn a_summary_is_one_line() {
-        let mut summary = Summary {
+    fn summary() -> Summary {
+        Summary {
             role: Role::Receives,
             peer: "192.0.2.1:1".parse().unwrap(),
             into: None,
@@ -203,7 +221,48 @@ mod tests {
             loss: None,
             refused: 0,
             path_share: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_transfer_of_several_attempts_adds_up() {
+        let begun = Instant::now();
+        let last = begun + Duration::from_secs(6);
+        let attempt = |since, crossed| Spent { since: Some(since), crossed, wire_bytes: crossed + 100, refused: 1 };
+        let mut earlier = Spent::default();
+        earlier.add(&attempt(begun, 3_000));
+        // One that found nobody.
+        earlier.add(&Spent::default());
+        earlier.add(&attempt(begun + Duration::from_secs(3), 1_000));
+        let of_last = Summary { bytes: 10_000, bytes_present: 4_500, wire_bytes: 5_600, ..summary() };
+        let (elapsed, refused) = (of_last.elapsed, of_last.refused);
+        let whole = of_last.after(&earlier, last);
+        assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
+        assert_eq!((whole.elapsed, whole.refused), (elapsed + Duration::from_secs(6), refused + 2));
+        let whole =
+            Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&earlier, last);
+        assert_eq!(whole.path_share, Some(0.9 * 0.25));
+        assert_eq!(summary().after(&Spent::default(), last).elapsed, summary().elapsed);
+    }
+
+    #[test]
+    fn goodput_follows_the_bytes() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        let mut last = 0.0;
+        for step in 1..=50 {
+            last = meter.update(start + Duration::from_millis(200 * step), step * 250_000);
+        }
+        assert!((last - 10e6).abs() < 1.0, "{last}");
+        for step in 51..=60 {
+            last = meter.update(start + Duration::from_millis(200 * step), 50 * 250_000);
+        }
+        assert!((last - 10e6 * (-1.0f64).exp()).abs() < 1e5, "{last}");
+    }
+
+    #[test]
+    fn a_summary_is_one_line() {
+        let mut summary = summary();
         assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
         assert_eq!(summary.exit_code(), 0);
         summary.path_share = Some(0.82);

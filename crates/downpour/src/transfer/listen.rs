@@ -26,7 +26,7 @@ enum Arrival {
     Peer(Beginning),
     /// The peer that is served has been heard, though another wants its place.
     FirstLives,
-    Ended(Ended),
+    Ended(Box<Ended>),
     Stop(Stop),
     /// Nobody can come any more.
     Closed(Error),
@@ -269,7 +269,7 @@ impl Listener {
             }
             Arrival::Ended(ended) => {
                 self.running -= 1;
-                let over = self.ended(ended);
+                let over = self.ended(*ended);
                 match self.waiting.take() {
                     Some((second, _)) if over => refuse(&second),
                     Some((second, _)) => self.begin(second),
@@ -349,7 +349,7 @@ impl Listener {
         let work = move || {
             let ended = plan.run(beginning, Origin::Accepted, events, &switch);
             // The listener waits for this.
-            let _ = sender.send(Arrival::Ended(ended));
+            let _ = sender.send(Arrival::Ended(Box::new(ended)));
         };
         match thread::Builder::new().name("downpour-session".into()).spawn(work) {
             Ok(_) => self.running += 1,

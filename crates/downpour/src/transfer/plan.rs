@@ -10,7 +10,7 @@ use transport::Profile;
 
 use super::Events;
 use super::checksums::List;
-use super::figures::Summary;
+use super::figures::{Spent, Summary};
 use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
@@ -135,6 +135,15 @@ pub(super) struct Ended {
     pub(super) was_peer: bool,
     /// When something last came from it.
     pub(super) heard: Option<Instant>,
+    /// What it has cost and brought.
+    pub(super) spent: Spent,
+}
+
+impl Ended {
+    /// One that ended before it had begun.
+    pub(super) fn at_once(error: Error, was_peer: bool) -> Self {
+        Self { result: Err(error), was_peer, heard: None, spent: Spent::default() }
+    }
 }
 
 impl Plan {
@@ -147,7 +156,7 @@ impl Plan {
         ended.unwrap_or_else(|_| {
             let error = Error::Internal("a session met what it cannot handle");
             link.close(CloseCode::Other as u32, error.to_string());
-            Ended { result: Err(error), was_peer: true, heard: None }
+            Ended::at_once(error, true)
         })
     }
 
@@ -165,11 +174,11 @@ impl Plan {
             Ok(session) => session,
             Err(error) => {
                 link.close(error.close_code() as u32, "it cannot write its trace");
-                return Ended { result: Err(error), was_peer: true, heard: None };
+                return Ended::at_once(error, true);
             }
         };
         let checksums = self.checksums.clone();
-        let (session, result) = match (&self.task, store) {
+        let (mut session, result) = match (&self.task, store) {
             (Task::Send { roots, scan, dry_run }, Store::Sources(sources)) => {
                 match Scan::start(roots.clone(), scan.clone(), &mailbox) {
                     Ok(scan) => Sending::new(session, sources, scan, *dry_run, checksums).run(),
@@ -185,8 +194,8 @@ impl Plan {
             },
             _ => (session, Err(Error::Internal("a store for the other role"))),
         };
-        let (was_peer, heard) = (session.is_connected(), session.heard());
-        Ended { result: session.conclude(result), was_peer, heard }
+        let result = session.conclude(result);
+        Ended { result, was_peer: session.is_connected(), heard: session.heard(), spent: session.spent() }
     }
 }
 

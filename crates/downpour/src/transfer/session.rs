@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use transport::{Closed, Connector, Rate, floor};
 
-use super::figures::{Meter, Progress, Summary};
+use super::figures::{Meter, Progress, Spent, Summary};
 use super::step::{Counts, Facts, Input, Lives, Origin, Step, Yield};
 use super::{Events, TransferEvent};
 use crate::driver::{Link, LinkEvent, LinkStats, PIPE_PEER};
@@ -439,7 +439,7 @@ impl Session {
     ///
     /// # Errors
     /// The error the session ended with.
-    pub(super) fn conclude(mut self, result: Result<Yield, Error>) -> Result<Summary, Error> {
+    pub(super) fn conclude(&mut self, result: Result<Yield, Error>) -> Result<Summary, Error> {
         let deadline = Instant::now() + LINGER;
         // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
         let mut may_close = result.is_err() || self.facts.role == Role::Sends;
@@ -464,6 +464,17 @@ impl Session {
             self.report(self.counts);
         }
         result.and_then(|done| self.summary(done))
+    }
+
+    /// What it has cost and brought, with the peer it found.
+    pub(super) fn spent(&self) -> Spent {
+        let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return Spent::default() };
+        let connection = &stats.connection;
+        let (crossed, wire_bytes) = match self.facts.role {
+            Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
+            Role::Receives => (connection.bytes_written, connection.bytes_received),
+        };
+        Spent { since: Some(self.started), crossed, wire_bytes, refused: stats.refused }
     }
 
     fn summary(&self, done: Yield) -> Result<Summary, Error> {
