@@ -200,8 +200,22 @@ impl Staging {
         tolerate(utimensat(&self.dir, id.name(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Makes a staged file durable.
-    pub(super) fn sync_file(&self, id: StagedId) -> io::Result<()> {
+    /// Makes staged files durable.
+    pub(super) fn sync(&self, ids: &[StagedId]) -> io::Result<()> {
+        if sync_at_once(ids.len() as u64) {
+            return sync_file_system(&self.dir);
+        }
+        for id in ids {
+            match self.sync_file(*id) {
+                // Removed by hand, or voided.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_removed() => {}
+                result => result?,
+            }
+        }
+        Ok(fsync(&self.dir)?)
+    }
+
+    fn sync_file(&self, id: StagedId) -> io::Result<()> {
         let open = |access| openat(&self.dir, id.name(), access | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         // Its mode may be final, and closed to its owner one way or both.
         match open(OFlags::RDONLY).or_else(|_| open(OFlags::WRONLY)) {

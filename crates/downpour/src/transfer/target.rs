@@ -175,13 +175,21 @@ pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
     u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends an object {tag}, which is no batch")))
 }
 
+/// Files that have their final names are told when there are so many.
+const TOLD_AT_ONCE: usize = 256;
+
 /// Settles verified files, which waits for the disk, whenever there may be some.
 fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
     while requests.recv().is_ok() {
         // One call settles all there is.
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();
-        let result = target.files().settle(|path, bytes| files.push((display_name(path), bytes)));
+        let result = target.files().settle(|path, bytes| {
+            files.push((display_name(path), bytes));
+            if files.len() >= TOLD_AT_ONCE {
+                session.put(Input::Verified(std::mem::take(&mut files)));
+            }
+        });
         if !files.is_empty() {
             session.put(Input::Verified(files));
         }

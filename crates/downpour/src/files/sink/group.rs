@@ -1,0 +1,292 @@
+//! Groups of verified files: while the disk is asked to have one, the one before takes its final names and the next one is gathered.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{mem, panic, thread};
+
+use rustix::io::Errno;
+
+use super::super::error::FilesError;
+use super::super::journal::{Item, Record};
+use super::super::metadata::birth;
+use super::super::settings::Existing;
+use super::super::staged_id::StagedId;
+use super::batch::OpenBatch;
+use super::place::Place;
+use super::{Receiving, lock};
+use crate::files::beneath::errno;
+
+/// The disk is asked to have everything this often, while there is anything.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Or at so many files that wait for it...
+const MAX_FILES: usize = 4096;
+/// ... or at so many bytes in them.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// While the disk is asked, what is verified is dealt with this often...
+const GATHERING: Duration = Duration::from_millis(2);
+/// ... and after so many files that take their final names.
+const PLACED_AT_ONCE: usize = 64;
+
+/// What is verified and waits to be durable.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Complete files, to be moved to their final names then.
+    files: Vec<(Arc<OpenBatch>, usize)>,
+    /// Bytes in them.
+    bytes: u64,
+    /// Files of which ranges were put on record, to be confirmed then.
+    recorded: HashSet<StagedId>,
+    /// Batches that are complete with it.
+    complete: Vec<u32>,
+    /// When the first of all this came.
+    since: Option<Instant>,
+    /// Nothing more may come for long.
+    ended: bool,
+}
+
+impl Group {
+    /// Adds files of which more is on record than the disk is known to have.
+    pub(super) fn expect_of_disk(&mut self, files: impl Iterator<Item = StagedId>) {
+        self.recorded.extend(files);
+    }
+
+    /// Adds files of which more was put on record just now.
+    pub(super) fn add_recorded(&mut self, files: impl Iterator<Item = StagedId>) {
+        self.since.get_or_insert_with(Instant::now);
+        self.recorded.extend(files);
+    }
+
+    /// Adds a complete file.
+    pub(super) fn add_file(&mut self, batch: &Arc<OpenBatch>, at: usize) {
+        self.since.get_or_insert_with(Instant::now);
+        self.bytes += batch.files[at].size;
+        self.files.push((Arc::clone(batch), at));
+    }
+
+    /// Ends with the last file of a batch.
+    pub(super) fn complete_batch(&mut self, number: u32) {
+        self.complete.push(number);
+        self.end();
+    }
+
+    /// Waits for nothing more.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    fn is_due(&self) -> bool {
+        self.ended
+            || self.files.len() >= MAX_FILES
+            || self.bytes >= MAX_BYTES
+            || self.since.is_some_and(|since| since.elapsed() >= INTERVAL)
+    }
+
+    fn needs_disk(&self) -> bool {
+        !self.files.is_empty() || !self.recorded.is_empty()
+    }
+}
+
+impl Receiving {
+    /// Makes groups durable and moves their files to their final names, until none is due.
+    pub(super) fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        let mut durable = None;
+        while durable.is_some() || group.is_due() {
+            let asked = group.is_due().then(|| mem::take(group));
+            durable = match asked {
+                Some(asked) if asked.needs_disk() => {
+                    let place = self.place()?;
+                    // What goes on record while the disk is busy is not confirmed.
+                    let until = place.staging.journal.records();
+                    let sync = || self.make_durable(place, &asked, until);
+                    self.place_during(group, durable.unwrap_or_default(), placed, sync)?;
+                    Some(asked)
+                }
+                next => {
+                    self.place_group(group, durable.unwrap_or_default(), placed)?;
+                    next
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Waits for `sync`, which waits for the disk. The `durable` group before is placed meanwhile, and what is verified goes on record
+    /// and into the next `group`: a process that is killed in the meantime, which may be seconds, does not lose it.
+    fn place_during(
+        &self,
+        group: &mut Group,
+        durable: Group,
+        placed: &mut dyn FnMut(&[u8], u64),
+        sync: impl FnOnce() -> Result<(), FilesError> + Send,
+    ) -> Result<(), FilesError> {
+        let settling = thread::current();
+        thread::scope(|scope| {
+            let work = move || {
+                let result = sync();
+                settling.unpark();
+                result
+            };
+            let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
+            let syncing = spawned.map_err(|error| FilesError::system(&self.settings.into, error))?;
+            self.place_group(group, durable, placed)?;
+            while !syncing.is_finished() {
+                self.settle_ready(group)?;
+                thread::park_timeout(GATHERING);
+            }
+            syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
+        })
+    }
+
+    /// Asks the disk to have all that is in the group, and confirms it in the journal, of which the first `until` records hold then.
+    fn make_durable(&self, place: &Place, group: &Group, until: u64) -> Result<(), FilesError> {
+        let staging = &place.staging;
+        let failed = |error| FilesError::system(staging.path(), error);
+        let complete: HashSet<_> = group.files.iter().map(|(batch, at)| batch.files[*at].id).collect();
+        let mut ids: Vec<_> = group.recorded.difference(&complete).copied().collect();
+        let mut records = Vec::new();
+        if !ids.is_empty() {
+            records.push(Record::Synced(until));
+        }
+        ids.extend(complete);
+        staging.sync(&ids).map_err(failed)?;
+        if self.settings.existing == Existing::Refuse {
+            for (batch, at) in &group.files {
+                let file = &batch.files[*at];
+                if place.is_guarded(&file.path)
+                    && let Ok(found) = staging.look(file.id)
+                {
+                    let birth = birth(&staging.dir, file.id.name());
+                    records.push(Record::Item(Item::new(&file.path, found.inode, birth)));
+                }
+            }
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        staging.journal.append(&records).and_then(|()| staging.journal.sync()).map_err(failed)
+    }
+
+    /// Moves the files of a durable group to their final names, and closes the batches that are complete with it. What is verified
+    /// meanwhile goes into the next `group`.
+    fn place_group(
+        &self,
+        group: &mut Group,
+        durable: Group,
+        placed: &mut dyn FnMut(&[u8], u64),
+    ) -> Result<(), FilesError> {
+        for files in durable.files.chunks(PLACED_AT_ONCE) {
+            let place = self.place()?;
+            for (batch, at) in files {
+                self.place_file(place, batch, *at, placed)?;
+            }
+            self.note_change();
+            self.settle_ready(group)?;
+        }
+        // All of them stands.
+        durable.complete.iter().for_each(|number| drop(lock(&self.open).remove(number)));
+        Ok(())
+    }
+
+    fn place_file(
+        &self,
+        place: &Place,
+        batch: &OpenBatch,
+        at: usize,
+        placed: &mut dyn FnMut(&[u8], u64),
+    ) -> Result<(), FilesError> {
+        let file = &batch.files[at];
+        lock(&self.live).remove(&file.id.path());
+        match place.put(&file.id.name(), &file.path) {
+            Ok(()) => {
+                self.note_file(place, &file.path).map_err(|error| FilesError::system(place.staging.path(), error))?;
+                let mut outcome = lock(&self.outcome);
+                outcome.files += 1;
+                outcome.bytes += file.size;
+                drop(outcome);
+                placed(&self.sent_as(&file.path), file.size);
+                Ok(())
+            }
+            Err(error) if place.is_guarded(&file.path) && errno(&error) == Errno::EXIST => {
+                Err(FilesError::TargetExists { names: vec![place.shown(&file.path)] })
+            }
+            Err(error) => self.give_up(place, batch, at, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::{Entry, Kind, Mtime, ReceiveSettings, SourceId};
+    use crate::messages::{Digest, ManifestPart};
+
+    const SIZE: usize = 3000;
+    const TIME: i64 = 1_000_000_000;
+
+    /// A batch of one file.
+    fn announce(receiving: &Receiving, batch: u32, name: &str) {
+        let entry = Entry {
+            path: name.into(),
+            kind: Kind::File { size: SIZE as u64, version: 1, hash: None },
+            mode: 0o644,
+            mtime: Mtime { seconds: TIME, nanoseconds: 0 },
+        };
+        let part = ManifestPart { batch, length: SIZE as u64, last: true, entries: vec![entry] };
+        receiving.add_manifest_part(&part).unwrap();
+    }
+
+    fn receive(receiving: &Receiving, batch: u32) {
+        let bytes = [7; SIZE];
+        let digest = *blake3::hash(&bytes).as_bytes();
+        receiving.write(batch, 0, &bytes).unwrap();
+        receiving.expect_digest(&Digest { batch, block: 0, digest }).unwrap();
+        assert!(receiving.found_digest(batch, 0, 0..SIZE as u64, digest).unwrap());
+    }
+
+    fn wait_until(what: &str, holds: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !holds() {
+            assert!(since.elapsed() < Duration::from_secs(20), "{what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_complete(path: &Path) -> bool {
+        path.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::mtime(&found) == TIME)
+    }
+
+    #[test]
+    fn a_busy_disk_keeps_neither_the_group_before_from_its_names_nor_the_next_from_being_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let receiving = Receiving::new(ReceiveSettings::new(dir.path())).unwrap();
+        receiving.begin(SourceId([1; 16])).unwrap();
+        for (batch, name) in (0..).zip(["before", "next"]) {
+            announce(&receiving, batch, name);
+        }
+        let id = receiving.batch(1).unwrap().files[0].id;
+        let next = receiving.staging_path().unwrap().join(id.name());
+
+        let (mut durable, mut group, mut names) = (Group::default(), Group::default(), Vec::new());
+        receive(&receiving, 0);
+        receiving.settle_ready(&mut durable).unwrap();
+        let sync = || {
+            wait_until("the group before has its names", || dir.path().join("before").exists());
+            receive(&receiving, 1);
+            wait_until("a file that came meanwhile is complete", || is_complete(&next));
+            assert!(!dir.path().join("next").exists(), "nothing has its name that the disk was not asked for");
+            Ok(())
+        };
+        receiving.place_during(&mut group, durable, &mut |path, _| names.push(path.to_vec()), sync).unwrap();
+        assert_eq!(names, [b"before"]);
+        assert_eq!(receiving.unverified(), 1);
+
+        receiving.place_groups(&mut group, &mut |path, _| names.push(path.to_vec())).unwrap();
+        assert_eq!(names, [&b"before"[..], b"next"]);
+        assert_eq!(receiving.unverified(), 0);
+        assert!(is_complete(&dir.path().join("next")) && !next.exists());
+    }
+}
