@@ -39,8 +39,19 @@ impl StagedId {
         first..=last
     }
 
+    /// The folder of the staged file within the staging folder. There are up to 32, any of which is as likely.
+    pub(super) fn folder(self) -> String {
+        self.name()[..1].to_owned()
+    }
+
+    /// Where the staged file is within the staging folder.
+    pub(super) fn place(self) -> String {
+        let name = self.name();
+        format!("{}/{name}", &name[..1])
+    }
+
     /// The name of the staged file.
-    pub(super) fn name(self) -> String {
+    fn name(self) -> String {
         let mut name = BASE32_NOPAD.encode(&self.0);
         name.make_ascii_lowercase();
         name

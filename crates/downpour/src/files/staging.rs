@@ -1,7 +1,7 @@
 //! The staging folder: a file is written in it, and leaves it under its final name when it is verified and durable.
 //!
-//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source) inside the target folder, so on the same file system: staged
-//! files, each under its [`StagedId`]; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
+//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source) inside the target folder, so on the same file system: folders `a` to
+//! `7` with the staged files, each under its [`StagedId`], so that files are made in one while they are moved out of another; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
 //! `links`, lists of what is to be done at the end of the transfer; `files`, a list of those that stand.
 
 use std::collections::BTreeSet;
@@ -154,19 +154,28 @@ impl Staging {
 
     /// What is staged under `id`.
     pub(super) fn look(&self, id: StagedId) -> io::Result<Found> {
-        Ok(statat(&self.dir, id.name(), AtFlags::SYMLINK_NOFOLLOW)?.into())
+        Ok(statat(&self.dir, id.place(), AtFlags::SYMLINK_NOFOLLOW)?.into())
     }
 
     /// Opens a staged file for writing; makes it, with `mode`, if it is not there.
     pub(super) fn open_file(&self, id: StagedId, mode: u32) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(openat(&self.dir, id.name(), flags, mode_of(mode))?))
+        let open = || openat(&self.dir, id.place(), flags, mode_of(mode));
+        let opened = match open() {
+            // The first one of its folder.
+            Err(Errno::NOENT) => match mkdirat(&self.dir, id.folder(), Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(error) => Err(error),
+            },
+            opened => opened,
+        };
+        Ok(File::from(opened?))
     }
 
     /// Opens a staged file that is there for writing.
     pub(super) fn open_made(&self, id: StagedId) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(openat(&self.dir, id.name(), flags, Mode::empty())?))
+        Ok(File::from(openat(&self.dir, id.place(), flags, Mode::empty())?))
     }
 
     /// Makes a hole of a range of a staged file: it reads as zeros then.
@@ -192,12 +201,12 @@ impl Staging {
 
     /// Sets the mode of a staged file. Nobody else can put a link in its place.
     pub(super) fn set_mode(&self, id: StagedId, mode: u32) -> io::Result<()> {
-        tolerate(rustix::fs::chmodat(&self.dir, id.name(), mode_of(mode), AtFlags::empty()))
+        tolerate(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
     }
 
     /// Sets the time of a staged file, which says that all of it is verified.
     pub(super) fn set_time(&self, id: StagedId, mtime: Mtime) -> io::Result<()> {
-        tolerate(utimensat(&self.dir, id.name(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
+        tolerate(utimensat(&self.dir, id.place(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Makes staged files durable.
@@ -205,10 +214,13 @@ impl Staging {
         if sync_at_once(ids.len() as u64) {
             return sync_file_system(&self.dir);
         }
-        for id in ids {
-            match self.sync_file(*id) {
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !self.is_removed();
+        let folders: BTreeSet<_> = ids.iter().map(|id| id.folder()).collect();
+        let files = ids.iter().map(|id| self.sync_file(*id));
+        for synced in files.chain(folders.iter().map(|folder| self.sync_folder(folder))) {
+            match synced {
                 // Removed by hand, or voided.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_removed() => {}
+                Err(error) if gone(&error) => {}
                 result => result?,
             }
         }
@@ -216,13 +228,17 @@ impl Staging {
     }
 
     fn sync_file(&self, id: StagedId) -> io::Result<()> {
-        let open = |access| openat(&self.dir, id.name(), access | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let open = |access| openat(&self.dir, id.place(), access | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         // Its mode may be final, and closed to its owner one way or both.
         match open(OFlags::RDONLY).or_else(|_| open(OFlags::WRONLY)) {
             Ok(file) => Ok(fsync(file)?),
             Err(Errno::ACCESS) => sync_file_system(&self.dir),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn sync_folder(&self, name: &str) -> io::Result<()> {
+        Ok(fsync(openat(&self.dir, name, FOLDER, Mode::empty())?)?)
     }
 
     /// Removes a staged file; none is fine too.
@@ -278,6 +294,7 @@ impl Staging {
                     // The lock goes last: until then the folder is ours.
                     b"." | b".." | b"lock" => {}
                     b"moving" => self.clear_moving()?,
+                    name if is_folder_name(name) => remove_folder(&self.dir, name)?,
                     name => unlinkat(&self.dir, name, AtFlags::empty())?,
                 }
             }
@@ -294,7 +311,7 @@ impl Staging {
 
 /// Removes a staged file; none is fine too.
 fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
-    match unlinkat(dir, id.name(), AtFlags::empty()) {
+    match unlinkat(dir, id.place(), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -343,11 +360,35 @@ fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
 }
 
+/// Whether something in a staging folder is a folder with staged files: a digit of base 32.
+fn is_folder_name(name: &[u8]) -> bool {
+    matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
+}
+
+/// Removes a folder with staged files.
+fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let folder = openat(dir, name, FOLDER, Mode::empty())?;
+    for item in Dir::read_from(&folder)? {
+        match item?.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => unlinkat(&folder, name, AtFlags::empty())?,
+        }
+    }
+    Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+}
+
 /// Staged files in a staging folder.
 fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
     let mut found = BTreeSet::new();
     for item in Dir::read_from(dir)? {
-        found.extend(StagedId::from_name(item?.file_name().to_bytes()));
+        let item = item?;
+        if !is_folder_name(item.file_name().to_bytes()) {
+            continue;
+        }
+        let folder = openat(dir, item.file_name(), FOLDER, Mode::empty())?;
+        for item in Dir::read_from(&folder)? {
+            found.extend(StagedId::from_name(item?.file_name().to_bytes()));
+        }
     }
     Ok(found)
 }
@@ -370,3 +411,6 @@ pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
 pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
     Ok(fsync(on_it)?)
 }
+
+#[cfg(test)]
+mod tests;

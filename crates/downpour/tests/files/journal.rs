@@ -21,11 +21,9 @@ pub(crate) fn staging(into: &Path) -> Option<PathBuf> {
 
 /// Staged files in it, sorted.
 pub(crate) fn staged_files(staging: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(staging)
-        .unwrap()
-        .map(|item| item.unwrap().path())
-        .filter(|path| path.file_name().unwrap().len() == 26)
-        .collect();
+    let within = |folder: &Path| fs::read_dir(folder).unwrap().map(|item| item.unwrap().path());
+    let folders = within(staging).filter(|path| path.is_dir() && path.file_name().unwrap().len() == 1);
+    let mut files: Vec<_> = folders.flat_map(|folder| within(&folder)).collect();
     files.sort();
     files
 }

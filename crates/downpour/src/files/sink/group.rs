@@ -157,7 +157,7 @@ impl Receiving {
                 if place.is_guarded(&file.path)
                     && let Ok(found) = staging.look(file.id)
                 {
-                    let birth = birth(&staging.dir, file.id.name());
+                    let birth = birth(&staging.dir, file.id.place());
                     records.push(Record::Item(Item::new(&file.path, found.inode, birth)));
                 }
             }
@@ -198,7 +198,7 @@ impl Receiving {
     ) -> Result<(), FilesError> {
         let file = &batch.files[at];
         lock(&self.live).remove(&file.id.path());
-        match place.put(&file.id.name(), &file.path) {
+        match place.put(&file.id.place(), &file.path) {
             Ok(()) => {
                 self.note_file(place, &file.path).map_err(|error| FilesError::system(place.staging.path(), error))?;
                 let mut outcome = lock(&self.outcome);
@@ -268,7 +268,7 @@ mod tests {
             announce(&receiving, batch, name);
         }
         let id = receiving.batch(1).unwrap().files[0].id;
-        let next = receiving.staging_path().unwrap().join(id.name());
+        let next = receiving.staging_path().unwrap().join(id.place());
 
         let (mut durable, mut group, mut names) = (Group::default(), Group::default(), Vec::new());
         receive(&receiving, 0);
