@@ -24,7 +24,7 @@ use super::wanted::Wanted;
 /// has vanished or cannot be read is voided: it is reported once, and what is read of it from then on is zeros.
 ///
 /// Size and time must be the scan's. The version is another after a change of mode, owner, names or access time too: then what was read of
-/// the file before is compared ([`super::begun`]), and what was told of it, its hash. Where the receiver holds a part of the file
+/// the file before is compared (`begun.rs`), and what was told of it, its hash. Where the receiver holds a part of the file
 /// that it was sent at another time, and no hash was told, there is nothing to compare, and the version at the first read must be the scan's.
 #[derive(Debug)]
 pub struct BatchSource {

@@ -14,9 +14,7 @@ use super::{Copy, Location};
 use crate::error::Error;
 use crate::files::{Compare, Links, ReceiveSettings, Root, Scanner};
 use crate::ticket::fresh_key;
-use crate::transfer::{
-    Case, Guide, List, Plan, Switch, Task, Transfer, TransferEvent, Way, start_guided, start_over,
-};
+use crate::transfer::{Case, Guide, List, Plan, Switch, Task, Transfer, TransferEvent, Way, start_guided, start_over};
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
 ///
