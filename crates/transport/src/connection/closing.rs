@@ -20,6 +20,9 @@ pub(super) struct Closing {
     again: Option<(Time, Duration)>,
     /// Something came that wants the close as its answer.
     asked: bool,
+    /// It went out at least once.
+    said: bool,
+    rtt: Duration,
 }
 
 impl Closing {
@@ -33,12 +36,22 @@ impl Closing {
             until: now + PATIENCE.max(rtt * 6),
             again: Some((now, spacing)),
             asked: false,
+            said: false,
+            rtt,
         }
     }
 
     /// The peer closed: one answer now, and one for each packet that shows that it was not heard.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
-        Self { code: 0, reason: String::new(), until: now + rtt * 4 + MIN_SPACING * 5, again: None, asked: true }
+        Self {
+            code: 0,
+            reason: String::new(),
+            until: after_answer(now, rtt),
+            again: None,
+            asked: true,
+            said: false,
+            rtt,
+        }
     }
 
     pub(super) fn is_over(&self, now: Time) -> bool {
@@ -51,9 +64,17 @@ impl Closing {
     }
 
     /// A packet of the peer came, with a close in it or not; true when nothing is left to be said.
-    pub(super) fn on_packet(&mut self, closes: bool) -> bool {
+    pub(super) fn on_packet(&mut self, now: Time, closes: bool) -> bool {
         self.asked = true;
-        closes && self.again.is_some()
+        if !closes || self.again.is_none() {
+            return false;
+        }
+        if !self.said {
+            // The peer's crosses ours, of which it would never hear: as if it had been first.
+            self.again = None;
+            self.until = after_answer(now, self.rtt);
+        }
+        self.said
     }
 
     /// The peer speaks from another address, which has proved nothing: each of its packets gets one answer, hardly larger.
@@ -72,8 +93,14 @@ impl Closing {
             *at = now + *spacing;
             *spacing *= 2;
         }
+        self.said |= due;
         due.then_some(Frame::Close { code: self.code, reason: self.reason.as_bytes() })
     }
+}
+
+/// Until when the peer may show that it has not heard an answer.
+fn after_answer(now: Time, rtt: Duration) -> Time {
+    now + rtt * 4 + MIN_SPACING * 5
 }
 
 /// A reason cut to what the wire carries, at a character's edge.

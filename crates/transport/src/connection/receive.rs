@@ -50,7 +50,7 @@ impl Connection {
                 }
                 Phase::Open => {}
                 Phase::Closing(closing) => {
-                    if closing.on_packet(has_close(packet)) {
+                    if closing.on_packet(now, has_close(packet)) {
                         self.phase = Phase::Drained;
                     }
                     continue;

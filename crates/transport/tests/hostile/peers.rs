@@ -295,6 +295,28 @@ fn a_close_that_is_no_text_is_shown_as_text() {
 }
 
 #[test]
+fn a_close_that_crosses_one_not_yet_sent_is_answered() {
+    let mut rogue = Rogue::new();
+    let now = rogue.now;
+    rogue.connection().close(now, 7, "done");
+    rogue.send(&[Frame::Close { code: 0, reason: &[] }]);
+    rogue.listen();
+    assert_eq!(rogue.close_heard(), Some(7), "or the peer repeats its own until it gives up");
+    assert!(!rogue.connection().is_drained(), "the answer may be lost");
+}
+
+#[test]
+fn a_close_that_crosses_ours_ends_both() {
+    let mut rogue = Rogue::new();
+    let now = rogue.now;
+    rogue.connection().close(now, 7, "done");
+    rogue.listen();
+    assert_eq!(rogue.close_heard(), Some(7));
+    rogue.send(&[Frame::Close { code: 0, reason: &[] }]);
+    assert!(rogue.connection().is_drained());
+}
+
+#[test]
 fn a_peer_that_pings_without_end_gets_at_most_its_share() {
     let mut rogue = Rogue::new();
     rogue.listen();
