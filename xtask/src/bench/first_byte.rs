@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, Remote};
-use super::program::{Stage, generate, remove};
+use super::program::{Stage, generate, remove, staged};
 use super::scp::Server;
 use super::stats::Sample;
 use super::table::{Tally, heading};
@@ -153,17 +153,9 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether the file, or what is staged for it, begins with something.
+/// Whether what is staged for a file, or the file, begins with something.
 fn has_first_byte(into: &Path, name: &str) -> bool {
-    if begins(&into.join(name)) {
-        return true;
-    }
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let staging = entries(into).filter(|path| path.is_dir());
-    // A staged file's name is 26 characters; others are the receiver's books.
-    staging
-        .flat_map(|folder| entries(&folder).collect::<Vec<_>>())
-        .any(|path| path.file_name().is_some_and(|name| name.len() == 26) && begins(&path))
+    staged(into).any(|path| begins(&path)) || begins(&into.join(name))
 }
 
 /// What is generated does not begin with a zero byte, which is what a file has that is only made longer.

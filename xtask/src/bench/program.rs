@@ -180,6 +180,15 @@ pub(super) fn peak(process: u32) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
+/// Files staged below a folder: a staging folder holds them in folders of one character, each under a name of 26; others are the
+/// receiver's books.
+pub(super) fn staged(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let length = |path: &Path| path.file_name().map_or(0, |name| name.len());
+    let digits = entries(folder.to_owned()).flat_map(entries).filter(move |path| length(path) == 1);
+    digits.flat_map(entries).filter(move |path| length(path) == 26)
+}
+
 /// Removes a file that may be there.
 pub(super) fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -16,7 +16,7 @@ use downpour::remote::{self, Copy, Location, SshOptions, Via};
 use downpour::{Family, Profile, TransferEvent};
 
 use super::client::Remote;
-use super::program::{Stage, generate, remove, sync};
+use super::program::{Stage, generate, remove, staged, sync};
 use super::scp::Server;
 use super::stats::Sample;
 use super::table::{Tally, heading};
@@ -190,9 +190,7 @@ fn killer(into: &Path, bytes: u64, remote: Arc<Remote>, over: Arc<AtomicBool>) -
 /// Bytes of files staged in a folder.
 fn written(into: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
-    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
-    let staged = entries(into.to_owned()).flat_map(|staging| entries(staging.path()));
-    staged.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * 512).sum()
+    staged(into).filter_map(|path| path.metadata().ok()).map(|found| found.blocks() * 512).sum()
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, Failure> {
