@@ -114,7 +114,7 @@ impl Bench<'_> {
         let (source, target) = if is_up { (here(source), there(into)?) } else { (there(source)?, here(into)) };
         let transfer = remote::copy(self.arguments(source, target)).map_err(Failure::at("the copy"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::at("an executor"))?;
-        runtime.block_on(count(transfer, is_up))
+        runtime.block_on(count(transfer))
     }
 
     fn arguments(&self, source: Location, target: Location) -> Copy {
@@ -146,23 +146,10 @@ impl Bench<'_> {
 }
 
 /// Symbol bytes moved until the transfer is done, over all its connections.
-async fn count(mut transfer: downpour::Transfer, is_sender: bool) -> Result<f64, Failure> {
-    let (mut ip_bytes, mut connection) = (0, 0);
+async fn count(mut transfer: downpour::Transfer) -> Result<f64, Failure> {
     while let Some(event) = transfer.next().await {
-        match event {
-            // The last one of a connection has its final figures.
-            TransferEvent::Progress(progress) => {
-                let stats = progress.connection;
-                connection = if is_sender { stats.bytes_sent } else { stats.bytes_received };
-            }
-            // It connects again.
-            TransferEvent::Note(_) => ip_bytes += std::mem::take(&mut connection),
-            TransferEvent::Done(result) => {
-                let summary = result.map_err(Failure::at("the copy"))?;
-                ip_bytes += summary.wire_bytes;
-                return Ok(ip_bytes as f64 * SYMBOL / PACKET);
-            }
-            _ => {}
+        if let TransferEvent::Done(result) = event {
+            return Ok(result.map_err(Failure::at("the copy"))?.wire_bytes as f64 * SYMBOL / PACKET);
         }
     }
     Err(Failure::new("a transfer without an end"))
