@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use transport::{ConnectError, FlowError};
 
-use crate::files::{FilesError, display_name};
+use crate::files::{Class, FilesError, display_name};
 use crate::messages::MessageError;
 use crate::ticket::{Role, TicketError};
 
@@ -171,16 +171,12 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Files(error) => match error {
-                FilesError::SourceAbsent { .. } | FilesError::SourceUnusable { .. } => 3,
-                FilesError::SameName { .. } | FilesError::NotRecursive { .. } => 2,
-                FilesError::DiskFull { .. }
-                | FilesError::OutOfInodes { .. }
-                | FilesError::Quota { .. }
-                | FilesError::ReadOnly { .. }
-                | FilesError::Permission { .. } => 7,
-                FilesError::Integrity { .. } | FilesError::Root => 6,
-                _ => 1,
+            Self::Files(error) => match error.class() {
+                Class::Source => 3,
+                Class::Usage => 2,
+                Class::Full | Class::Denied => 7,
+                Class::Integrity => 6,
+                Class::Exists | Class::Busy | Class::Protocol | Class::Other => 1,
             },
             Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => 2,
             Self::Ticket(TicketError::Random(_)) => 1,
@@ -225,18 +221,14 @@ impl Error {
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
             Self::Kept { error, .. } => error.close_code(),
-            Self::Files(error) => match error {
-                FilesError::TargetExists { .. } => CloseCode::TargetExists,
-                FilesError::Busy { .. } => CloseCode::Busy,
-                FilesError::DiskFull { .. } | FilesError::OutOfInodes { .. } | FilesError::Quota { .. } => {
-                    CloseCode::NoSpace
-                }
-                FilesError::Permission { .. } | FilesError::ReadOnly { .. } => CloseCode::Permission,
-                FilesError::BadName { .. } | FilesError::Protocol { .. } | FilesError::Message(_) => {
-                    CloseCode::Protocol
-                }
-                FilesError::Integrity { .. } | FilesError::Root => CloseCode::Integrity,
-                _ => CloseCode::Other,
+            Self::Files(error) => match error.class() {
+                Class::Exists => CloseCode::TargetExists,
+                Class::Busy => CloseCode::Busy,
+                Class::Full => CloseCode::NoSpace,
+                Class::Denied => CloseCode::Permission,
+                Class::Protocol => CloseCode::Protocol,
+                Class::Integrity => CloseCode::Integrity,
+                Class::Source | Class::Usage | Class::Other => CloseCode::Other,
             },
             _ => CloseCode::Other,
         }

@@ -143,7 +143,45 @@ pub enum FilesError {
     Over,
 }
 
+/// What failures of the files have in common, for exit codes, for the peer, and for who comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// A source that is not there or is of no use.
+    Source,
+    /// Sources that make no sense as they were named.
+    Usage,
+    /// Names at the target are taken.
+    Exists,
+    /// Another process has the place.
+    Busy,
+    /// No room: bytes, inodes or quota.
+    Full,
+    /// No right to write or read.
+    Denied,
+    /// The peer's names or messages break the rules.
+    Protocol,
+    /// What arrived is not what was sent.
+    Integrity,
+    /// Anything else.
+    Other,
+}
+
 impl FilesError {
+    /// What kind of failure it is.
+    pub(crate) const fn class(&self) -> Class {
+        match self {
+            Self::SourceAbsent { .. } | Self::SourceUnusable { .. } => Class::Source,
+            Self::NotRecursive { .. } | Self::SameName { .. } => Class::Usage,
+            Self::TargetExists { .. } => Class::Exists,
+            Self::Busy { .. } => Class::Busy,
+            Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } => Class::Full,
+            Self::Permission { .. } | Self::ReadOnly { .. } => Class::Denied,
+            Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
+            Self::Integrity { .. } | Self::Root => Class::Integrity,
+            Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => Class::Other,
+        }
+    }
+
     /// Sorts a system error at `path` into the kinds that the program tells apart.
     pub(super) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());

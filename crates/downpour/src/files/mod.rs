@@ -33,6 +33,7 @@ pub use entry::{
     Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason,
     Skipped, SourceId, VoidReason, Voided,
 };
+pub(crate) use error::Class;
 pub use error::FilesError;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use names::{NameError, check_path, check_target, display_name};

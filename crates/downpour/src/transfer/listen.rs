@@ -15,7 +15,7 @@ use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
 use crate::driver::{Accepted, Driver, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
-use crate::files::FilesError;
+use crate::files::Class;
 use crate::ticket::{Role, Ticket, fresh_key};
 
 /// How long a second peer waits for the place of the first: that one's proof of life, and its last words.
@@ -145,13 +145,7 @@ fn is_final(error: &Error) -> bool {
         | Error::System(_)
         | Error::Internal(_) => true,
         // This side's own disk would refuse the next peer too.
-        Error::Files(error) => matches!(
-            error,
-            FilesError::DiskFull { .. }
-                | FilesError::Quota { .. }
-                | FilesError::Permission { .. }
-                | FilesError::TargetExists { .. }
-        ),
+        Error::Files(error) => matches!(error.class(), Class::Full | Class::Denied | Class::Exists),
         Error::Kept { error, .. } => is_final(error),
         _ => false,
     }
