@@ -115,6 +115,11 @@ fn refuse(beginning: &Beginning) {
     beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
 }
 
+/// Tells a peer that what it was told of the target in the handshake is so no longer: the next attempt is told anew.
+fn refuse_late(beginning: &Beginning) {
+    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket came first; try again");
+}
+
 /// Held by what answers peers: tells when that is gone and nothing takes its place.
 struct UntilClosed {
     listener: Sender<Arrival>,
@@ -252,8 +257,13 @@ impl Listener {
                 // Two receivers would ask two questions at once, and two transfers would spend one ticket.
                 if self.running > 0 && (!self.keep || self.plan.task.role() == Role::Receives) {
                     self.second(beginning);
-                } else {
+                } else if self.is_current(&beginning.store) {
                     self.begin(beginning);
+                } else {
+                    refuse_late(&beginning);
+                    if self.is_used_up() {
+                        self.renew();
+                    }
                 }
                 false
             }
@@ -290,7 +300,21 @@ impl Listener {
         }
     }
 
-    /// The folder is not as it was: looks at it again for the next peer.
+    /// Whether a session may begin with a store. A connection is given one before its peer is proved: meanwhile another session may
+    /// have written to it, and ended.
+    fn is_current(&self, store: &Store) -> bool {
+        match (store, &*lock(&self.store)) {
+            (Store::Target(given), Store::Target(current)) => Arc::ptr_eq(given, current) && !current.is_started(),
+            _ => true,
+        }
+    }
+
+    /// Whether the folder could not be looked at again after the last session.
+    fn is_used_up(&self) -> bool {
+        matches!(&*lock(&self.store), Store::Target(target) if target.is_started())
+    }
+
+    /// The folder is not as it was: looks at it again for the next peer. Where that fails, it is tried again when that one comes.
     fn renew(&self) {
         match Store::new(&self.plan.task) {
             Ok(store) => {
@@ -358,3 +382,6 @@ impl Listener {
 fn lock(store: &Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,11 @@ impl Target {
         Ok(settle)
     }
 
+    /// Whether [`Target::start`] was called.
+    pub(super) fn is_started(&self) -> bool {
+        self.started.load(Ordering::SeqCst)
+    }
+
     /// Ends soon what takes long, with [`FilesError::Over`]: comparing, deleting, waiting for another process. What has come can still
     /// be made safe.
     pub(super) fn stop(&self) {

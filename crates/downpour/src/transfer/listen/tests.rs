@@ -1,0 +1,125 @@
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::*;
+use crate::driver::PIPE_PEER;
+use crate::files::{FilesError, ReceiveSettings};
+use crate::transfer::plan::Task;
+use crate::transfer::{CommonOptions, Transfer};
+use transport::Profile;
+
+/// A listener that receives into `into`, and is told of peers by the test alone.
+fn listener(into: &Path) -> (Listener, Transfer) {
+    let task = Task::Receive { settings: ReceiveSettings::new(into), otherwise: None, ask: false };
+    let plan = CommonOptions::default().plan(task, Profile::auto());
+    let (events, transfer) = Transfer::new();
+    let (sender, arrivals) = channel();
+    let store = Arc::new(Mutex::new(Store::new(&plan.task).unwrap()));
+    let listener = Listener {
+        driver: driver(),
+        plan: Arc::new(plan),
+        key: [1; 32],
+        expires: SystemTime::now() + Duration::from_secs(60),
+        store,
+        events,
+        switch: Arc::clone(&transfer.switch),
+        watch: 0,
+        arrivals,
+        sender,
+        valid_for: Duration::from_secs(60),
+        keep: false,
+        only_one: false,
+        running: 0,
+        current: None,
+        waiting: None,
+        stopped: None,
+        served: false,
+        last: None,
+    };
+    (listener, transfer)
+}
+
+/// One behind which nobody answers.
+fn driver() -> Driver {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let driver =
+        Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), Duration::from_secs(30), ()).unwrap();
+    // Open until the process ends: a closed pipe would end the connection.
+    std::mem::forget(theirs);
+    driver
+}
+
+/// A connection that began when the listener had this store.
+fn beginning(listener: &Listener) -> Beginning {
+    let store = lock(&listener.store).clone();
+    let (mailbox, inputs) = Mailbox::new();
+    let options = transport::ConnectOptions {
+        profile: Profile::auto(),
+        application: store.application(),
+        remotes: vec![PIPE_PEER],
+        handshake_timeout: Duration::from_secs(60),
+        qlog: false,
+    };
+    let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
+    let link = listener.driver.connect([1; 32], options, accepted);
+    Beginning { link, inputs: (mailbox, inputs), store, started: Instant::now() }
+}
+
+fn ended(listener: &mut Listener) -> bool {
+    let ended = Ended::at_once(Error::Vanished, true);
+    listener.take(Arrival::Ended(Box::new(ended)))
+}
+
+#[test]
+fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut listener, _transfer) = listener(folder.path());
+    let (first, second) = (beginning(&listener), beginning(&listener));
+    let Store::Target(target) = first.store.clone() else { unreachable!() };
+    // The first session, from beginning to end, while the second peer proves itself.
+    let _settle = target.start(&first.inputs.0).unwrap();
+    listener.running = 1;
+    assert!(!ended(&mut listener));
+    assert!(!listener.take(Arrival::Peer(second)));
+    assert_eq!(listener.running, 0, "it does not begin with what the first has written to");
+    let third = beginning(&listener);
+    assert!(!listener.take(Arrival::Peer(third)));
+    assert_eq!(listener.running, 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let into = folder.path().join("into");
+    let (mut listener, _transfer) = listener(&into);
+    let first = beginning(&listener);
+    let Store::Target(target) = first.store.clone() else { unreachable!() };
+    let _settle = target.start(&first.inputs.0).unwrap();
+    std::fs::write(&into, "in the way").unwrap();
+    listener.running = 1;
+    assert!(!ended(&mut listener));
+    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
+    assert_eq!(listener.running, 0);
+    std::fs::remove_file(&into).unwrap();
+    // The first that comes after it makes the listener look again.
+    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
+    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
+    assert_eq!(listener.running, 1);
+}
+
+#[test]
+fn what_this_sides_disk_refuses_is_the_end_of_a_ticket() {
+    let path = || "f".into();
+    for (error, ends) in [
+        (FilesError::DiskFull { path: path() }, true),
+        (FilesError::OutOfInodes { path: path() }, true),
+        (FilesError::Quota { path: path() }, true),
+        (FilesError::ReadOnly { path: path() }, true),
+        (FilesError::TargetExists { names: vec![path()] }, true),
+        (FilesError::Busy { path: path() }, false),
+        (FilesError::Root, false),
+    ] {
+        let text = error.to_string();
+        assert_eq!(is_final(&error.into()), ends, "{text}");
+    }
+}
