@@ -279,8 +279,10 @@ pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {
             let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
+            // Neither success nor what only this side can tell: that its user stopped, or that names are missing.
+            let code = code.parse().ok().filter(|code| matches!(code, 1..=8 | 75));
             let message = crate::error::escaped(message);
-            Err(Error::Remote { exit_code: code.parse().unwrap_or(1), message })
+            Err(Error::Remote { exit_code: code.unwrap_or(1), message })
         }
         None => Ok(Ticket::parse(line)?),
     }
@@ -401,6 +403,18 @@ mod tests {
             assert_eq!(error.exit_code(), 1);
         }
         assert!(check_program(OsStr::new("sh")).is_ok());
+    }
+
+    #[test]
+    fn only_exit_codes_of_a_failed_start_are_taken_over() {
+        let code = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().exit_code();
+        for taken in [1, 2, 3, 4, 5, 6, 7, 8, 75] {
+            assert_eq!(code(&taken.to_string()), taken);
+        }
+        for forged in ["0", "+0", "9", "23", "24", "130", "255", "256", "-1", "x", ""] {
+            assert_eq!(code(forged), 1, "{forged}");
+        }
+        assert_eq!(parse_answer("ERROR whatever").unwrap_err().exit_code(), 1);
     }
 
     #[test]
