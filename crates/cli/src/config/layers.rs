@@ -39,6 +39,11 @@ impl Setting {
         Some(Self { name: option.get_long()?.to_owned(), values, origin: variable.to_owned() })
     }
 
+    /// Whether it turns a switch off.
+    pub(super) fn is_off(&self, option: &Arg) -> bool {
+        is_switch(option) && self.values.iter().all(|value| value == "false")
+    }
+
     /// Looks whether the option takes these values; what is wrong otherwise, without its origin.
     pub(super) fn check(&self, option: &Arg) -> Result<(), String> {
         if is_switch(option) {

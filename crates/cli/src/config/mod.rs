@@ -143,7 +143,8 @@ fn variable(option: &str) -> String {
 fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Result<Vec<&'a Setting>, Failure> {
     let is_typed =
         |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
-    let mut nearer: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
+    let mut decided: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
+    let mut nearer = decided.clone();
     let mut chosen = Vec::new();
     for layer in layers {
         let mut here: Vec<(&Arg, &Setting)> = Vec::new();
@@ -151,12 +152,13 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             let Some(option) = options(command).find(|option| option.get_long() == Some(&*setting.name)) else {
                 continue;
             };
-            let decided =
-                nearer.iter().any(|other| other.get_id() == option.get_id() || exclude(command, other, option));
-            if decided {
+            // A switch that is off excludes nothing, and nothing excludes it.
+            let excluded_by = |other: &Arg| !setting.is_off(option) && exclude(command, other, option);
+            let is_decided = decided.iter().any(|other| other.get_id() == option.get_id());
+            if is_decided || nearer.iter().any(|other| excluded_by(other)) {
                 continue;
             }
-            if let Some((_, other)) = here.iter().find(|(other, _)| exclude(command, other, option)) {
+            if let Some((_, other)) = here.iter().find(|(other, said)| !said.is_off(other) && excluded_by(other)) {
                 let message = format!("{}: {} and {} exclude each other", setting.origin, other.name, setting.name);
                 return Err(Failure::new(Code::Usage, message));
             }
@@ -164,7 +166,8 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             setting.check(option).map_err(failed)?;
             here.push((option, setting));
         }
-        nearer.extend(here.iter().map(|(option, _)| *option));
+        decided.extend(here.iter().map(|(option, _)| *option));
+        nearer.extend(here.iter().filter(|(option, setting)| !setting.is_off(option)).map(|(option, _)| *option));
         chosen.extend(here.iter().map(|(_, setting)| *setting));
     }
     Ok(chosen)

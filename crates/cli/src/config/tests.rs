@@ -95,6 +95,26 @@ fn what_is_typed_takes_away_what_it_excludes() {
 }
 
 #[test]
+fn a_switch_that_is_off_excludes_nothing() {
+    for (file, variables) in [
+        ("[host.far]\nipv4 = false\nipv6 = true", &[][..]),
+        ("[host.far]\nipv6 = true\nipv4 = false", &[]),
+        ("ipv6 = true\n[host.far]\nipv4 = false", &[]),
+        ("ipv6 = true", &[("DOWNPOUR_IPV4", "no")]),
+        ("ipv4 = true\n[host.far]\nipv4 = false\nipv6 = true", &[]),
+    ] {
+        let network = cp(file, variables, "cp a far:b").connection.network;
+        assert_eq!((network.ipv4, network.ipv6), (false, true), "{file:?}");
+    }
+    let shown = cp("verbose = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
+    assert!(shown.verbose && !shown.quiet);
+    let shown = cp("quiet = false\nverbose = false", &[], "cp a b").output;
+    assert!(!shown.verbose && !shown.quiet);
+    let shown = cp("quiet = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
+    assert!(!shown.quiet, "and it is the nearest that decides");
+}
+
+#[test]
 fn lists() {
     let patterns = |args: CpArgs| -> Vec<String> {
         args.selection.rules.0.iter().map(|rule| rule.pattern().to_string()).collect()
