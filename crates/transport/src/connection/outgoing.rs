@@ -2,6 +2,8 @@
 
 mod shrinking;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 pub(super) use streams::StreamNews;
 
@@ -293,6 +295,8 @@ impl Outgoing {
         for sent in report.spurious.iter().chain(report.outlived) {
             // Control frames are on their way again already, under another key.
             if let Content::Symbol(id) = sent.content {
+                // It came late, but the peer has it.
+                self.unanswered = None;
                 self.each_flow(id, FlowSender::on_spurious);
             }
         }
