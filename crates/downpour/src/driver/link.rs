@@ -145,6 +145,7 @@ impl LinkState {
                 let stats = LinkStats::of(connection, refused);
                 self.tell(LinkEvent::Stats(Box::new(stats)));
             }
+            LinkCommand::Ping => connection.ping(),
             LinkCommand::Close { code, reason } => connection.close(now, code, &reason),
         }
     }

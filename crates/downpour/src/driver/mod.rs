@@ -215,6 +215,7 @@ enum LinkCommand {
     StreamTaken { tag: u64, bytes: usize },
     SetLimit(Option<Rate>),
     AskStats,
+    Ping,
     Close { code: u32, reason: String },
 }
 
@@ -427,6 +428,11 @@ impl Link {
     /// Asks for one [`LinkEvent::Stats`].
     pub(crate) fn ask_stats(&self) {
         self.command(LinkCommand::AskStats);
+    }
+
+    /// Asks the peer for a sign of life now.
+    pub(crate) fn ping(&self) {
+        self.command(LinkCommand::Ping);
     }
 
     /// Ends the connection and tells the peer why.

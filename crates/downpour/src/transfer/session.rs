@@ -42,9 +42,8 @@ pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
 
 /// Another peer wants the place of this one.
 struct Rival {
-    since: Instant,
-    /// Bytes that had come by then, as the next figures say.
-    heard: Option<u64>,
+    /// When this one was asked for a sign of life, and the bytes that had come by then.
+    asked: Option<(Instant, u64)>,
     lives: Lives,
 }
 
@@ -280,7 +279,8 @@ impl Session {
             Input::Refuse => Step::Refuse,
             Input::Limit(limit) => Step::Limit(limit),
             Input::Rival(lives) => {
-                self.rival = Some(Rival { since: Instant::now(), heard: None, lives });
+                // Further ones give this peer no further time, and are answered with the first.
+                self.rival.get_or_insert(Rival { asked: None, lives });
                 return Ok(None);
             }
             Input::Gone => return Err(Error::Vanished),
@@ -340,13 +340,18 @@ impl Session {
     /// Where another peer wants the place of this one: whether this one is still there.
     ///
     /// # Errors
-    /// [`Error::Vanished`] when it owes an answer and has not been heard since.
+    /// [`Error::Vanished`] when it was asked and has not been heard since.
     fn look_for_life(&mut self, heard: u64, in_flight: u64) -> Result<(), Error> {
         let Some(rival) = &mut self.rival else { return Ok(()) };
-        if heard > *rival.heard.get_or_insert(heard) {
-            self.rival.take().into_iter().for_each(|rival| (rival.lives)());
-        } else if in_flight > 0 && rival.since.elapsed() >= PROOF_OF_LIFE {
-            return Err(Error::Vanished);
+        match rival.asked {
+            // While nothing is in flight it owes no answer.
+            None => {
+                rival.asked = Some((Instant::now(), heard));
+                self.link.ping();
+            }
+            Some((_, before)) if heard > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
+            Some((since, _)) if in_flight > 0 && since.elapsed() >= PROOF_OF_LIFE => return Err(Error::Vanished),
+            Some(_) => {}
         }
         Ok(())
     }

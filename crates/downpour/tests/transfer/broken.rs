@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -131,6 +131,53 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     });
     assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+/// It was killed while its user was asked, so nothing was on its way to it, and it owed no answer.
+#[test]
+fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out() {
+    let (from, lost, to) = (folder(), folder(), folder());
+    fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
+    // Nobody is missed by silence alone in this test.
+    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let options = SendOptions { common, ..SendOptions::default() };
+    let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
+    let real = ticket(&sender);
+    let argument = format!("{} {}", real.to_text().unwrap(), lost.path().display());
+    let (mut process, mut output) = child(&[], "broken::child_that_says_what_it_wants", &argument);
+    line(&mut output, "offered").unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    run(async {
+        let receiver = |to: &Path| {
+            receive(to.to_owned(), Peer::Connect(real.clone()), ReceiveOptions::default()).unwrap().finish()
+        };
+        // Those that come meanwhile give the dead one no further time.
+        let others = async {
+            for _ in 0..4 {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                let error = receiver(&folder().path().join("other")).await.unwrap_err();
+                assert!(matches!(error, Error::Peer { code: CloseCode::Busy, .. }), "{error}");
+            }
+        };
+        let (sent, received, ()) = tokio::join!(wait_for(&mut sender, done), receiver(to.path()), others);
+        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+    });
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
+
+/// Who runs dry says what it wants before any bytes come, and its user does not answer.
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_says_what_it_wants() {
+    let argument = std::env::var(CHILD).unwrap();
+    let (ticket, into) = argument.split_once(' ').unwrap();
+    let settings = ReceiveSettings { dry_run: true, ..ReceiveSettings::new(into) };
+    let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+    let mut receiver = receive(settings, Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
+    run(offered(&mut receiver));
+    println!("offered");
+    let _ = run(wait_for(&mut receiver, done));
 }
 
 #[test]

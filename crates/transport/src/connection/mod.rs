@@ -282,6 +282,11 @@ impl Connection {
         Ok(id)
     }
 
+    /// Asks the peer for a sign of life: if it is there, something of it comes within about a round trip.
+    pub fn ping(&mut self) {
+        self.outgoing.outbox.push(Piece::Ping);
+    }
+
     /// Takes an announced flow: its blocks are written from now on, and digested if wanted.
     pub fn accept_flow(&mut self, now: Time, flow: FlowId, digest: bool) {
         self.incoming.accept(flow, digest);
