@@ -13,7 +13,7 @@ use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, Transfer
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::files::{Entry, FilesError, Kind, Mtime, SourceId};
-use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher};
+use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
 use crate::ticket::{Role, Ticket};
 
 /// An object of nothing but this byte.
@@ -290,6 +290,39 @@ fn a_batch_too_many_waits_until_another_is_verified() {
     puppet.link.close(CloseCode::Done as u32, "");
     drop(receiver);
     assert_eq!(fs::read_dir(to.path().join("into")).unwrap().count(), BATCHES as usize);
+}
+
+/// What the receiver has to say of names is kept for a sender that takes none of it only up to a bound.
+#[test]
+fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
+    const NAMES: usize = 36_000;
+    let (_to, receiver) = receiver();
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let names: Vec<String> = (0..NAMES).map(|at| format!("nowhere/{at:0>200}")).collect();
+    let entries: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 0)).collect();
+    manifest_parts(0, 0, &part(&entries).entries).for_each(|part| puppet.say(&Message::Manifest(part)));
+    let mut untaken = 0;
+    // Silence that comes of waiting for each other; what came too early was dealt with before.
+    while let Ok(event) = puppet.events.recv_timeout(Duration::from_secs(2)) {
+        match event {
+            LinkEvent::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
+            LinkEvent::Control(bytes) => untaken += bytes.len(),
+            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            _ => {}
+        }
+    }
+    assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not dealt with", puppet.unacknowledged);
+    puppet.link.control_taken(untaken);
+    while puppet.unacknowledged > 0 {
+        match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it goes on") {
+            LinkEvent::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
+            LinkEvent::Control(bytes) => puppet.link.control_taken(bytes.len()),
+            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            _ => {}
+        }
+    }
+    puppet.link.close(CloseCode::Interrupted as u32, "enough");
+    end_of(receiver);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use transport::FlowId;
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
-use super::session::Session;
+use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
@@ -141,10 +141,12 @@ impl Receiving {
 
     /// Whether a message begins a batch while none may begin before another is verified. A sender does not see how slow this side's disk
     /// is: it waits because its messages do. It cannot wait for ever: the digests of a batch stand before the manifest of the next but one.
+    /// Nor is a further part of a manifest taken, each name of which may want a word, while the sender has not taken the words before.
     fn is_too_early(&self, message: &Message) -> bool {
-        let begins = matches!(message, Message::Manifest(part) if self.building != Some(part.batch));
-        let taken = matches!(self.consent, Consent::Given);
-        begins && taken && self.target.files().unverified() >= MAX_OPEN_BATCHES as u64
+        let (Message::Manifest(part), Consent::Given) = (message, &self.consent) else { return false };
+        let begins = self.building != Some(part.batch);
+        let full = self.target.files().unverified() >= MAX_OPEN_BATCHES as u64;
+        (begins && full) || self.session.backlog() >= MAX_BACKLOG
     }
 
     fn take(&mut self, step: Step) -> Result<(), Error> {

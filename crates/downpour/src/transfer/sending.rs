@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::scanning::{Found, Scan, Sources};
-use super::session::Session;
+use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Yield};
 use crate::driver::BlockDigest;
 use crate::error::Error;
@@ -21,9 +21,6 @@ const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
 /// Ranges that a receiver may want of a batch, beyond two for each entry: of long files of which it holds parts here and there.
 const MAX_PIECES: usize = 65_536;
-
-/// Bytes of the control stream that may be on their way before another part of a manifest is added.
-const MAX_BACKLOG: usize = 512 << 10;
 
 /// A batch whose manifest is written.
 struct Begun {

@@ -29,6 +29,9 @@ const LINGER: Duration = Duration::from_secs(3);
 /// How long a peer whose place another one wants may be silent while it owes an answer: several probes go in that time.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 
+/// Bytes of the control stream that may be on their way before another part of a manifest is written, or dealt with.
+pub(super) const MAX_BACKLOG: usize = 512 << 10;
+
 /// Longest reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
