@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread;
@@ -138,6 +139,17 @@ fn what_a_command_leaves_running_on_purpose_goes_on() {
     assert_eq!(fs::read_to_string(hosts.there("late")).expect("a file"), "goes on");
 }
 
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_pipe_over_ssh_alone_takes_no_udp_port() {
+    let hosts = Hosts::start();
+    let taken = UdpSocket::bind("[::]:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let input = tree::file(&hosts.here("input"), 1000);
+    let ended = piped(&hosts, &["--via", "ssh", "--port", &port], "wc -c", &input);
+    assert_eq!((ended.status.code(), &*words(&ended.stdout)), (Some(0), "1000"), "{}", words(&ended.stderr));
+}
+
 /// Memory of the largest process of the program on either side, in kB.
 fn most_memory(hosts: &Hosts) -> u64 {
     let processes = hosts.remote_processes().into_iter().chain(hosts.local_processes());
@@ -200,17 +212,42 @@ fn where_udp_is_closed_the_pipe_goes_through_ssh() {
     assert_eq!(refused.status.code(), Some(5), "{}", words(&refused.stderr));
 }
 
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
+    let hosts = Hosts::with_cable();
+    // The other side sees a caller who never hears its answer.
+    hosts.network.as_ref().expect("a network").drop_udp_back();
+    let (mut child, mut stdin) = begin(pipe(&hosts, &["--timeout", "2"], WHOLE_ONLY));
+    stdin.write_all(&[7; 100_000]).expect("a pipe");
+    assert_arrives(&hosts, 100_000, 2 * NOTICED);
+    // Whatever is left of the attempt over UDP has ended by then.
+    thread::sleep(NOTICED);
+    assert!(child.try_wait().expect("a child").is_none(), "it has ended before its input");
+    stdin.write_all(&[7; 100_000]).expect("a pipe");
+    drop(stdin);
+    let ended = soon(child);
+    assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
+    assert_eq!(fs::read(hosts.there("whole")).expect("a file"), [7; 200_000]);
+}
+
 /// A pipe to [`WHOLE_ONLY`] that has brought something and is not at its end.
 fn under_way(hosts: &Hosts, via: &str) -> (Child, ChildStdin) {
     let (child, mut stdin) = begin(pipe(hosts, &["--via", via, "--timeout", "2"], WHOLE_ONLY));
     stdin.write_all(&[7; 100_000]).expect("a pipe");
+    assert_arrives(hosts, 100_000, NOTICED);
+    (child, stdin)
+}
+
+/// Waits until the command has taken so many bytes.
+#[track_caller]
+fn assert_arrives(hosts: &Hosts, bytes: u64, within: Duration) {
     let part = hosts.there("part");
-    let deadline = Instant::now() + NOTICED;
-    while !fs::metadata(&part).is_ok_and(|file| file.len() == 100_000) {
+    let deadline = Instant::now() + within;
+    while !fs::metadata(&part).is_ok_and(|file| file.len() == bytes) {
         assert!(Instant::now() < deadline, "nothing comes over there");
         thread::sleep(Duration::from_millis(10));
     }
-    (child, stdin)
 }
 
 fn begin(mut pipe: Command) -> (Child, ChildStdin) {

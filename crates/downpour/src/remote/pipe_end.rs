@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
 use super::pipe_frames;
-use super::serve::{Unbuffered, answer, read_word, ticket};
+use super::serve::{Unbuffered, answer, goes_on, ticket};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::ticket::Role;
@@ -45,7 +46,9 @@ impl Storage for Nothing {
 
 /// What happens to it.
 enum Input {
-    Accepted(Link),
+    /// A peer has proved that it has the key and answers now.
+    Connected(Link),
+    /// Of the peer that was the first to prove it.
     Link(LinkEvent),
     /// UDP is closed: this is the stream.
     OverSsh(Receiver<Vec<u8>>),
@@ -55,30 +58,29 @@ enum Input {
     End,
 }
 
-/// Waits for the one peer, runs `command` with the stream as its input, and gives its exit code.
+/// Waits for the one peer, runs `command` with the stream as its input, and gives its exit code. Without `bind` it comes over ssh only.
 ///
 /// # Errors
 /// What keeps it from beginning.
-pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: transport::Profile) -> Result<u8, Error> {
+pub(super) fn run(
+    command: &str,
+    bind: Option<&Bind>,
+    dead_after: Duration,
+    profile: transport::Profile,
+) -> Result<u8, Error> {
     let (sender, inputs) = channel();
-    let driver = Driver::start(bind, dead_after, ())?;
-    let ticket = ticket(Some(&driver), Role::Receives)?;
-    let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };
-    let acceptor = Box::new({
-        let sender = sender.clone();
-        move |link| {
-            let events = sender.clone();
-            // Whoever has ended hears nothing.
-            let _ = sender.send(Input::Accepted(link));
-            let sink = Box::new(move |event| drop(events.send(Input::Link(event))));
-            Accepted { events: sink, storage: Arc::new(Nothing) }
-        }
-    });
-    driver.listen(ticket.key, ticket.expires, options, acceptor);
+    let driver = bind.map(|bind| Driver::start(bind, dead_after, ())).transpose()?;
+    let ticket = ticket(driver.as_ref(), Role::Receives)?;
+    if let Some(driver) = &driver {
+        let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };
+        let (sender, first) = (sender.clone(), Arc::<AtomicBool>::default());
+        let acceptor = Box::new(move |link| accept(link, Arc::clone(&first), sender.clone()));
+        driver.listen(ticket.key, ticket.expires, options, acceptor);
+    }
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
     thread::spawn(move || listen_to_ssh(&watcher));
-    let mut end = End { command: command.to_owned(), link: None, child: None, input: None, sender };
+    let mut end = End { command: command.to_owned(), driver, link: None, child: None, input: None, sender };
     let result = end.drive(&inputs);
     if let Some(link) = &end.link {
         match &result {
@@ -91,15 +93,35 @@ pub(super) fn run(command: &str, bind: &Bind, dead_after: Duration, profile: tra
     Ok(result.unwrap_or_else(|error| error.exit_code()))
 }
 
+/// Takes a connection that has begun. It counts, and is heard, when the peer has proved that it has the key and answers now, and is the
+/// first to do so: one whose packets come only this way must not end what has long gone on over ssh.
+fn accept(link: Link, first: Arc<AtomicBool>, sender: Sender<Input>) -> Accepted {
+    let mut is_heard = false;
+    let events = Box::new(move |event| {
+        if let LinkEvent::Connected { .. } = event {
+            if first.swap(true, Ordering::Relaxed) {
+                link.close(CloseCode::Busy as u32, "the pipe is in use");
+            } else {
+                is_heard = true;
+                // Whoever has ended hears nothing.
+                let _ = sender.send(Input::Connected(link.clone()));
+            }
+        } else if is_heard {
+            let _ = sender.send(Input::Link(event));
+        }
+    });
+    Accepted { events, storage: Arc::new(Nothing) }
+}
+
 /// Reads standard input to its end, the command's input among it when that comes through ssh.
 fn listen_to_ssh(sender: &Sender<Input>) {
-    if read_word().is_some() {
+    if goes_on() {
         let (input, bytes) = sync_channel(MAX_CHUNKS);
         // Whoever has ended hears nothing.
         let _ = sender.send(Input::OverSsh(bytes));
         // A command that has ended needs no more; an input without its end is like the end of ssh.
         if pipe_frames::receive(Unbuffered, |bytes| input.send(bytes).is_ok()).is_ok() {
-            while read_word().is_some() {}
+            while goes_on() {}
         }
     }
     let _ = sender.send(Input::End);
@@ -155,6 +177,8 @@ impl Dismissal {
 
 struct End {
     command: String,
+    /// While the peer may come by UDP, or has.
+    driver: Option<Driver>,
     link: Option<Link>,
     child: Option<Running>,
     /// Of the bytes that come by UDP, on their way into the command; an empty chunk is their end.
@@ -177,12 +201,17 @@ impl End {
     fn follow(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
         for input in inputs {
             match input {
-                Input::Accepted(link) if self.link.is_none() => self.link = Some(link),
-                Input::Accepted(link) => link.close(CloseCode::Busy as u32, "the pipe is in use"),
+                Input::Connected(link) if self.driver.is_some() => self.link = Some(link),
+                Input::Link(event) if self.link.is_some() => self.event(event)?,
+                // UDP was given up.
+                Input::Connected(_) | Input::Link(_) => {}
                 Input::Exited(code) => return Ok(code),
                 Input::End => return Err(Error::Cancelled),
-                Input::Link(event) => self.event(event)?,
-                Input::OverSsh(bytes) if self.child.is_none() => self.start(bytes, |_| {})?,
+                Input::OverSsh(bytes) if self.child.is_none() => {
+                    // Its peer has gone, or never knew that it was heard.
+                    (self.driver, self.link) = (None, None);
+                    self.start(bytes, |_| {})?;
+                }
                 Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),
             }
         }

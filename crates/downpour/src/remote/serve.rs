@@ -27,13 +27,8 @@ pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
 /// How long a peer that comes over ssh may be silent at first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What standard input says after the request.
-enum Word {
-    /// UDP is closed.
-    GoOnOverSsh,
-    /// ssh, or the other side, has ended.
-    End,
-}
+/// What standard input says after the request: UDP is closed. Where nothing more comes, ssh or the other side has ended.
+struct GoOnOverSsh;
 
 /// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends. Gives the exit code.
 ///
@@ -46,8 +41,8 @@ pub async fn serve() -> u8 {
     match &request.task {
         Wanted::Examine { .. } => apart(move || examine(request)).await,
         Wanted::Pipe { command } => {
-            let (bind, command) = (request.bind(), command.clone());
-            apart(move || pipe_end::run(&command, &bind, request.dead_after, request.profile)).await
+            let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
+            apart(move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile)).await
         }
         Wanted::Send { .. } | Wanted::Receive { .. } => match prepare(request) {
             Ok(serving) => serving.run().await,
@@ -212,11 +207,11 @@ impl Serving {
                     () = signals.next() => None,
                 };
                 match word {
-                    Some(Word::GoOnOverSsh) => match self.over_ssh() {
+                    Some(GoOnOverSsh) => match self.over_ssh() {
                         Ok(transfer) => transfer,
                         Err(error) => return error.exit_code(),
                     },
-                    _ => return Error::Terminated.exit_code(),
+                    None => return Error::Terminated.exit_code(),
                 }
             }
         };
@@ -235,7 +230,7 @@ impl Serving {
                     transfer.stop(Stop::Terminated);
                 }
                 word = words.recv(), if is_listening && !stopped => match word {
-                    Some(Word::GoOnOverSsh) if !over_ssh => {
+                    Some(GoOnOverSsh) if !over_ssh => {
                         over_ssh = true;
                         transfer.stop(Stop::Cancelled);
                         // It has had no peer, so it ends at once, and lets go of the target.
@@ -276,28 +271,26 @@ impl io::Read for Unbuffered {
 }
 
 /// A thread that reads standard input until it belongs to the carrier.
-fn listen_to_stdin() -> mpsc::UnboundedReceiver<Word> {
+fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
     let (sender, words) = mpsc::unbounded_channel();
     thread::spawn(move || {
-        let word = match read_word() {
-            Some(()) => Word::GoOnOverSsh,
-            None => Word::End,
-        };
-        // Nobody listens when the transfer has ended.
-        let _ = sender.send(word);
+        if goes_on() {
+            // Nobody listens when the transfer has ended.
+            let _ = sender.send(GoOnOverSsh);
+        }
     });
     words
 }
 
-/// Waits until standard input says that all is to go on over ssh; `None` at its end.
-pub(super) fn read_word() -> Option<()> {
+/// Waits until standard input says that all is to go on over ssh; false at its end.
+pub(super) fn goes_on() -> bool {
     let mut byte = [0];
     loop {
         match Unbuffered.read(&mut byte) {
-            Ok(1) if byte == [GO_ON] => return Some(()),
+            Ok(1) if byte == [GO_ON] => return true,
             Ok(1..) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => return None,
+            _ => return false,
         }
     }
 }
