@@ -84,6 +84,7 @@ pub(crate) async fn watch(
             answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),
             () = at(deadline) => {
+                watch.transfer.abandon();
                 return Err(Failure::stopped(Stop::Terminated));
             }
         }
@@ -176,6 +177,7 @@ impl Watch<'_> {
     /// Cancels; the second time there is no waiting for it.
     fn stop(&mut self, stop: Stop) {
         if self.stop.is_some() {
+            self.transfer.abandon();
             process::exit(i32::from(stop.code() as u8));
         }
         self.stop = Some(stop);

@@ -68,22 +68,27 @@ impl Network {
 
     /// From now on the far side drops every UDP packet that comes or goes, without a word.
     pub(crate) fn drop_udp(&self) {
-        self.drop(&["input", "output"], "");
+        self.drop(&["input", "output"], "meta l4proto udp");
     }
 
     /// The same for those that come alone.
     pub(crate) fn drop_udp_there(&self) {
-        self.drop(&["input"], "");
+        self.drop(&["input"], "meta l4proto udp");
     }
 
     /// The same for those that go alone.
     pub(crate) fn drop_udp_back(&self) {
-        self.drop(&["output"], "");
+        self.drop(&["output"], "meta l4proto udp");
     }
 
     /// From now on the far side drops every UDP packet of more bytes than this, IP header included, that comes or goes.
     pub(crate) fn drop_udp_above(&self, bytes: u32) {
-        self.drop(&["input", "output"], &format!("meta length > {bytes}"));
+        self.drop(&["input", "output"], &format!("meta l4proto udp meta length > {bytes}"));
+    }
+
+    /// From now on nothing at all comes or goes.
+    pub(crate) fn cut(&self) {
+        self.drop(&["input", "output"], "");
     }
 
     /// Nothing is dropped any more.
@@ -94,9 +99,8 @@ impl Network {
     fn drop(&self, hooks: &[&str], which: &str) {
         let mut rules = "table inet firewall {\n".to_owned();
         for hook in hooks {
-            rules += &format!(
-                "chain {hook} {{ type filter hook {hook} priority filter; policy accept; meta l4proto udp {which} drop; }}\n"
-            );
+            rules +=
+                &format!("chain {hook} {{ type filter hook {hook} priority filter; policy accept; {which} drop; }}\n");
         }
         rules += "}\n";
         let mut nft = self.far("nft");

@@ -1,5 +1,6 @@
 //! What asks a copy to end, and what does not.
 
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rustix::process::{Signal, kill_process};
 use crate::hosts::{
     GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, path_with_downpour, summary, wait_for_bytes,
 };
-use crate::program::arguments;
+use crate::program::{Program, arguments};
 use crate::sshd::{Setup, at_home};
 use crate::tree;
 
@@ -68,15 +69,53 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = silent.local_addr().expect("an address").port().to_string();
     let source = tree::file(&hosts.here("file"), 10);
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
-        let transfer = hosts.start_cp(arguments!["-P", port, source, at("copy")]);
-        // ssh has connected.
-        let (connection, _) = silent.accept().expect("ssh");
-        let asked = Instant::now();
-        transfer.signal(signal);
-        transfer.end().expect(code);
-        assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
-        drop(connection);
+    let copy = at("copy");
+    for (command, rest) in [("cp", arguments![source, copy])] {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
+            let mut line = hosts.command(command);
+            line.args(["-P", &port]).args(rest);
+            let program = Program::start(line);
+            // ssh has connected.
+            let (connection, _) = silent.accept().expect("ssh");
+            let asked = Instant::now();
+            program.signal(signal);
+            // It ends when all that it has started has closed its stderr.
+            program.end().expect(code);
+            assert!(asked.elapsed() < SOON, "{command}: {:?}", asked.elapsed());
+            drop(connection);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn no_ssh_outlives_a_program_that_ends_without_a_network() {
+    for (command, rest) in [("cp", ["file", "there:copy"])] {
+        for via in ["udp", "ssh"] {
+            // Once, or twice where there is no patience.
+            for signals in [&[Signal::TERM][..], &[Signal::INT, Signal::INT]] {
+                let hosts = Hosts::with_cable();
+                large_file(&hosts.here("file"));
+                let mut line = hosts.command(command);
+                line.args(SLOWLY).args(["--timeout", "2", "--via", via]).args(rest);
+                line.stdin(fs::File::open(hosts.here("file")).expect("a file"));
+                let program = Program::start(line);
+                wait_until("something arrives", || !tree::names(&hosts.sshd.home()).is_empty());
+                hosts.network.as_ref().expect("a network").cut();
+                let asked = Instant::now();
+                for signal in signals {
+                    program.signal(*signal);
+                    // Two of a kind that wait together are one.
+                    thread::sleep(Duration::from_millis(100));
+                }
+                // Its stderr is that of ssh too.
+                program.end();
+                assert!(asked.elapsed() < SOON, "{command} by {via}, {signals:?}: {:?}", asked.elapsed());
+                // Nobody tells sshd otherwise.
+                hosts.network.as_ref().expect("a network").pass_udp();
+                wait_until("all is over there", || hosts.remote_processes().is_empty());
+            }
+        }
     }
 }
 
@@ -139,6 +178,15 @@ fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
     hosts.cp(arguments!["file", "there:copy"]).expect(0);
     tree::assert_same(&hosts.here("file"), &hosts.there("copy"));
     assert_holds_only(&hosts.sshd.home(), &["copy"]);
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A terminal signals every process in the foreground.

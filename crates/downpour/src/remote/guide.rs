@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::launch::Starting;
+use super::launch::log_in;
 use super::request::Request;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
@@ -27,15 +27,6 @@ pub(super) struct SshGuide {
 }
 
 impl SshGuide {
-    fn launch(&self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
-        let (starting, stopper) = Starting::launch(&self.ssh, &self.host, self.family, &self.request)?;
-        let mut stopper = Some(stopper);
-        let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-        let answer = starting.answer(told);
-        switch.unwatch(watch);
-        answer
-    }
-
     fn over_ssh(&mut self) -> Result<Way, Error> {
         let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to go on over"))?;
         let key = remote.ticket.key;
@@ -47,7 +38,7 @@ impl SshGuide {
 
 impl Guide for SshGuide {
     fn find(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Way, Error> {
-        self.remote = Some(self.launch(switch, told)?);
+        self.remote = Some(log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
@@ -77,17 +68,24 @@ impl Guide for SshGuide {
             Error::Kept { error, staging, by_ticket } => {
                 Error::Kept { error: Box::new(self.explain(*error)), staging, by_ticket }
             }
-            // The program over there has no user. It interrupts a transfer when its standard input ends, and that is when ssh has.
-            Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
-            Error::Peer { code: CloseCode::Terminated, .. } => Error::Remote {
-                exit_code: Error::Terminated.exit_code(),
-                message: "downpour was stopped by a signal".into(),
-            },
-            other => other,
+            other => from_there(other),
         }
     }
 
     fn leave(&mut self) {
         self.remote = None;
+    }
+}
+
+/// What it means that the program over there, which has no user, ends the connection with `error`.
+pub(super) fn from_there(error: Error) -> Error {
+    match error {
+        // It interrupts what it does when its standard input ends, and that is when ssh has.
+        Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
+        Error::Peer { code: CloseCode::Terminated, .. } => Error::Remote {
+            exit_code: Error::Terminated.exit_code(),
+            message: "downpour was stopped by a signal".into(),
+        },
+        other => other,
     }
 }

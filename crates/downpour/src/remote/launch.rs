@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use super::{ANSWER, SshOptions};
 use crate::driver::Family;
 use crate::error::Error;
 use crate::ticket::Ticket;
+use crate::transfer::Switch;
 
 /// Bytes of noise, such as a greeting that a shell's start-up file prints, that are read before the answer; and the bytes of one line.
 const MAX_NOISE: usize = 1 << 20;
@@ -31,6 +33,9 @@ const SSH_FAILED: i32 = 255;
 
 /// How long ssh may take to end when it is asked to: it gives the terminal back, whose echo it turns off for a password.
 const TO_END: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether it has ended.
+const STEP: Duration = Duration::from_millis(5);
 
 /// How long the host's name is looked up after the answer is there: without it the addresses that the host itself knows are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
@@ -44,50 +49,99 @@ struct Patience {
     silence: Duration,
     /// Once the user is logged in, which the first byte shows, and the request is across.
     speech: Duration,
+    /// When ssh has closed its output: for its end, or for the rest of the request.
+    end: Duration,
 }
 
-const PATIENCE: Patience =
-    Patience { hint: Duration::from_secs(15), silence: Duration::from_secs(600), speech: Duration::from_secs(120) };
+const PATIENCE: Patience = Patience {
+    hint: Duration::from_secs(15),
+    silence: Duration::from_secs(600),
+    speech: Duration::from_secs(120),
+    end: Duration::from_secs(10),
+};
+
+/// Logs in to `host`, starts the downpour there and waits for its answer; the user may be typing a password. `told` gets a line for the
+/// user when it takes long. It ends early when `switch` is stopped; ssh ends when that is abandoned.
+///
+/// # Errors
+/// [`Error::NoSsh`] when there is no such program, [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
+pub(super) fn log_in(
+    (options, host, family): (&SshOptions, &str, Family),
+    request: &Request,
+    switch: &Switch,
+    told: &mut dyn FnMut(String),
+) -> Result<Remote, Error> {
+    let (starting, stopper) = Starting::launch(options, host, family, request)?;
+    switch.leads(Box::new(starting.process.terminator()));
+    let mut stopper = Some(stopper);
+    let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
+    let answer = starting.answer_within(PATIENCE, told);
+    switch.unwatch(watch);
+    answer
+}
 
 /// A process that does not outlive this.
 #[derive(Debug)]
-pub(super) struct Process(Child);
+pub(super) struct Process(Arc<Mutex<Child>>);
 
 impl Process {
-    /// Waits until it has ended by itself.
-    pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.0.wait()
+    fn new(child: Child) -> Self {
+        Self(Arc::new(Mutex::new(child)))
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
+        lock(&self.0).try_wait()
     }
 
     /// Whether it ends by itself within `time`.
-    pub(super) fn ends_within(&mut self, time: Duration) -> bool {
+    pub(super) fn ends_within(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
-        while matches!(self.0.try_wait(), Ok(None)) {
+        while matches!(self.ended(), Ok(None)) {
             if Instant::now() >= deadline {
                 return false;
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(STEP);
         }
         true
+    }
+
+    /// Asks it to end, if it has not.
+    pub(super) fn terminate(&self) {
+        terminate(&mut lock(&self.0));
+    }
+
+    /// What asks it to end from elsewhere, and does nothing when this is gone.
+    fn terminator(&self) -> impl FnMut() + Send + 'static {
+        let child = Arc::downgrade(&self.0);
+        move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(None)) {
-            return;
-        }
-        // It was not waited for, so nobody else has its number.
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        self.terminate();
         if !self.ends_within(TO_END) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
+            let mut child = lock(&self.0);
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn terminate(child: &mut Child) {
+    if matches!(child.try_wait(), Ok(None)) {
+        // It was not waited for, so nobody else has its number.
+        let _ = kill_process(Pid::from_child(child), Signal::TERM);
+    }
+}
+
 /// An ssh that has been started.
-pub(super) struct Starting {
+struct Starting {
     process: Process,
     stdout: ChildStdout,
     /// Writes the request, which ssh may be slow to take, and gives the pipe back.
@@ -100,11 +154,11 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// Starts ssh to `host`. [`Starting::answer`] ends when the pipe that comes with it is closed.
+    /// Starts ssh to `host`. [`Starting::answer_within`] ends when the pipe that comes with it is closed.
     ///
     /// # Errors
     /// [`Error::NoSsh`] when there is no such program.
-    pub(super) fn launch(
+    fn launch(
         options: &SshOptions,
         host: &str,
         family: Family,
@@ -118,7 +172,7 @@ impl Starting {
         command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let process = Process(child);
+        let process = Process::new(child);
         let (mut stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
         let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
@@ -130,14 +184,10 @@ impl Starting {
         Ok((Self { process, stdout, request, addresses, host, program, stop }, stopper))
     }
 
-    /// Waits for the other side's answer: the user may be typing a password. `told` gets a line for the user when it takes long.
+    /// Waits for the other side's answer.
     ///
     /// # Errors
     /// [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
-    pub(super) fn answer(self, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
-        self.answer_within(PATIENCE, told)
-    }
-
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let mut hint = || {
             told(format!(
@@ -156,20 +206,48 @@ impl Starting {
             begun: Instant::now(),
             has_spoken: false,
         };
-        match read_answer(&mut output) {
+        let answer = read_answer(&mut output);
+        let Self { process, stdout, request, addresses, host, program, stop } = self;
+        let failed = |error| Error::Ssh(format!("{host}: {error}"));
+        match answer {
             Ok(Some(line)) => {
                 let mut ticket = parse_answer(&line)?;
-                let stdin = self.request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-                let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;
-                add_addresses(&mut ticket, &self.addresses.recv_timeout(LOOKUP).unwrap_or_default());
-                Ok(Remote::new(self.process, stdin, self.stdout, ticket))
+                let is_across = || Ok(request.is_finished().then_some(()));
+                wait_for("take what it is asked", &stop, patience.end, is_across).map_err(failed)?;
+                let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+                let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {host} has ended: {error}")))?;
+                add_addresses(&mut ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
+                Ok(Remote::new(process, stdin, stdout, ticket))
             }
             Ok(None) => {
-                drop(self.stdout);
-                let status = self.process.wait().map_err(Error::System)?;
-                Err(ended(status, &self.host, self.program.as_deref()))
+                // It may wait for the end of its input.
+                drop((request, stdout));
+                let status = wait_for("end", &stop, patience.end, || process.ended()).map_err(failed)?;
+                Err(ended(status, &host, program.as_deref()))
             }
-            Err(error) => Err(Error::Ssh(format!("{}: {error}", self.host))),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// Waits until `there` has something, as long as the user does and no longer than `time`.
+fn wait_for<T>(
+    what: &str,
+    stop: &PipeReader,
+    time: Duration,
+    there: impl Fn() -> io::Result<Option<T>>,
+) -> io::Result<T> {
+    let (begun, step) = (Instant::now(), Timespec::try_from(STEP).ok());
+    loop {
+        if let Some(found) = there()? {
+            return Ok(found);
+        }
+        // Interrupted by a signal: as if the step were over.
+        if poll(&mut [PollFd::new(stop, PollFlags::IN)], step.as_ref()).is_ok_and(|count| count > 0) {
+            return Err(io::Error::other("stopped"));
+        }
+        if begun.elapsed() >= time {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("ssh does not {what}")));
         }
     }
 }
@@ -357,7 +435,7 @@ mod tests {
         // More than a pipe holds.
         let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
         let begun = Instant::now();
-        let answer = thread::spawn(|| starting.answer(&mut |_| {}).err().unwrap());
+        let answer = thread::spawn(|| starting.answer_within(PATIENCE, &mut |_| {}).err().unwrap());
         while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             assert!(begun.elapsed() < SOON);
             thread::sleep(Duration::from_millis(5));
@@ -370,11 +448,51 @@ mod tests {
     }
 
     #[test]
+    fn an_ssh_that_does_not_go_on_can_be_stopped_and_has_an_end() {
+        let ticket = crate::ticket::Ticket {
+            key: [7; 32],
+            expires: std::time::SystemTime::now() + SOON,
+            addresses: vec!["192.0.2.1:7".parse().unwrap()],
+            listener: crate::ticket::Role::Receives,
+        };
+        // It says nothing more and lives on; it answers before it has taken the request.
+        let silent = "exec sleep 1000 >&-".to_owned();
+        let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
+        for (script, what) in [(silent, "host: ssh does not end"), (early, "host: ssh does not take what it is asked")]
+        {
+            for is_stopped in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
+                let patience = match is_stopped {
+                    true => Patience { end: 6 * SOON, ..PATIENCE },
+                    false => Patience { end: Duration::from_millis(300), ..PATIENCE },
+                };
+                let begun = Instant::now();
+                let answer = thread::spawn(move || starting.answer_within(patience, &mut |_| {}).err().unwrap());
+                if is_stopped {
+                    thread::sleep(Duration::from_millis(300));
+                    drop(stop);
+                }
+                let error = answer.join().unwrap().to_string();
+                assert_eq!(error, if is_stopped { "host: stopped" } else { what });
+                assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+            }
+        }
+    }
+
+    #[test]
+    fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
+        let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", PATIENCE);
+        assert_eq!(error, "ssh to host ended with 3 before downpour ran there");
+    }
+
+    #[test]
     fn a_login_that_hangs_is_told_and_ends() {
         let patience = Patience {
             hint: Duration::from_millis(300),
             silence: Duration::from_millis(700),
             speech: Duration::from_millis(700),
+            end: SOON,
         };
         let (error, told) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");

@@ -13,13 +13,14 @@ use std::{ops::RangeInclusive, thread};
 use transport::{Closed, ConnectOptions, Profile};
 
 use super::guide::UDP_TIMEOUT;
-use super::launch::Starting;
+use super::launch::log_in;
 use super::pipe_end::{Nothing, STREAM};
 use super::request::{Request, Task};
 use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
+use crate::transfer::Switch;
 use crate::words::handshake::PIPE;
 use crate::words::ssh::GO_ON;
 
@@ -28,6 +29,9 @@ const MAX_WAITING: usize = 4 << 20;
 
 /// Bytes of one read.
 const CHUNK: usize = 128 << 10;
+
+/// How often it is looked whether ssh has ended.
+const STEP: Duration = Duration::from_millis(5);
 
 /// What is piped where.
 #[derive(Clone, Debug)]
@@ -66,8 +70,8 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
         pipe.profile.clone(),
         pipe.dead_after,
     );
-    let (starting, _stopper) = Starting::launch(&pipe.ssh, &pipe.host, pipe.family, &request)?;
-    let mut remote = starting.answer(&mut |line| told(&line))?;
+    let host = (&pipe.ssh, pipe.host.as_str(), pipe.family);
+    let mut remote = log_in(host, &request, &Switch::default(), &mut |line| told(&line))?;
     let output = remote.take_output();
     // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
     let printed = thread::spawn(move || output.map_or(Ok(()), print));
@@ -85,7 +89,12 @@ pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
         },
     }
     // The command has ended or will, and ssh ends with its code when all that it printed is here.
-    let status = remote.wait().map_err(Error::System)?;
+    let status = loop {
+        match remote.ended().map_err(Error::System)? {
+            Some(status) => break status,
+            None => thread::sleep(STEP),
+        }
+    };
     drop(ssh);
     match printed.join() {
         // Whoever closes a pipe has read enough.

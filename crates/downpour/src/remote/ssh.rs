@@ -138,9 +138,9 @@ impl Remote {
         self.stdout.as_ref().and_then(|stdout| stdout.as_fd().try_clone_to_owned().ok())
     }
 
-    /// Waits until ssh has ended by itself.
-    pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.process.wait()
+    /// How ssh has ended, if it has.
+    pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
+        self.process.ended()
     }
 }
 

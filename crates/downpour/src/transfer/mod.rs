@@ -303,6 +303,11 @@ impl Transfer {
         self.switch.stop(why);
     }
 
+    /// Ends the ssh that was started for it, if any, at once: for a process that ends before this has. The peer is not told.
+    pub fn abandon(&self) {
+        self.switch.abandon();
+    }
+
     /// The next event, for a thread of its own.
     pub(crate) fn next_blocking(&mut self) -> Option<TransferEvent> {
         self.events.blocking_recv()

@@ -32,6 +32,9 @@ impl From<Stop> for Error {
 /// What hears of the end of a transfer apart from its sessions, such as a program that was started for it.
 type Watcher = Box<dyn FnMut(Stop) + Send>;
 
+/// Ends a program that was started for a transfer, at once.
+type Terminator = Box<dyn FnMut() + Send>;
+
 #[derive(Default)]
 struct State {
     stopped: Option<Stop>,
@@ -39,6 +42,9 @@ struct State {
     next: u64,
     sessions: BTreeMap<u64, Mailbox>,
     watchers: BTreeMap<u64, Watcher>,
+    /// Of the program that leads to the peer now.
+    terminator: Option<Terminator>,
+    abandoned: bool,
 }
 
 /// The user's side of everything that runs for one transfer.
@@ -82,13 +88,29 @@ impl Switch {
         self.tell(|| Input::Stop(why));
     }
 
+    /// Ends what leads to the peer, such as ssh, without a goodbye: this process is about to end and must not leave it behind.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        state.terminator.iter_mut().for_each(|terminate| terminate());
+    }
+
+    /// A program leads to the peer from now on, in the place of the one before. `terminate` is called when it is abandoned.
+    pub(crate) fn leads(&self, mut terminate: Terminator) {
+        let mut state = self.lock();
+        if state.abandoned {
+            terminate();
+        }
+        state.terminator = Some(terminate);
+    }
+
     /// Whether everything is to end, and why.
     pub(crate) fn stopped(&self) -> Option<Stop> {
         self.lock().stopped
     }
 
     /// Waits for `time`, or until everything is to end.
-    pub(super) fn wait(&self, time: Duration) {
+    pub(crate) fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         let mut state = self.lock();
         while state.stopped.is_none() {

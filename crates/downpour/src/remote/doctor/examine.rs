@@ -21,7 +21,7 @@ use crate::driver::{Bind, Driver, PIPE_PEER};
 use crate::error::Error;
 use crate::remote::Via;
 use crate::remote::guide::UDP_TIMEOUT;
-use crate::remote::launch::Starting;
+use crate::remote::launch::log_in;
 use crate::remote::request::{Bytes, Request, Task};
 use crate::ticket::Ticket;
 use crate::words::ssh::{GO_ON, MEASURE};
@@ -38,12 +38,9 @@ const HEADERS_V6: usize = 48;
 
 /// Finds the other machine and examines it.
 pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
-    let (starting, stopper) = Starting::launch(&doctor.ssh, &doctor.host, doctor.family, &request(doctor))?;
-    let mut stopper = Some(stopper);
-    let watch = reporter.switch.watch(Box::new(move |_| drop(stopper.take())));
+    let host = (&doctor.ssh, doctor.host.as_str(), doctor.family);
     // The examination has no notes; what ssh itself asks for is on the terminal.
-    let answer = starting.answer(&mut |_| {});
-    reporter.switch.unwatch(watch);
+    let answer = log_in(host, &request(doctor), &reporter.switch, &mut |_| {});
     let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
     let (read, write) = remote.take_pipes().map_err(Error::System)?;
     let ticket = remote.ticket.clone();
