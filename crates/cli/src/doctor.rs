@@ -5,7 +5,7 @@ use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
 
 use crate::args::DoctorArgs;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Interrupts, Stop};
+use crate::interrupt::Interrupts;
 use crate::json::{self, Line};
 use crate::options;
 use crate::output::{err, out};
@@ -32,10 +32,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
             stop = interrupts.next(), if stopped.is_none() => {
                 stopped = Some(stop);
                 // What it has made on the disks is taken away before the end.
-                examination.stop(match stop {
-                    Stop::Interrupted => downpour::Stop::Cancelled,
-                    Stop::Terminated => downpour::Stop::Terminated,
-                });
+                examination.stop(stop.into());
                 continue;
             }
         };

@@ -40,7 +40,7 @@ Exit codes:
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent
-    7  disk: no room, a quota, or no permission; also for stdout
+    7  disk: no room, a quota, or no permission; also for stdin and stdout
     8  timeout: the other side fell silent
    23  partial: some names did not come across, or changed; each is named
    24  partial: all that is missing vanished from the source meanwhile

@@ -15,6 +15,15 @@ pub(crate) enum Stop {
     Terminated,
 }
 
+impl From<Stop> for downpour::Stop {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Interrupted => Self::Cancelled,
+            Stop::Terminated => Self::Terminated,
+        }
+    }
+}
+
 impl Stop {
     /// How the process ends for it.
     pub(crate) const fn code(self) -> Code {
@@ -34,12 +43,14 @@ pub(crate) enum Heard {
     HangUp,
 }
 
-/// Every signal since the start. While this exists none of them ends the process by itself: whatever waits must wait for this too.
+/// Every signal since the start. While this exists none that it has taken over ends the process by itself: whatever waits must wait for
+/// this too.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
-    hang_up: Signal,
+    /// Where it is taken over.
+    hang_up: Option<Signal>,
 }
 
 impl Interrupts {
@@ -48,7 +59,17 @@ impl Interrupts {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            hang_up: Some(signal(SignalKind::hangup())?),
+        })
+    }
+
+    /// Takes over those that ask for an end. A hang-up ends the process as it ends any other, and what feeds it, unless whoever started
+    /// it wanted it ignored.
+    pub(crate) fn without_hang_up() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: None,
         })
     }
 
@@ -58,7 +79,7 @@ impl Interrupts {
         tokio::select! {
             Some(()) = self.interrupt.recv() => Heard::Stop(Stop::Interrupted),
             Some(()) = self.terminate.recv() => Heard::Stop(Stop::Terminated),
-            Some(()) = self.hang_up.recv() => Heard::HangUp,
+            Some(()) = hung_up(&mut self.hang_up) => Heard::HangUp,
             else => std::future::pending().await,
         }
     }
@@ -71,4 +92,8 @@ impl Interrupts {
             }
         }
     }
+}
+
+async fn hung_up(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
 }

@@ -64,11 +64,10 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 
 /// Runs a command; gives the exit code of one that went well or nearly.
 async fn run(command: Command) -> Result<u8, Failure> {
-    // Signals end these two as they end any program: the other side hears of it, and nothing is to be kept.
     match command {
-        // What these start ends with the signals that end this process.
+        // It minds the signals itself where it keeps something.
         Command::Remote => Ok(downpour::remote::serve().await),
-        Command::Pipe(args) => pipe::run(*args),
+        Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),
         Command::Send(args) => send::run(*args, &mut signals()?).await,
@@ -82,5 +81,9 @@ async fn run(command: Command) -> Result<u8, Failure> {
 }
 
 fn signals() -> Result<Interrupts, Failure> {
-    Interrupts::install().map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))
+    taken(Interrupts::install())
+}
+
+fn taken(signals: std::io::Result<Interrupts>) -> Result<Interrupts, Failure> {
+    signals.map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))
 }

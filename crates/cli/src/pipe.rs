@@ -1,19 +1,21 @@
 //! `downpour pipe`.
 
-use downpour::remote::{self, Pipe};
+use downpour::remote::{self, Pipe, PipeEvent};
+use tokio::time::Instant;
 
 use crate::args::PipeArgs;
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
 use crate::limit::Limit;
+use crate::watch::{GRACE, at};
 use crate::{options, output};
 
-/// Pipes; gives the exit code of the command.
-pub(crate) fn run(args: PipeArgs) -> Result<u8, Failure> {
+/// Pipes; gives the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`]: nothing is kept.
+pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let pipe = Pipe {
-        host: args.host,
+    let mut piping = remote::pipe(Pipe {
         // As ssh joins them.
         command: args.command.join(" "),
         via: options::via(args.via),
@@ -22,11 +24,28 @@ pub(crate) fn run(args: PipeArgs) -> Result<u8, Failure> {
         family: options::family(&args.network),
         profile: options::profile(&args.speed),
         dead_after: args.network.timeout,
-    };
-    let told = |line: &str| {
-        if !args.quiet {
-            output::err(line);
+        host: args.host,
+    })?;
+    let (mut stopped, mut deadline) = (None, None);
+    loop {
+        let event = tokio::select! {
+            event = piping.next() => event,
+            stop = interrupts.next(), if stopped.is_none() => {
+                (stopped, deadline) = (Some(stop), Some(Instant::now() + GRACE));
+                piping.stop(stop.into());
+                continue;
+            }
+            () = at(deadline) => {
+                piping.abandon();
+                None
+            }
+        };
+        match (event, stopped) {
+            (Some(PipeEvent::Note(line)), _) if args.quiet => drop(line),
+            (Some(PipeEvent::Note(line)), _) => output::err(line),
+            (_, Some(stop)) => return Err(Failure::stopped(stop)),
+            (Some(PipeEvent::Done(result)), None) => return Ok(result?),
+            (None, None) => return Err(Failure::new(Code::Other, "the pipe ended without a word")),
         }
-    };
-    Ok(remote::pipe(&pipe, told)?)
+    }
 }

@@ -14,7 +14,7 @@ use crate::prompt::Question;
 use crate::rates::Both;
 
 /// How long a transfer may take to end after SIGTERM: the process is to be gone within two seconds.
-const GRACE: Duration = Duration::from_millis(1500);
+pub(crate) const GRACE: Duration = Duration::from_millis(1500);
 
 /// What to do about a transfer.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,8 @@ pub(crate) async fn watch(
     }
 }
 
-async fn at(deadline: Option<Instant>) {
+/// Waits until then, if there is such a time.
+pub(crate) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -185,10 +186,7 @@ impl Watch<'_> {
             self.deadline = Some(Instant::now() + GRACE);
         }
         self.output.stopping();
-        self.transfer.stop(match stop {
-            Stop::Interrupted => downpour::Stop::Cancelled,
-            Stop::Terminated => downpour::Stop::Terminated,
-        });
+        self.transfer.stop(stop.into());
     }
 
     /// Applies what the timetable says now.

@@ -130,6 +130,9 @@ pub enum Error {
         /// The system's words.
         source: io::Error,
     },
+    /// What a command over there is to read cannot be read here.
+    #[error("cannot read stdin: {0}; the command was ended before its input was whole")]
+    Input(io::Error),
     /// What a command over there prints cannot be written here.
     #[error("cannot write to stdout: {0}; the output of the command is not complete")]
     Output(io::Error),
@@ -196,7 +199,7 @@ impl Error {
             Self::NotInstalled { .. } => 3,
             Self::Remote { exit_code, .. } => *exit_code,
             Self::Copy(_) => 2,
-            Self::Checksums { .. } | Self::Output(_) => 7,
+            Self::Checksums { .. } | Self::Input(_) | Self::Output(_) => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::NoSsh { .. }
             | Self::Socket { .. }

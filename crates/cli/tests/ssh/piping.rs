@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::hosts::Hosts;
 use crate::tools::{said, words};
@@ -141,6 +142,60 @@ fn what_a_command_leaves_running_on_purpose_goes_on() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
+fn an_input_that_cannot_be_read_is_told_and_kills_the_command() {
+    for via in ["udp", "ssh"] {
+        let hosts = Hosts::start();
+        let begun = Instant::now();
+        let folder = hosts.here("");
+        let ended = piped(&hosts, &["--via", via], WHOLE_ONLY, &folder);
+        assert_eq!(ended.status.code(), Some(7), "{via}: {}", words(&ended.stderr));
+        assert!(words(&ended.stderr).contains("cannot read stdin: Is a directory"), "{via}: {}", words(&ended.stderr));
+        assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());
+        hosts.assert_nothing_runs_there();
+        assert!(!hosts.there("whole").exists(), "{via}");
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn the_end_of_ssh_is_noticed_whatever_udp_still_says() {
+    type Break = fn(&Hosts);
+    let breaks: [(&str, Break); 2] = [
+        ("the program there is killed", Hosts::kill_remote),
+        ("the session is killed", |hosts| hosts.sshd.kill_sessions()),
+    ];
+    for (what, break_it) in breaks {
+        let hosts = Hosts::start();
+        // Nothing is heard of a dead connection for longer than that.
+        let (child, stdin) = under_way_with(&hosts, &["--via", "udp", "--timeout", "30"]);
+        break_it(&hosts);
+        let ended = soon(child);
+        assert_eq!(ended.status.code(), Some(8), "{what}: {}", words(&ended.stderr));
+        assert!(words(&ended.stderr).contains("the other side has vanished"), "{what}: {}", words(&ended.stderr));
+        hosts.assert_nothing_runs_there();
+        assert!(!hosts.there("whole").exists(), "{what}");
+        drop(stdin);
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn the_code_of_the_command_comes_through_ssh_where_udp_has_closed() {
+    let hosts = Hosts::with_cable();
+    let options = ["--via", "udp", "--timeout", "30"];
+    let (child, mut stdin) = begin(pipe(&hosts, &options, "head -c 5 >part; cat fifo; exit 17"));
+    said(Command::new("mkfifo").arg(hosts.there("fifo")));
+    stdin.write_all(b"bytes").expect("a pipe");
+    assert_arrives(&hosts, 5, NOTICED);
+    hosts.network.as_ref().expect("a network").drop_udp();
+    fs::write(hosts.there("fifo"), "").expect("a pipe");
+    let ended = soon(child);
+    assert_eq!(ended.status.code(), Some(17), "{}", words(&ended.stderr));
+    drop(stdin);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
 fn a_pipe_over_ssh_alone_takes_no_udp_port() {
     let hosts = Hosts::start();
     let taken = UdpSocket::bind("[::]:0").expect("a port");
@@ -181,6 +236,28 @@ fn a_part_is_never_taken_for_the_whole() {
             hosts.assert_nothing_runs_there();
             assert!(!hosts.there("whole").exists(), "{what}, {via}");
             drop(stdin);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn what_feeds_a_pipe_and_ends_with_it_by_ctrl_c_was_not_whole() {
+    for via in ["udp", "ssh"] {
+        for _ in 0..5 {
+            let hosts = Hosts::start();
+            let mut line = hosts.command("pipe");
+            line.args(["--via", via, "there", WHOLE_ONLY]);
+            let mut shell = Command::new("sh");
+            shell.args(["-c", r#"(head -c 100000 /dev/zero; exec sleep 1000) | "$@""#, "sh"]).arg(line.get_program());
+            shell.args(line.get_args()).envs(line.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            // As a terminal's foreground: one group, all of which gets the signal.
+            let shell = shell.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell");
+            assert_arrives(&hosts, 100_000, NOTICED);
+            kill_process_group(Pid::from_child(&shell), Signal::INT).expect("a group");
+            soon(shell);
+            hosts.assert_nothing_runs_there();
+            assert!(!hosts.there("whole").exists(), "{via}");
         }
     }
 }
@@ -233,7 +310,11 @@ fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
 
 /// A pipe to [`WHOLE_ONLY`] that has brought something and is not at its end.
 fn under_way(hosts: &Hosts, via: &str) -> (Child, ChildStdin) {
-    let (child, mut stdin) = begin(pipe(hosts, &["--via", via, "--timeout", "2"], WHOLE_ONLY));
+    under_way_with(hosts, &["--via", via, "--timeout", "2"])
+}
+
+fn under_way_with(hosts: &Hosts, options: &[&str]) -> (Child, ChildStdin) {
+    let (child, mut stdin) = begin(pipe(hosts, options, WHOLE_ONLY));
     stdin.write_all(&[7; 100_000]).expect("a pipe");
     assert_arrives(hosts, 100_000, NOTICED);
     (child, stdin)

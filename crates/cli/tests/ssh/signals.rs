@@ -70,7 +70,7 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
     let port = silent.local_addr().expect("an address").port().to_string();
     let source = tree::file(&hosts.here("file"), 10);
     let copy = at("copy");
-    for (command, rest) in [("cp", arguments![source, copy])] {
+    for (command, rest) in [("cp", arguments![source, copy]), ("pipe", arguments!["there", "cat"])] {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
             let mut line = hosts.command(command);
             line.args(["-P", &port]).args(rest);
@@ -90,7 +90,7 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn no_ssh_outlives_a_program_that_ends_without_a_network() {
-    for (command, rest) in [("cp", ["file", "there:copy"])] {
+    for (command, rest) in [("cp", ["file", "there:copy"]), ("pipe", ["there", "cat >copy"])] {
         for via in ["udp", "ssh"] {
             // Once, or twice where there is no patience.
             for signals in [&[Signal::TERM][..], &[Signal::INT, Signal::INT]] {

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use copy::copy;
 pub use doctor::doctor;
 pub use location::{Location, LocationError};
-pub use pipe::{Pipe, pipe};
+pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use serve::serve;
 
 /// What the line begins with in which the other side says where it is.

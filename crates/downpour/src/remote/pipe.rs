@@ -2,25 +2,30 @@
 //! comes back through ssh.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::io::{self, Read, Write as _};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{ChildStdin, Command, ExitStatus};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
-use std::{ops::RangeInclusive, thread};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::mpsc;
 use transport::{Closed, ConnectOptions, Profile};
 
-use super::guide::UDP_TIMEOUT;
+use super::guide::{UDP_TIMEOUT, from_there};
 use super::launch::log_in;
 use super::pipe_end::{Nothing, STREAM};
+use super::pipe_frames::Unsent;
 use super::request::{Request, Task};
 use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
-use crate::error::{CloseCode, Error};
-use crate::transfer::Switch;
+use crate::error::{CloseCode, Error, escaped};
+use crate::ticket::Role;
+use crate::transfer::{Stop, Switch};
 use crate::words::handshake::PIPE;
 use crate::words::ssh::GO_ON;
 
@@ -30,7 +35,17 @@ const MAX_WAITING: usize = 4 << 20;
 /// Bytes of one read.
 const CHUNK: usize = 128 << 10;
 
-/// How often it is looked whether ssh has ended.
+/// Lines for the user that wait for the program at most: there are fewer.
+const MAX_EVENTS: usize = 16;
+
+/// What a Ctrl-C ends on both sides of a shell's pipe may be told as the end of the input before the Ctrl-C itself is.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long the last words of the other side may take when ssh has ended without the code of the command, which it says by this code.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const SSH_FAILED: i32 = 255;
+
+/// How often it is looked whether ssh, which has said all, has ended.
 const STEP: Duration = Duration::from_millis(5);
 
 /// What is piped where.
@@ -54,147 +69,327 @@ pub struct Pipe {
     pub dead_after: Duration,
 }
 
-/// Pipes this process's standard input to a command on another machine, and gives the exit code of that. `told` gets lines for the user.
-/// Blocks until the command has ended.
+/// What happens to a pipe.
+#[derive(Debug)]
+pub enum PipeEvent {
+    /// A line for the user.
+    Note(String),
+    /// The last event: the exit code of the command.
+    Done(Result<u8, Error>),
+}
+
+/// Pipes this process's standard input to a command on another machine, and what that prints to this process's standard output.
 ///
 /// A connection that breaks kills the command: it never takes a part of its input for the whole.
 ///
 /// # Errors
-/// What ssh says, and what ends the connection.
-pub fn pipe(pipe: &Pipe, mut told: impl FnMut(&str)) -> Result<u8, Error> {
-    let request = Request::new(
-        Task::Pipe { command: pipe.command.clone() },
-        pipe.via,
-        pipe.family,
-        pipe.ports.as_ref(),
-        pipe.profile.clone(),
-        pipe.dead_after,
-    );
-    let host = (&pipe.ssh, pipe.host.as_str(), pipe.family);
-    let mut remote = log_in(host, &request, &Switch::default(), &mut |line| told(&line))?;
-    let output = remote.take_output();
-    // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
-    let printed = thread::spawn(move || output.map_or(Ok(()), print));
-    // Open until the command has ended: the end of ssh is not that of the input.
-    let mut ssh = None;
-    // After an error there is no waiting for a command that will not end.
-    match pipe.via {
-        Via::Ssh => ssh = Some(over_ssh(&mut remote)?),
-        Via::Auto | Via::Udp => match pipe.over_udp(&remote) {
-            Err(Error::Unreachable { .. }) if pipe.via == Via::Auto => {
-                told("UDP does not get through: going on over ssh, which is slower");
-                ssh = Some(over_ssh(&mut remote)?);
-            }
-            other => other?,
-        },
-    }
-    // The command has ended or will, and ssh ends with its code when all that it printed is here.
-    let status = loop {
-        match remote.ended().map_err(Error::System)? {
-            Some(status) => break status,
-            None => thread::sleep(STEP),
-        }
+/// [`Error::System`] when the system gives no thread. What ssh says, and what ends the connection, comes with [`PipeEvent::Done`].
+pub fn pipe(pipe: Pipe) -> Result<Piping, Error> {
+    let (sender, events) = mpsc::channel(MAX_EVENTS);
+    let switch = Arc::<Switch>::default();
+    let own = Arc::clone(&switch);
+    let work = move || {
+        // A program that has dropped its `Piping` hears nothing.
+        let result = pipe.run(&own, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
+        let _ = sender.blocking_send(PipeEvent::Done(result));
     };
-    drop(ssh);
-    match printed.join() {
-        // Whoever closes a pipe has read enough.
-        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
-        _ => Ok(code(status)),
+    thread::Builder::new().name("downpour-pipe".into()).spawn(work).map_err(Error::System)?;
+    Ok(Piping { events, switch })
+}
+
+/// A pipe that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct Piping {
+    events: mpsc::Receiver<PipeEvent>,
+    switch: Arc<Switch>,
+}
+
+impl Piping {
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<PipeEvent> {
+        self.events.recv().await
+    }
+
+    /// Ends it soon, and kills the command.
+    pub fn stop(&self, why: Stop) {
+        self.switch.stop(why);
+    }
+
+    /// Ends the ssh that was started for it at once: for a process that ends before this has.
+    pub fn abandon(&self) {
+        self.switch.abandon();
     }
 }
 
+impl Drop for Piping {
+    fn drop(&mut self) {
+        self.stop(Stop::Cancelled);
+    }
+}
+
+/// What happens on this side.
+enum Input {
+    Link(LinkEvent),
+    /// Standard input fails.
+    Unreadable(io::Error),
+    /// ssh has ended, or is about to: it has closed its output.
+    SshEnds,
+    Stop(Stop),
+}
+
+impl Pipe {
+    fn run(&self, switch: &Arc<Switch>, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+        let request = Request::new(
+            Task::Pipe { command: self.command.clone() },
+            self.via,
+            self.family,
+            self.ports.as_ref(),
+            self.profile.clone(),
+            self.dead_after,
+        );
+        let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, told);
+        let mut remote = remote.map_err(|error| switch.stopped().map_or(error, Error::from))?;
+        let (sender, inputs) = channel();
+        if let Some(life) = remote.life() {
+            let sender = sender.clone();
+            thread::spawn(move || await_end(&life, &sender));
+        }
+        let watch = switch.watch(Box::new({
+            let sender = sender.clone();
+            // It may have ended.
+            move |why| drop(sender.send(Input::Stop(why)))
+        }));
+        let output = remote.take_output();
+        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+        let printed = thread::spawn(move || output.map_or(Ok(()), print));
+        let mut piped = Piped { pipe: self, remote, inputs, sender, switch: Arc::clone(switch), ssh: None };
+        let status = piped.run(told);
+        switch.unwatch(watch);
+        let status = status.inspect_err(|_| piped.remote.terminate())?;
+        match printed.join() {
+            // Whoever closes a pipe has read enough.
+            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            _ => Ok(code(status)),
+        }
+    }
+}
+
+/// Waits for the end of ssh, whatever UDP still says.
+fn await_end(life: &OwnedFd, pipe: &Sender<Input>) {
+    // Asked for nothing, the system still tells of the other end's closing.
+    while !poll(&mut [PollFd::new(life, PollFlags::empty())], None).is_ok_and(|count| count > 0) {}
+    // Whoever has ended hears nothing.
+    let _ = pipe.send(Input::SshEnds);
+}
+
 /// Prints what comes from the command.
-fn print(mut output: impl io::Read) -> io::Result<()> {
+fn print(mut output: impl Read) -> io::Result<()> {
     let mut stdout = io::stdout();
     io::copy(&mut output, &mut stdout)?;
     stdout.flush()
 }
 
-/// Sends standard input through ssh. What comes back is to be held until the command has ended.
-fn over_ssh(remote: &mut Remote) -> Result<ChildStdin, Error> {
-    let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
-    let mut ssh = remote.take_input().ok_or(Error::Internal("ssh without an input"))?;
-    ssh.write_all(&[GO_ON]).map_err(ended)?;
-    let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
-    // The other side hears of an input that cannot be read, and ends; so it does with ssh.
-    thread::spawn(move || pipe_frames::send(io::stdin(), File::from(frames)));
-    Ok(ssh)
+/// This process's standard input. Where it is ended together with this process, that is not its end.
+struct Stdin(Arc<Switch>);
+
+impl Read for Stdin {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = io::stdin().read(out)?;
+        if count == 0 {
+            self.0.wait(SETTLE);
+            if self.0.stopped().is_some() {
+                return Err(io::Error::other("stopped"));
+            }
+        }
+        Ok(count)
+    }
 }
 
-/// How much may still be read.
-type Room = Arc<(Mutex<usize>, Condvar)>;
+/// A pipe whose other side has answered.
+struct Piped<'a> {
+    pipe: &'a Pipe,
+    remote: Remote,
+    inputs: Receiver<Input>,
+    sender: Sender<Input>,
+    switch: Arc<Switch>,
+    /// Open until the command has ended: the end of ssh is not that of the input.
+    ssh: Option<ChildStdin>,
+}
 
-impl Pipe {
-    /// Sends standard input by UDP, until the command has ended.
-    fn over_udp(&self, remote: &Remote) -> Result<(), Error> {
-        let driver = Driver::start(&Bind::default(), self.dead_after, ())?;
-        let (sender, events) = channel();
+impl Piped<'_> {
+    /// Sends standard input until the command has ended; gives its code.
+    fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
+        match self.pipe.via {
+            Via::Ssh => self.over_ssh(),
+            Via::Auto | Via::Udp => match self.over_udp() {
+                Err(Error::Unreachable { .. }) if self.pipe.via == Via::Auto => {
+                    told("UDP does not get through: going on over ssh, which is slower".to_owned());
+                    self.over_ssh()
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Sends standard input through ssh.
+    fn over_ssh(&mut self) -> Result<ExitStatus, Error> {
+        let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
+        let ssh = self.ssh.insert(self.remote.take_input().ok_or(Error::Internal("ssh without an input"))?);
+        ssh.write_all(&[GO_ON]).map_err(ended)?;
+        let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
+        let (input, sender) = (Stdin(Arc::clone(&self.switch)), self.sender.clone());
+        thread::spawn(move || {
+            // Where ssh cannot be written to, it ends.
+            if let Err(Unsent::Unreadable(error)) = pipe_frames::send(input, File::from(frames)) {
+                let _ = sender.send(Input::Unreadable(error));
+            }
+        });
+        self.status()
+    }
+
+    /// Sends standard input by UDP.
+    fn over_udp(&mut self) -> Result<ExitStatus, Error> {
+        let driver = Driver::start(&Bind::default(), self.pipe.dead_after, ())?;
+        let sender = self.sender.clone();
         // Whoever has ended hears nothing.
-        let sink = Box::new(move |event| drop(sender.send(event)));
+        let sink = Box::new(move |event| drop(sender.send(Input::Link(event))));
         let options = ConnectOptions {
-            profile: self.profile.clone(),
+            profile: self.pipe.profile.clone(),
             application: PIPE.to_vec(),
-            remotes: remote.ticket.addresses.clone(),
+            remotes: self.remote.ticket.addresses.clone(),
             handshake_timeout: UDP_TIMEOUT,
             qlog: false,
         };
         let accepted = Accepted { events: sink, storage: Arc::new(Nothing) };
-        let link = driver.connect(remote.ticket.key, options, accepted);
-        let result = drive(&link, &events, remote);
+        let link = driver.connect(self.remote.ticket.key, options, accepted);
+        let result = self.follow(&link);
         if let Err(error) = &result {
             link.close(error.close_code() as u32, error.close_reason());
         }
         result
     }
-}
 
-/// Sends standard input; returns when the other side says that the command has ended.
-fn drive(link: &Link, events: &Receiver<LinkEvent>, remote: &Remote) -> Result<(), Error> {
-    let room: Room = Arc::new((Mutex::new(MAX_WAITING), Condvar::new()));
-    for event in events {
-        match event {
-            LinkEvent::Connected { .. } => {
-                link.open_stream(STREAM);
-                let (link, room) = (link.clone(), Arc::clone(&room));
-                thread::spawn(move || send_input(&link, &room));
+    /// Sends standard input over `link` until the other side or ssh says that the command has ended.
+    fn follow(&self, link: &Link) -> Result<ExitStatus, Error> {
+        let room: Room = Arc::new((Mutex::new(MAX_WAITING), Condvar::new()));
+        loop {
+            match self.next()? {
+                Input::Link(LinkEvent::Connected { .. }) => {
+                    link.open_stream(STREAM);
+                    let (link, room, sender) = (link.clone(), Arc::clone(&room), self.sender.clone());
+                    let input = Stdin(Arc::clone(&self.switch));
+                    thread::spawn(move || {
+                        if let Err(error) = send_input(input, &link, &room) {
+                            let _ = sender.send(Input::Unreadable(error));
+                        }
+                    });
+                }
+                Input::Link(LinkEvent::StreamTaken { tag: STREAM, bytes }) => {
+                    *room.0.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+                    room.1.notify_all();
+                }
+                Input::Link(LinkEvent::Failed(error)) => return Err(error),
+                Input::Link(LinkEvent::Closed { why, send_error, .. }) => {
+                    self.closed(why, send_error)?;
+                    return self.status();
+                }
+                Input::Unreadable(error) => return Err(Error::Input(error)),
+                Input::SshEnds => return self.last_words(),
+                // A command that reads no more will end.
+                Input::Link(LinkEvent::StreamStopped { tag: STREAM } | LinkEvent::StreamSent { tag: STREAM }) => {}
+                _ => {}
             }
-            LinkEvent::StreamTaken { tag: STREAM, bytes } => {
-                *room.0.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-                room.1.notify_all();
-            }
-            // The command reads no more, and will end.
-            LinkEvent::StreamStopped { tag: STREAM } | LinkEvent::StreamSent { tag: STREAM } => {}
-            LinkEvent::Failed(error) => return Err(error),
-            LinkEvent::Closed { why, send_error, .. } => {
-                return match why {
-                    Closed::ByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
-                    Closed::ByPeer { reason, .. } => {
-                        Err(Error::Remote { exit_code: 1, message: crate::error::escaped(&reason) })
-                    }
-                    Closed::HandshakeTimeout => Err(Error::Unreachable {
-                        addresses: remote.ticket.addresses.clone(),
-                        after: UDP_TIMEOUT,
-                        hint: send_error.map(|error| format!("this host says: {error}")),
-                    }),
-                    Closed::Violation(what) => Err(Error::Violation(what)),
-                    Closed::VersionMismatch { .. } => Err(Error::Version),
-                    Closed::ByUs | Closed::Dead => Err(Error::Vanished),
-                };
-            }
-            _ => {}
         }
     }
-    Err(Error::Internal("the driver has ended"))
+
+    /// The next input.
+    ///
+    /// # Errors
+    /// What the user ends it with.
+    fn next(&self) -> Result<Input, Error> {
+        match self.inputs.recv().map_err(|_| Error::Internal("the driver has ended"))? {
+            Input::Stop(why) => Err(why.into()),
+            input => Ok(input),
+        }
+    }
+
+    /// What the end of the connection means; all is well where the command has ended.
+    fn closed(&self, why: Closed, send_error: Option<io::Error>) -> Result<(), Error> {
+        Err(match why {
+            Closed::ByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => return Ok(()),
+            Closed::ByPeer { code, reason } => from_there(Error::Peer {
+                peer: Role::Receives,
+                code: CloseCode::from_code(code),
+                reason: escaped(&reason),
+            }),
+            Closed::HandshakeTimeout => Error::Unreachable {
+                addresses: self.remote.ticket.addresses.clone(),
+                after: UDP_TIMEOUT,
+                hint: send_error.map(|error| format!("this host says: {error}")),
+            },
+            Closed::Violation(what) => Error::Violation(what),
+            Closed::VersionMismatch { .. } => Error::Version,
+            Closed::ByUs | Closed::Dead => Error::Vanished,
+        })
+    }
+
+    /// The code of the command, which ssh ends with when all that was printed is here.
+    fn status(&self) -> Result<ExitStatus, Error> {
+        loop {
+            match self.next()? {
+                Input::Unreadable(error) if self.ssh.is_some() => return Err(Error::Input(error)),
+                Input::SshEnds => return self.ssh_status(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The code of an ssh that ends.
+    fn ssh_status(&self) -> Result<ExitStatus, Error> {
+        loop {
+            if let Some(status) = self.remote.ended().map_err(Error::System)? {
+                return Ok(status);
+            }
+            if let Ok(Input::Stop(why)) = self.inputs.recv_timeout(STEP) {
+                return Err(why.into());
+            }
+        }
+    }
+
+    /// ssh ends and UDP has not said why: either it has lost the word, and ssh has the code of the command, or the other side was killed,
+    /// and may have said something before.
+    fn last_words(&self) -> Result<ExitStatus, Error> {
+        let (status, until) = (self.ssh_status()?, Instant::now() + LAST_WORDS);
+        if status.code().is_some_and(|code| code != SSH_FAILED) {
+            return Ok(status);
+        }
+        while let Ok(input) = self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match input {
+                Input::Stop(why) => return Err(why.into()),
+                Input::Link(LinkEvent::Closed { why, send_error, .. }) => {
+                    return self.closed(why, send_error).map(|()| status);
+                }
+                _ => {}
+            }
+        }
+        Err(Error::Vanished)
+    }
 }
 
-/// Reads standard input to its end, as fast as it is sent.
-fn send_input(link: &Link, room: &Room) {
+/// How much may still be read.
+type Room = Arc<(Mutex<usize>, Condvar)>;
+
+/// Reads `input` to its end, as fast as it is sent.
+///
+/// # Errors
+/// It cannot be read, and the command must not take what came so far for the whole.
+fn send_input(mut input: Stdin, link: &Link, room: &Room) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         let free = room.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Not held while it reads: that may take for ever, and whoever makes room must not wait for it.
         drop(room.1.wait_while(free, |free| *free < CHUNK).unwrap_or_else(PoisonError::into_inner));
-        match io::stdin().read(&mut buffer) {
+        match input.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => {
                 // Nobody else takes room, so there is as much as there was at least.
@@ -202,13 +397,11 @@ fn send_input(link: &Link, room: &Room) {
                 link.write_stream(STREAM, buffer[..count].to_vec());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                // The command must not take what came so far for the whole.
-                return link.close(CloseCode::Other as u32, format!("standard input cannot be read: {error}"));
-            }
+            Err(error) => return Err(error),
         }
     }
     link.finish_stream(STREAM);
+    Ok(())
 }
 
 /// The exit code of a command, as a shell gives it.

@@ -7,33 +7,39 @@ use std::io::{self, Read, Write};
 /// Longest frame in bytes.
 const MAX_FRAME: usize = 128 << 10;
 
-/// In place of a length: the input cannot be read, and what has come is not the whole.
-const BROKEN: u32 = u32::MAX;
+/// Why not all was sent.
+#[derive(Debug)]
+pub(super) enum Unsent {
+    /// The input fails.
+    Unreadable(io::Error),
+    /// ssh takes no more.
+    Unwritable,
+}
 
-/// Sends `input` to its end, and says so; or that it cannot be read.
+/// Sends `input` to its end, and says so. Where it cannot be read, `ssh` ends without the empty frame: what has come is not the whole.
 ///
 /// # Errors
 /// `input` cannot be read, or `ssh` not written to.
-pub(super) fn send(mut input: impl Read, mut ssh: impl Write) -> io::Result<()> {
+pub(super) fn send(mut input: impl Read, mut ssh: impl Write) -> Result<(), Unsent> {
     let mut buffer = vec![0; MAX_FRAME];
     loop {
-        match input.read(&mut buffer) {
-            Ok(count) => {
-                let length = u32::try_from(count).map_err(io::Error::other)?;
-                ssh.write_all(&length.to_be_bytes())?;
-                ssh.write_all(&buffer[..count])?;
-                if count == 0 {
-                    return ssh.flush();
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                ssh.write_all(&BROKEN.to_be_bytes())?;
-                ssh.flush()?;
-                return Err(error);
-            }
+        let count = match input.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Unsent::Unreadable(error)),
+        };
+        write_frame(&mut ssh, &buffer[..count]).map_err(|_| Unsent::Unwritable)?;
+        if count == 0 {
+            return Ok(());
         }
     }
+}
+
+fn write_frame(ssh: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    ssh.write_all(&length.to_be_bytes())?;
+    ssh.write_all(bytes)?;
+    ssh.flush()
 }
 
 /// Takes the content of frames up to the empty one, that included, while `take` wants more.
@@ -92,7 +98,7 @@ mod tests {
         }
         let mut frames = Vec::new();
         let error = send((&b"part"[..]).chain(Fails), &mut frames).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(received(&frames), (b"part".to_vec(), Some(io::ErrorKind::InvalidData)));
+        assert!(matches!(error, Unsent::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied));
+        assert_eq!(received(&frames), (b"part".to_vec(), Some(io::ErrorKind::UnexpectedEof)));
     }
 }

@@ -142,6 +142,11 @@ impl Remote {
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
         self.process.ended()
     }
+
+    /// Asks ssh to end: nothing is left to be said.
+    pub(super) fn terminate(&self) {
+        self.process.terminate();
+    }
 }
 
 impl Drop for Remote {
