@@ -13,7 +13,8 @@
 //!
 //! Numbers are big-endian. What follows the first record that does not match its check is dropped: it was being written when the power
 //! failed. A range stands here only after its bytes were written, so it counts after a kill. After another boot
-//! only the records count that a later synced record holds for: their bytes were made durable first.
+//! only the records count that a later synced record holds for: their bytes were made durable first. After a sync that failed the boot
+//! id is that of no boot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -45,6 +46,11 @@ const ITEM: u32 = 3;
 /// Tells one run of the system from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BootId([u8; 16]);
+
+impl BootId {
+    /// No run of the system.
+    const NONE: Self = Self([u8::MAX; 16]);
+}
 
 /// An entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +97,17 @@ pub(super) struct Held {
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
+    source: SourceId,
+    written: Mutex<Written>,
+}
+
+/// What was written into a journal.
+#[derive(Debug, Default)]
+struct Written {
     /// Records in it.
-    count: Mutex<u64>,
+    count: u64,
+    /// See [`Journal::distrust`].
+    distrusted: bool,
 }
 
 impl Journal {
@@ -115,7 +130,7 @@ impl Journal {
         clean(&mut held)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?);
-        let journal = Self { file, count: Mutex::new(0) };
+        let journal = Self { file, source, written: Mutex::default() };
         journal.file.write_all_at(&header(source, boot), 0)?;
         journal.append(&held.records())?;
         fsync(&journal.file)?;
@@ -125,24 +140,48 @@ impl Journal {
     }
 
     /// Adds records.
+    ///
+    /// # Errors
+    /// A failure of the disk, now or before: see [`Journal::distrust`].
     pub(super) fn append(&self, records: &[Record]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
         }
-        let mut count = self.count();
+        let mut written = self.written();
+        written.check()?;
         let mut bytes = Vec::with_capacity(records.len() * RECORD);
-        for (number, record) in (*count..).zip(records) {
+        for (number, record) in (written.count..).zip(records) {
             bytes.extend(record.encode(number));
         }
         // After a failure the next try overwrites what was half written.
-        self.file.write_all_at(&bytes, HEADER as u64 + *count * RECORD as u64)?;
-        *count += records.len() as u64;
+        self.file.write_all_at(&bytes, HEADER as u64 + written.count * RECORD as u64)?;
+        written.count += records.len() as u64;
         Ok(())
+    }
+
+    /// The disk could not be made to have what is on record, and may say the next time that it has: it reports a failure once. From
+    /// now on only what was durable before counts, as after another boot, and no record is taken.
+    ///
+    /// # Errors
+    /// A failure of the disk: the next run of the same boot may take what this one has not made durable.
+    pub(super) fn distrust(&self) -> io::Result<()> {
+        let mut written = self.written();
+        written.distrusted = true;
+        self.file.write_all_at(&header(self.source, BootId::NONE), 0)?;
+        self.sync()
+    }
+
+    /// Whether what the disk says of the files on record is to be believed.
+    ///
+    /// # Errors
+    /// After [`Journal::distrust`].
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.written().check()
     }
 
     /// Records so far.
     pub(super) fn records(&self) -> u64 {
-        *self.count()
+        self.written().count
     }
 
     /// Makes it durable.
@@ -150,8 +189,17 @@ impl Journal {
         Ok(fdatasync(&self.file)?)
     }
 
-    fn count(&self) -> MutexGuard<'_, u64> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Written {
+    fn check(&self) -> io::Result<()> {
+        match self.distrusted {
+            true => Err(io::Error::other("the disk has not kept what was written before")),
+            false => Ok(()),
+        }
     }
 }
 

@@ -77,6 +77,20 @@ fn a_record_that_came_while_the_disk_was_synced_does_not_count_as_durable() {
 }
 
 #[test]
+fn once_the_disk_has_failed_only_what_was_durable_before_counts() {
+    let temp = tempfile::tempdir().unwrap();
+    some(temp.path());
+    let (journal, held) = open(temp.path());
+    assert_eq!(ranges(&held, 1), [(0, 20)]);
+    journal.append(&[Record::Verified(id(2), 0..9)]).unwrap();
+    journal.distrust().unwrap();
+    assert!(journal.append(&[Record::Synced(journal.records())]).is_err());
+    let (_, held) = open(temp.path());
+    assert!(!held.same_boot);
+    assert_eq!((ranges(&held, 1), ranges(&held, 2)), (vec![(0, 10)], vec![]));
+}
+
+#[test]
 fn what_is_of_no_staged_file_or_another_source_is_dropped() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());

@@ -129,20 +129,36 @@ impl Receiving {
                 result
             };
             let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
-            let syncing = spawned.map_err(|error| FilesError::system(&self.settings.into, error))?;
-            self.place_group(group, durable, placed)?;
-            while !syncing.is_finished() {
-                self.settle_ready(group)?;
-                thread::park_timeout(GATHERING);
-            }
-            syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
+            let syncing = spawned.map_err(|error| self.distrust(FilesError::system(&self.settings.into, error)))?;
+            let gathered = self.place_group(group, durable, placed).and_then(|()| {
+                while !syncing.is_finished() {
+                    self.settle_ready(group)?;
+                    thread::park_timeout(GATHERING);
+                }
+                Ok(())
+            });
+            let synced = syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause));
+            // Whatever else has failed, what the disk has not is not to be asked for again.
+            synced.map_err(|error| self.distrust(error))?;
+            gathered
         })
+    }
+
+    /// What was to be made durable was not, and is in no group any more: it counts no longer.
+    fn distrust(&self, error: FilesError) -> FilesError {
+        if let Some(place) = self.place.get() {
+            // Where not even this can be written, this process at least confirms nothing any more.
+            let _ = place.staging.journal.distrust();
+        }
+        error
     }
 
     /// Asks the disk to have all that is in the group, and confirms it in the journal, of which the first `until` records hold then.
     fn make_durable(&self, place: &Place, group: &Group, until: u64) -> Result<(), FilesError> {
         let staging = &place.staging;
         let failed = |error| FilesError::system(staging.path(), error);
+        // A failure of the whole file system may have been of these files too, and was told.
+        staging.journal.check().map_err(failed)?;
         let complete: HashSet<_> = group.files.iter().map(|(batch, at)| batch.files[*at].id).collect();
         let mut ids: Vec<_> = group.recorded.difference(&complete).copied().collect();
         let mut records = Vec::new();
@@ -259,11 +275,46 @@ mod tests {
         path.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::mtime(&found) == TIME)
     }
 
+    /// A receiver of a transfer into `dir`.
+    fn begin(dir: &Path) -> Receiving {
+        let receiving = Receiving::new(ReceiveSettings::new(dir)).unwrap();
+        receiving.begin(SourceId([1; 16])).unwrap();
+        receiving
+    }
+
+    #[test]
+    fn what_the_disk_has_failed_to_take_is_received_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let receiving = begin(dir.path());
+        for (batch, name) in (0..).zip(["lost", "next"]) {
+            announce(&receiving, batch, name);
+        }
+        receive(&receiving, 0);
+        receiving.settle_ready(&mut Group::default()).unwrap();
+        let sync = || {
+            receive(&receiving, 1);
+            Err(FilesError::system(dir.path(), Errno::IO))
+        };
+        let failed = receiving.place_during(&mut lock(&receiving.group), Group::default(), &mut |_, _| {}, sync);
+        assert!(failed.unwrap_err().to_string().ends_with("os error 5)"));
+        // The disk would say that it has everything: the failure was told.
+        assert!(receiving.flush().is_err());
+        assert!(!dir.path().join("next").exists());
+        receiving.abandon(false).unwrap();
+        drop(receiving);
+
+        let receiving = begin(dir.path());
+        announce(&receiving, 0, "lost");
+        receiving.settle(|name, _| panic!("{name:?} stands, and was not received again")).unwrap();
+        receive(&receiving, 0);
+        receiving.flush().unwrap();
+        assert!(is_complete(&dir.path().join("lost")));
+    }
+
     #[test]
     fn a_busy_disk_keeps_neither_the_group_before_from_its_names_nor_the_next_from_being_complete() {
         let dir = tempfile::tempdir().unwrap();
-        let receiving = Receiving::new(ReceiveSettings::new(dir.path())).unwrap();
-        receiving.begin(SourceId([1; 16])).unwrap();
+        let receiving = begin(dir.path());
         for (batch, name) in (0..).zip(["before", "next"]) {
             announce(&receiving, batch, name);
         }
