@@ -42,8 +42,8 @@ pub(super) struct Group {
     complete: Vec<u32>,
     /// When the first of all this came.
     since: Option<Instant>,
-    /// Nothing more may come for long.
-    ended: bool,
+    /// To be asked for even when all is to end.
+    is_last: bool,
 }
 
 impl Group {
@@ -68,19 +68,19 @@ impl Group {
     /// Ends with the last file of a batch.
     pub(super) fn complete_batch(&mut self, number: u32) {
         self.complete.push(number);
-        self.end();
     }
 
     /// Waits for nothing more.
     pub(super) fn end(&mut self) {
-        self.ended = true;
+        self.is_last = true;
+    }
+
+    fn is_full(&self) -> bool {
+        self.files.len() >= MAX_FILES || self.bytes >= MAX_BYTES
     }
 
     fn is_due(&self) -> bool {
-        self.ended
-            || self.files.len() >= MAX_FILES
-            || self.bytes >= MAX_BYTES
-            || self.since.is_some_and(|since| since.elapsed() >= INTERVAL)
+        !self.complete.is_empty() || self.is_full() || self.since.is_some_and(|since| since.elapsed() >= INTERVAL)
     }
 
     fn needs_disk(&self) -> bool {
@@ -89,11 +89,13 @@ impl Group {
 }
 
 impl Receiving {
-    /// Makes groups durable and moves their files to their final names, until none is due.
+    /// Makes groups durable and moves their files to their final names, until none is due. Once all is to end soon the disk is asked for
+    /// the last group only, which [`Receiving::flush`] makes of all that is left: it may take seconds each time.
     pub(super) fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         let mut durable = None;
-        while durable.is_some() || group.is_due() {
-            let asked = group.is_due().then(|| mem::take(group));
+        let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.check_stopped().is_ok());
+        while durable.is_some() || is_wanted(group) {
+            let asked = is_wanted(group).then(|| mem::take(group));
             durable = match asked {
                 Some(asked) if asked.needs_disk() => {
                     let place = self.place()?;
@@ -132,7 +134,7 @@ impl Receiving {
             let syncing = spawned.map_err(|error| self.distrust(FilesError::system(&self.settings.into, error)))?;
             let gathered = self.place_group(group, durable, placed).and_then(|()| {
                 while !syncing.is_finished() {
-                    self.settle_ready(group)?;
+                    self.gather(group)?;
                     thread::park_timeout(GATHERING);
                 }
                 Ok(())
@@ -142,6 +144,11 @@ impl Receiving {
             synced.map_err(|error| self.distrust(error))?;
             gathered
         })
+    }
+
+    /// Adds what is verified, unless the group is full: then the disk is asked for that first.
+    fn gather(&self, group: &mut Group) -> Result<(), FilesError> {
+        if group.is_full() { Ok(()) } else { self.settle_ready(group) }
     }
 
     /// What was to be made durable was not, and is in no group any more: it counts no longer.
@@ -198,7 +205,7 @@ impl Receiving {
                 self.place_file(place, batch, *at, placed)?;
             }
             self.note_change();
-            self.settle_ready(group)?;
+            self.gather(group)?;
         }
         // All of them stands.
         durable.complete.iter().for_each(|number| drop(lock(&self.open).remove(number)));
@@ -309,6 +316,38 @@ mod tests {
         receive(&receiving, 0);
         receiving.flush().unwrap();
         assert!(is_complete(&dir.path().join("lost")));
+    }
+
+    #[test]
+    fn a_group_that_is_full_waits_for_the_disk_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let receiving = begin(dir.path());
+        announce(&receiving, 0, "file");
+        let mut group = Group { bytes: MAX_BYTES, ..Group::default() };
+        let sync = || {
+            receive(&receiving, 0);
+            // Long enough to be gathered.
+            thread::sleep(20 * GATHERING);
+            Ok(())
+        };
+        receiving.place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
+        assert_eq!((group.files.len(), lock(&receiving.ready).len()), (0, 1));
+        // What was left out comes when there is room.
+        receiving.settle(|_, _| {}).unwrap();
+        assert!(is_complete(&dir.path().join("file")));
+    }
+
+    #[test]
+    fn once_all_is_to_end_the_disk_is_asked_for_the_rest_only_when_it_is_flushed() {
+        let dir = tempfile::tempdir().unwrap();
+        let receiving = begin(dir.path());
+        announce(&receiving, 0, "file");
+        receive(&receiving, 0);
+        receiving.stop();
+        receiving.settle(|_, _| {}).unwrap();
+        assert!(!dir.path().join("file").exists());
+        receiving.flush().unwrap();
+        assert!(is_complete(&dir.path().join("file")));
     }
 
     #[test]

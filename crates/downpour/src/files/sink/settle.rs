@@ -24,8 +24,8 @@ impl Receiving {
     }
 
     /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
-    /// to end, from any thread; the work is bounded by what was written in the last second or so, if
-    /// [`Receiving::settle`] was called whenever there was work for it.
+    /// to end, from any thread. It waits for a [`Receiving::settle`] that is going on, which asks the disk no further once
+    /// [`Receiving::stop`] was called, and then asks the disk once: for what was verified since, in one group of any size.
     ///
     /// # Errors
     /// As [`Receiving::settle`]'s.
