@@ -8,11 +8,12 @@ use std::time::Duration;
 use tempfile::{TempDir, tempdir};
 use transport::{Closed, ConnectOptions, Profile};
 
+use super::plan::{Case, Otherwise, Task};
 use super::session::application;
-use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Transfer, TransferEvent, receive, send};
+use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send, start};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
-use crate::files::{Entry, FilesError, Kind, Mtime, SourceId};
+use crate::files::{Entry, FilesError, Kind, Mtime, ReceiveSettings, SkipReason, Skipped, SourceId};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
 use crate::ticket::{Role, Ticket};
 
@@ -86,6 +87,18 @@ impl Puppet {
         self.link.send_object(0, length);
     }
 
+    fn skip(&mut self, path: &str, reason: SkipReason) {
+        self.say(&Message::Skipped(Skipped { path: path.into(), reason }));
+    }
+
+    /// Ends a transfer of so many batches, entries and names left out, none of which has a byte.
+    fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
+        let root = self.said.root();
+        self.say(&Message::End(End { batches, entries, bytes: 0, skipped, root }));
+        self.wait(|event| matches!(event, LinkEvent::Control(bytes) if bytes.contains(&67)).then_some(()));
+        self.link.close(CloseCode::Done as u32, "");
+    }
+
     /// How the other side ends the connection.
     fn closed(&self) -> (CloseCode, String) {
         self.wait(|event| match event {
@@ -130,6 +143,18 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<String>, Error) {
                 TransferEvent::Done(result) => return (files, result.unwrap_err()),
                 TransferEvent::Files(more) => files.extend(more.into_iter().map(|(path, _)| path)),
                 _ => {}
+            }
+        }
+    })
+}
+
+/// What a transfer became that succeeded.
+fn summary_of(mut transfer: Transfer) -> Summary {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        loop {
+            if let TransferEvent::Done(result) = transfer.next().await.unwrap() {
+                return result.unwrap();
             }
         }
     })
@@ -323,6 +348,28 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     }
     puppet.link.close(CloseCode::Interrupted as u32, "enough");
     end_of(receiver);
+}
+
+/// Not hostile: all that the first batch should hold may be unreadable.
+#[test]
+fn batches_without_an_entry_do_not_decide_where_the_others_go() {
+    let to = tempdir().unwrap();
+    let settings = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(to.path()) };
+    let folder = Box::new(ReceiveSettings::new(to.path().join("name")));
+    let otherwise = Otherwise { case: Case::Named { folder: true, unless: None }, settings: folder };
+    let task = Task::Receive { settings, otherwise: Some(otherwise), ask: false };
+    let options = ReceiveOptions::default();
+    let receiver = start(listening(), options.common.plan(task, options.profile)).unwrap();
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    puppet.skip("closed", SkipReason::Unreadable);
+    puppet.say(&Message::Manifest(part(&[])));
+    let mut part = ManifestPart { batch: 1, ..part(&[("item", 0)]) };
+    part.entries[0].kind = Kind::Directory;
+    part.entries[0].mode = 0o755;
+    puppet.say(&Message::Manifest(part));
+    puppet.end((2, 1, 1));
+    assert_eq!(summary_of(receiver).directories, 1);
+    assert!(to.path().join("name/item").is_dir());
 }
 
 #[test]

@@ -21,6 +21,9 @@ use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wa
 /// takes in before it wants some of them dealt with.
 const ENOUGH_TO_ASK: usize = 256 << 10;
 
+/// Batches after which the user is asked at the latest: a sender may wait then to hear what is wanted of them.
+const BATCHES_TO_ASK: usize = MAX_OPEN_BATCHES / 2;
+
 /// Batches whose bytes have not all come: those that may be unverified, and as many without any file.
 const MAX_BATCHES: usize = 2 * MAX_OPEN_BATCHES;
 
@@ -200,7 +203,10 @@ impl Receiving {
             }
             Consent::Gathering(held) => {
                 let enough = match &message {
-                    Message::Manifest(part) => part.last,
+                    // One without an entry does not tell where the others go.
+                    Message::Manifest(part) => {
+                        part.last && (self.target.is_decided() || ends(held) + 1 >= BATCHES_TO_ASK)
+                    }
                     Message::End(_) => true,
                     _ => false,
                 };
@@ -437,4 +443,9 @@ impl Receiving {
 
 const fn has_vanished(reason: FailReason) -> bool {
     matches!(reason, FailReason::Voided(VoidReason::Vanished) | FailReason::Skipped(SkipReason::Vanished))
+}
+
+/// Batches whose manifests end among `messages`.
+fn ends(messages: &[Message]) -> usize {
+    messages.iter().filter(|message| matches!(message, Message::Manifest(part) if part.last)).count()
 }

@@ -22,6 +22,8 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 pub(super) struct Target {
     files: Files,
     other: Option<Other>,
+    /// As it is told in the handshake. By now another transfer may have come or gone.
+    may_hold_some: bool,
     /// Whether it is the other's case, once that is known.
     is_other: OnceLock<bool>,
     started: AtomicBool,
@@ -50,8 +52,15 @@ impl Target {
             into: settings.into.clone(),
             files: Files::new(*settings).ok(),
         });
+        let files = Files::new(settings)?;
+        let other_may = |other: &Other| match (&other.case, &other.files) {
+            (Case::Earlier, Some(files)) => files.may_go_on(),
+            (Case::Named { .. }, Some(files)) => files.may_hold_some(),
+            (_, None) => false,
+        };
         Ok(Self {
-            files: Files::new(settings)?,
+            may_hold_some: files.may_hold_some() || other.as_ref().is_some_and(other_may),
+            files,
             other,
             is_other: OnceLock::new(),
             started: AtomicBool::new(false),
@@ -67,6 +76,8 @@ impl Target {
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
         if let Some(Other { case, files: Some(other), .. }) = &self.other {
             match case {
+                // What has begun since then, in another process, is none that this one goes on with.
+                Case::Earlier if !self.may_hold_some => {}
                 Case::Earlier => match self.patiently(|| other.goes_on(source)) {
                     Ok(goes_on) => drop(self.is_other.set(goes_on)),
                     Err(error @ (FilesError::Busy { .. } | FilesError::Over)) => return Err(error.into()),
@@ -79,7 +90,7 @@ impl Target {
         Ok(self.patiently(|| self.files().begin(source))?)
     }
 
-    /// An entry is known: the first of all may decide where they go. `None`: the files are asked before there is one.
+    /// An entry is known: the first of all may decide where they go. `None`: there is none, or none soon.
     ///
     /// # Errors
     /// A target that should be a folder then, and is none.
@@ -96,14 +107,14 @@ impl Target {
         Ok(())
     }
 
+    /// Whether it is known where everything goes.
+    pub(super) fn is_decided(&self) -> bool {
+        self.is_other.get().is_some() || !matches!(self.other, Some(Other { case: Case::Named { .. }, .. }))
+    }
+
     /// Whether the sender is to wait for what is wanted of each batch.
-    pub(super) fn may_hold_some(&self) -> bool {
-        let other = |other: &Other| match (&other.case, &other.files) {
-            (Case::Earlier, Some(files)) => files.may_go_on(),
-            (Case::Named { .. }, Some(files)) => files.may_hold_some(),
-            (_, None) => false,
-        };
-        self.files.may_hold_some() || self.other.as_ref().is_some_and(other)
+    pub(super) const fn may_hold_some(&self) -> bool {
+        self.may_hold_some
     }
 
     /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
@@ -248,6 +259,26 @@ mod tests {
             let into = if is_folder { dir.path().join("name") } else { dir.path().to_owned() };
             assert_eq!(target.files().settings().into, into, "{folder} {unless:?} {first:?}");
         }
+    }
+
+    #[test]
+    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let into = dir.path().join("name");
+        std::fs::create_dir(&into).unwrap();
+        let target = || {
+            let named = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(dir.path()) };
+            let otherwise = Otherwise { case: Case::Earlier, settings: Box::new(named) };
+            Target::new(ReceiveSettings::new(&into), Some(otherwise)).unwrap()
+        };
+        let before = target();
+        assert!(!before.may_hold_some());
+        let staging = dir.path().join(".downpour-aaaaaaaa");
+        std::fs::create_dir(&staging).unwrap();
+        let during = target();
+        assert!(during.may_hold_some() && !before.may_hold_some());
+        std::fs::remove_dir(&staging).unwrap();
+        assert!(during.may_hold_some());
     }
 
     #[test]
