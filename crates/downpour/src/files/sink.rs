@@ -370,27 +370,29 @@ impl Receiving {
         Ok(self.queue(&open, verified))
     }
 
-    /// Drops a file whose bytes the sender could not read as they were, and lists it as failed.
+    /// Drops a file whose bytes the sender could not read as they were, and lists it as failed. Returns its path as the sender named it;
+    /// `None` if it fails for something else already, or is not to be received.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
-    pub fn void(&self, void: &Void) -> Result<(), FilesError> {
+    pub fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError> {
         let open = self.batch(void.batch)?;
         self.control().hash(|out| void.encode(out))?;
-        let Some(at) = open.voided(void.entry)? else { return Ok(()) };
+        let Some(at) = open.voided(void.entry)? else { return Ok(None) };
         let file = &open.files[at];
         // Nobody makes it while it is removed.
         let making = lock(&self.making);
         if open.state(at).dropped {
-            return Ok(());
+            return Ok(None);
         }
         open.change(at, |state| state.dropped = true);
         self.files.forget((void.batch, at));
         let staging = &self.place()?.staging;
         staging.remove_file(file.id).map_err(|error| FilesError::system(staging.path(), error))?;
         drop(making);
-        lock(&self.outcome).add(&self.sent_as(&file.path), FailReason::Voided(void.reason));
-        Ok(())
+        let path = self.sent_as(&file.path);
+        lock(&self.outcome).add(&path, FailReason::Voided(void.reason));
+        Ok(Some(path))
     }
 
     /// Lists a name that the sender left out.

@@ -11,6 +11,7 @@ use data_encoding::HEXLOWER;
 use rustix::fs::{Access, access};
 
 use crate::error::Error;
+use crate::files::{Notice, NoticeKind};
 
 /// A list that is wanted.
 #[derive(Clone, Debug)]
@@ -73,6 +74,13 @@ impl Checksums {
         line.extend(name);
         line.push(b'\n');
         lines.write_all(&line).map_err(failed)
+    }
+
+    /// Leaves out a file under whose name nothing stands then, or something else.
+    pub(super) fn heed(&mut self, notice: &Notice) {
+        if notice.kind.is_failure() || notice.kind == NoticeKind::Kept {
+            self.forget(&notice.path);
+        }
     }
 
     /// Leaves out a file that did not come across.
@@ -166,10 +174,16 @@ mod tests {
         let path = dir.path().join("list");
         let mut list = Checksums::new(List { path: path.clone(), rename: None });
         list.rename(Some(b"new"));
-        for name in [&b"old"[..], b"old/a", b"old/gone"] {
+        for name in [&b"old"[..], b"old/a", b"old/gone", b"old/kept", b"old/closed"] {
             list.add(name, &[0; 32]).unwrap();
         }
         list.forget(b"old/gone");
+        // The receiver tells of what is in the way by its name there.
+        for (kind, path) in
+            [(NoticeKind::Kept, "new/kept"), (NoticeKind::Permission, "old/closed"), (NoticeKind::Attributes, "new/a")]
+        {
+            list.heed(&Notice { kind, path: path.into() });
+        }
         list.save().unwrap();
         let digest = "0".repeat(64);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{digest}  new\n{digest}  new/a\n"));

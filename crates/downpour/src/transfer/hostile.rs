@@ -350,6 +350,21 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     end_of(receiver);
 }
 
+/// Not hostile: what was left out before must not hide it.
+#[test]
+fn every_failure_counts_however_much_is_left_out_and_fails() {
+    const MANY: u64 = 1100;
+    for (reason, code) in [(SkipReason::Unreadable, 23), (SkipReason::Vanished, 24)] {
+        let (_to, receiver) = receiver();
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        (0..MANY).for_each(|number| puppet.skip(&format!("pipe-{number}"), SkipReason::SpecialFile));
+        (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
+        puppet.end((0, 0, 2 * MANY));
+        let summary = summary_of(receiver);
+        assert_eq!((summary.failed_count, summary.failed.len(), summary.exit_code()), (MANY, 1000, code));
+    }
+}
+
 /// Not hostile: all that the first batch should hold may be unreadable.
 #[test]
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {

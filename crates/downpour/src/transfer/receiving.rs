@@ -14,7 +14,7 @@ use super::step::{Counts, Step, Yield};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
 use crate::error::Error;
-use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, SkipReason, VoidReason, display_name};
+use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
 
 /// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
@@ -271,7 +271,11 @@ impl Receiving {
                 }
             }
             Message::Void(void) => {
-                files.void(&void)?;
+                if let Some(path) = files.void(&void)?
+                    && let Some(checksums) = &mut self.checksums
+                {
+                    checksums.forget(&path);
+                }
             }
             Message::Skipped(skipped) => files.skipped(&skipped)?,
             Message::Top(top) => files.top(top)?,
@@ -330,7 +334,7 @@ impl Receiving {
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             self.say(&Message::Notice(notice.clone()))?;
-            self.checksums.iter_mut().filter(|_| notice.kind.is_failure()).for_each(|list| list.forget(&notice.path));
+            self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.session.notice(notice, &mut self.done);
         }
         Ok(())
@@ -397,7 +401,6 @@ impl Receiving {
             failed: outcome.failed_count,
         }))?;
         if let Some(checksums) = &mut self.checksums {
-            outcome.listed.iter().for_each(|failed| checksums.forget(&failed.path));
             checksums.save()?;
         }
         let mut done = std::mem::take(&mut self.done);
@@ -406,16 +409,15 @@ impl Receiving {
         (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
         done.present = outcome.present;
         self.session.tell_links(outcome.links_left_out);
-        for Failed { path, reason } in &outcome.listed {
-            match reason {
-                FailReason::Skipped(skip) if !skip.is_failure() => {
-                    self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
-                }
-                // Told already, when it was refused.
-                FailReason::Refused(_) => {}
-                _ => done.fail(path, reason, has_vanished(*reason)),
-            }
+        for Failed { path, reason } in &outcome.special {
+            self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
         }
+        // What was refused was told when it was.
+        for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
+            done.fail(path, reason, reason.has_vanished());
+        }
+        // More may have failed than is listed.
+        (done.failed_count, done.vanished_count) = (outcome.failed_count, outcome.vanished_count);
         Ok(done)
     }
 
@@ -439,10 +441,6 @@ impl Receiving {
             Ok(None) | Err(_) => error,
         }
     }
-}
-
-const fn has_vanished(reason: FailReason) -> bool {
-    matches!(reason, FailReason::Voided(VoidReason::Vanished) | FailReason::Skipped(SkipReason::Vanished))
 }
 
 /// Batches whose manifests end among `messages`.

@@ -223,7 +223,7 @@ impl Sending {
     }
 
     fn notice(&mut self, notice: Notice) {
-        self.checksums.iter_mut().filter(|_| notice.kind.is_failure()).for_each(|list| list.forget(&notice.path));
+        self.checksums.iter_mut().for_each(|list| list.heed(&notice));
         self.session.notice(notice, &mut self.done);
     }
 

@@ -68,7 +68,7 @@ impl<'a> Control<'a> {
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
                     }
-                    Message::Void(void) => self.receiving.void(&void)?,
+                    Message::Void(void) => drop(self.receiving.void(&void)?),
                     Message::Skipped(skipped) => self.receiving.skipped(&skipped)?,
                     other => panic!("not from a sender, or not here: {other:?}"),
                 }

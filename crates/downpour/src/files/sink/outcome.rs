@@ -29,12 +29,16 @@ pub struct Outcome {
     pub delete_left_out: bool,
     /// Names that should be there and are not, for any reason.
     pub failed_count: u64,
+    /// Those among them that had vanished when the sender came to them.
+    pub vanished_count: u64,
     /// Sockets, pipes and devices that the sender left out.
     pub special_count: u64,
     /// Symbolic links that it left out, as its user wanted.
     pub links_left_out: u64,
-    /// The first thousand that failed or are special.
+    /// The first thousand that failed.
     pub listed: Vec<Failed>,
+    /// The first thousand that are special.
+    pub special: Vec<Failed>,
 }
 
 /// A name that is not there.
@@ -60,6 +64,14 @@ pub enum FailReason {
     Refused(NoticeKind),
 }
 
+impl FailReason {
+    /// Whether the sender had seen it before it was gone.
+    #[must_use]
+    pub const fn has_vanished(self) -> bool {
+        matches!(self, Self::Voided(VoidReason::Vanished) | Self::Skipped(SkipReason::Vanished))
+    }
+}
+
 impl Outcome {
     /// Whether something that should be there is not.
     #[must_use]
@@ -69,16 +81,47 @@ impl Outcome {
 
     /// Counts a name that is not there, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
-        match reason {
+        let list = match reason {
             FailReason::Skipped(SkipReason::Link) => {
                 self.links_left_out += 1;
                 return;
             }
-            FailReason::Skipped(skip) if !skip.is_failure() => self.special_count += 1,
-            _ => self.failed_count += 1,
+            FailReason::Skipped(skip) if !skip.is_failure() => {
+                self.special_count += 1;
+                &mut self.special
+            }
+            _ => {
+                self.failed_count += 1;
+                self.vanished_count += u64::from(reason.has_vanished());
+                &mut self.listed
+            }
+        };
+        if list.len() < MAX_LISTED {
+            list.push(Failed { path: path.to_vec(), reason });
         }
-        if self.listed.len() < MAX_LISTED {
-            self.listed.push(Failed { path: path.to_vec(), reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_listed_and_counted_however_much_else_is_left_out() {
+        let mut outcome = Outcome::default();
+        let count = MAX_LISTED as u64 + 5;
+        for _ in 0..count {
+            outcome.add(b"pipe", FailReason::Skipped(SkipReason::SpecialFile));
+            outcome.add(b"link", FailReason::Skipped(SkipReason::Link));
         }
+        assert!(!outcome.is_partial());
+        for _ in 0..count {
+            outcome.add(b"gone", FailReason::Voided(VoidReason::Vanished));
+            outcome.add(b"closed", FailReason::Skipped(SkipReason::Unreadable));
+        }
+        assert_eq!((outcome.special_count, outcome.links_left_out), (count, count));
+        assert_eq!((outcome.failed_count, outcome.vanished_count), (2 * count, count));
+        assert_eq!((outcome.listed.len(), outcome.special.len()), (MAX_LISTED, MAX_LISTED));
+        assert!(outcome.listed.iter().all(|failed| failed.path != b"pipe"));
     }
 }
