@@ -202,8 +202,9 @@ impl Receiving {
         if !self.settings.dry_run
             && let Some(place) = Place::open(&self.settings, &self.renamed, source, false)?
         {
-            // The next word that the disk has everything must be true of these too.
+            // The next word that the disk has everything must be true of these too, and of what the earlier run has moved.
             lock(&self.group).expect_of_disk(place.staging.held().not_durable());
+            self.note_change();
             self.place.get_or_init(|| place);
         }
         Ok(())

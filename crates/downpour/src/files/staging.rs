@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::FOLDER;
+use super::beneath::{FOLDER, errno};
 use super::entry::{Mtime, SourceId};
 use super::error::FilesError;
 use super::journal::{Held, Journal};
@@ -285,8 +285,9 @@ impl Staging {
         Ok(self.held().is_empty() && self.journal.records() <= 1 && staged_files(&self.dir)?.is_empty())
     }
 
-    /// Removes the staging folder and everything in it.
-    pub(super) fn remove(&self, target: &OwnedFd) -> Result<(), FilesError> {
+    /// Removes the staging folder and everything in it. Says whether it is gone: NFS keeps a file that is removed while it is open, as the
+    /// journal is, and the folder with it, until it is closed.
+    pub(super) fn remove(&self, target: &OwnedFd) -> Result<bool, FilesError> {
         let remove = || -> io::Result<()> {
             for item in Dir::read_from(&self.dir)? {
                 let item = item?;
@@ -301,7 +302,11 @@ impl Staging {
             unlinkat(&self.dir, LOCK, AtFlags::empty())?;
             Ok(unlinkat(target, &self.name, AtFlags::REMOVEDIR)?)
         };
-        remove().map_err(|error| FilesError::system(&self.path, error))
+        match remove() {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(errno(&error), Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(false),
+            Err(error) => Err(FilesError::system(&self.path, error)),
+        }
     }
 
     fn made(&self) -> io::Result<(&'static str, Found)> {

@@ -409,6 +409,10 @@ impl Receiving {
         (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
         done.present = outcome.present;
         self.session.tell_links(outcome.links_left_out);
+        if let Some(staging) = &outcome.staging_left {
+            let note = format!("{} is still in use: nothing in it is needed, remove it later", staging.display());
+            self.session.events.tell(TransferEvent::Note(note));
+        }
         for Failed { path, reason } in &outcome.special {
             self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
         }

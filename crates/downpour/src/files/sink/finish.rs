@@ -58,7 +58,8 @@ impl Receiving {
             self.make_links(place)?;
             self.delete(&control, &place.target)?;
             self.seal_folders(place)?;
-            place.staging.remove(place.target.root())?;
+            let is_removed = place.staging.remove(place.target.root())?;
+            lock(&self.outcome).staging_left = (!is_removed).then(|| place.staging.path().to_owned());
             // Nothing is made or removed in it any more.
             self.seal_top(&control, place.target.root())?;
             place.sync_target()?;
@@ -142,15 +143,18 @@ impl Receiving {
             let (mode, mtime) =
                 decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
             let seal = || -> io::Result<()> {
-                let found = place.target.look(&path)?;
-                if found
-                    .is_none_or(|found| found.kind == FoundKind::Folder && found.mode == mode && found.has_time(mtime))
-                {
+                let Some(found) = place.target.look(&path)? else { return Ok(()) };
+                let is_sealed = found.kind == FoundKind::Folder && found.mode == mode && found.has_time(mtime);
+                // One that an earlier run has sealed may not be durable.
+                let syncs = changed && !at_once;
+                if is_sealed && !syncs {
                     return Ok(());
                 }
                 let folder = place.target.open(&path)?;
-                set_metadata(&folder, mode, mtime)?;
-                if changed && !at_once {
+                if !is_sealed {
+                    set_metadata(&folder, mode, mtime)?;
+                }
+                if syncs {
                     fsync(&folder)?;
                 }
                 Ok(())
@@ -172,5 +176,55 @@ impl Receiving {
             place.sync_target()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::files::SourceId;
+    use crate::files::staging::staging_name;
+    use crate::messages::RootHasher;
+
+    fn begin(dir: &std::path::Path) -> Receiving {
+        let receiving = Receiving::new(ReceiveSettings::new(dir)).unwrap();
+        receiving.begin(SourceId([1; 16])).unwrap();
+        receiving
+    }
+
+    /// The end of a transfer of nothing.
+    fn end(source: SourceId) -> End {
+        let (mut root, mut bytes) = (RootHasher::new(), Vec::new());
+        crate::messages::Message::Begin(source).encode(&mut bytes).unwrap();
+        root.add(&bytes);
+        End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() }
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_moved_is_to_be_durable_at_the_end_of_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = begin(dir.path());
+        assert!(!first.changed.load(Ordering::Relaxed));
+        drop(first);
+        fs::create_dir(dir.path().join(staging_name(SourceId([1; 16])))).unwrap();
+        assert!(begin(dir.path()).changed.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_staging_folder_that_is_still_in_use_is_left_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = dir.path().join(staging_name(SourceId([1; 16])));
+        // What keeps it from being removed, as files do on NFS that are removed while they are open.
+        fs::create_dir_all(staging.join("moving/in use")).unwrap();
+        let receiving = begin(dir.path());
+        let outcome = receiving.finish(&end(SourceId([1; 16]))).unwrap();
+        assert_eq!(outcome.staging_left, Some(staging.clone()));
+        assert!(!outcome.is_partial());
+        drop(receiving);
+        fs::remove_dir(staging.join("moving/in use")).unwrap();
+        assert_eq!(begin(dir.path()).finish(&end(SourceId([1; 16]))).unwrap().staging_left, None);
+        assert!(!staging.exists());
     }
 }

@@ -1,5 +1,7 @@
 //! What a transfer became.
 
+use std::path::PathBuf;
+
 use super::super::entry::{SkipReason, VoidReason};
 use super::super::notice::NoticeKind;
 
@@ -35,6 +37,8 @@ pub struct Outcome {
     pub special_count: u64,
     /// Symbolic links that it left out, as its user wanted.
     pub links_left_out: u64,
+    /// The staging folder, if the system did not let it be removed: something in it is still in use.
+    pub staging_left: Option<PathBuf>,
     /// The first thousand that failed.
     pub listed: Vec<Failed>,
     /// The first thousand that are special.
