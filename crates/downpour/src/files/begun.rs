@@ -3,15 +3,21 @@
 //! A change of mode, owner, names or access time changes a file's version as a write does, and a write whose time is set back shows in
 //! nothing else. So where the version changes and size and time do not, what was read before is read again and compared.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::entry::VoidReason;
 
 /// Bytes read at a time to compare.
 const CHUNK: usize = 256 << 10;
+/// How often a file is compared with what was read of it. Each time may take as long as sending all of it up to there; one that is
+/// touched more often is touched for ever.
+const MAX_COMPARISONS: u32 = 64;
+/// Odd, so that no sum is lost by it.
+const BASE: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
 /// Files by their entry's index.
 #[derive(Debug, Default)]
@@ -23,68 +29,158 @@ pub(super) struct Begun {
 #[derive(Debug)]
 struct State {
     version: u64,
-    pieces: Pieces,
+    runs: Runs,
+    /// Pieces that were taken.
+    taken: u64,
+    comparisons: u32,
 }
 
-/// Start and length of each piece that was read, and its [`sum`].
-pub(super) type Pieces = HashMap<(u64, usize), u64>;
+/// What was read of a file, by where it starts. Pieces of one length, each behind the other, are one run: a file that is read from its start
+/// to its end takes as little room as one piece does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Runs(BTreeMap<u64, Run>);
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// Bytes of each piece.
+    each: usize,
+    /// Pieces.
+    count: u64,
+    /// The digits are the [`sum`]s of the pieces, to the base [`BASE`].
+    sum: u64,
+}
+
+/// What a file is to be compared with, and how many pieces that is.
+pub(super) type Before = (Runs, u64);
 
 impl Begun {
-    /// Takes a piece that was read while the file had this version. False if other pieces were read in another version, or it is not what
-    /// it was: then nothing is taken. `first` is the version to begin in, if any will not do.
+    /// Takes a piece, start and length, that was read while the file had this version. False if other pieces were read in another
+    /// version: then it is not taken. `first` is the version to begin in, if any will not do.
     pub(super) fn take(&mut self, index: u32, first: u64, version: u64, piece: (u64, usize), sum: u64) -> bool {
-        match self.files.entry(index) {
-            Entry::Occupied(mut state) => {
-                let state = state.get_mut();
-                state.version == version && *state.pieces.entry(piece).or_insert(sum) == sum
-            }
-            Entry::Vacant(state) if first == version => {
-                state.insert(State { version, pieces: [(piece, sum)].into() });
-                true
-            }
-            Entry::Vacant(_) => false,
-        }
+        let state = match self.files.entry(index) {
+            Entry::Occupied(state) if state.get().version == version => state.into_mut(),
+            Entry::Vacant(state) if first == version => state.insert(State::new(version)),
+            _ => return false,
+        };
+        state.add(piece, sum);
+        true
     }
 
-    /// The pieces that were read of a file; `None` before the first.
-    pub(super) fn pieces(&self, index: u32) -> Option<Pieces> {
-        self.files.get(&index).map(|state| state.pieces.clone())
+    /// What was read of a file, to be compared; `None` before the first piece.
+    ///
+    /// # Errors
+    /// [`VoidReason::Changed`] for a file that was compared too often.
+    pub(super) fn compare(&mut self, index: u32) -> Result<Option<Before>, VoidReason> {
+        let Some(state) = self.files.get_mut(&index) else { return Ok(None) };
+        state.comparisons += 1;
+        if state.comparisons > MAX_COMPARISONS {
+            return Err(VoidReason::Changed);
+        }
+        Ok(Some((state.runs.clone(), state.taken)))
     }
 
     /// Goes on in another version, in which a further piece was read and the file is the same in `compared` pieces. False if there are more.
-    pub(super) fn go_on(&mut self, index: u32, version: u64, compared: usize, piece: (u64, usize), sum: u64) -> bool {
-        let state = self.files.entry(index).or_insert_with(|| State { version, pieces: Pieces::new() });
-        if state.pieces.len() != compared {
+    pub(super) fn go_on(&mut self, index: u32, version: u64, compared: u64, piece: (u64, usize), sum: u64) -> bool {
+        let state = self.files.entry(index).or_insert_with(|| State::new(version));
+        if state.taken != compared {
             return false;
         }
         state.version = version;
-        *state.pieces.entry(piece).or_insert(sum) == sum
+        state.add(piece, sum);
+        true
     }
 }
 
-/// Whether a file still is what was read of it.
-pub(super) fn is_the_same(file: &File, pieces: &Pieces) -> Result<bool, VoidReason> {
-    let mut buffer = Vec::new();
-    for ((start, length), sum_before) in pieces {
-        buffer.resize(*length, 0);
-        fill(file, *start, &mut buffer)?;
-        if sum(&buffer) != *sum_before {
-            return Ok(false);
+impl State {
+    fn new(version: u64) -> Self {
+        Self { version, runs: Runs::default(), taken: 0, comparisons: 0 }
+    }
+
+    fn add(&mut self, piece: (u64, usize), sum: u64) {
+        self.taken += 1;
+        self.runs.add(piece, sum);
+    }
+}
+
+impl Runs {
+    fn add(&mut self, (mut start, each): (u64, usize), sum: u64) {
+        let mut run = Run { each, count: 1, sum };
+        if let Some((&before, &earlier)) = self.0.range(..=start).next_back() {
+            if start < earlier.end(before) {
+                // Read again, in the same version: it is what it was.
+                return;
+            }
+            if start == earlier.end(before) && each == earlier.each {
+                (start, run) = (before, earlier.followed_by(run));
+            }
         }
+        if let Some(later) = self.0.get(&run.end(start)).copied().filter(|later| later.each == each) {
+            self.0.remove(&run.end(start));
+            run = run.followed_by(later);
+        }
+        self.0.insert(start, run);
     }
-    Ok(true)
+
+    /// Whether a file still is what was read of it. Of no interest once `stopped` says so, as is the answer.
+    pub(super) fn are_in(&self, file: &File, stopped: &AtomicBool) -> Result<bool, VoidReason> {
+        let mut buffer = Vec::new();
+        for (start, run) in &self.0 {
+            buffer.resize(run.each, 0);
+            let mut found = 0_u64;
+            for number in 0..run.count {
+                if stopped.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                fill(file, start + number * run.each as u64, &mut buffer)?;
+                found = found.wrapping_mul(BASE).wrapping_add(sum(&buffer));
+            }
+            if found != run.sum {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
-/// BLAKE3 of the first `size` bytes of a file.
-pub(super) fn digest(file: &File, size: u64) -> Result<[u8; 32], VoidReason> {
+impl Run {
+    /// Where one that starts at `start` ends.
+    const fn end(self, start: u64) -> u64 {
+        start + self.count * self.each as u64
+    }
+
+    /// Both as one; pieces of `next` are as long as those of this.
+    fn followed_by(self, next: Self) -> Self {
+        let sum = self.sum.wrapping_mul(power(next.count)).wrapping_add(next.sum);
+        Self { each: self.each, count: self.count + next.count, sum }
+    }
+}
+
+/// [`BASE`] to this power.
+fn power(mut exponent: u64) -> u64 {
+    let (mut power, mut square) = (1_u64, BASE);
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            power = power.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        exponent /= 2;
+    }
+    power
+}
+
+/// BLAKE3 of the first `size` bytes of a file; `None` once `stopped` says so.
+pub(super) fn digest(file: &File, size: u64, stopped: &AtomicBool) -> Result<Option<[u8; 32]>, VoidReason> {
     let (mut hasher, mut chunk, mut at) = (blake3::Hasher::new(), vec![0; CHUNK], 0);
     while at < size {
+        if stopped.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let length = usize::try_from(size - at).unwrap_or(CHUNK).min(CHUNK);
         fill(file, at, &mut chunk[..length])?;
         hasher.update(&chunk[..length]);
         at += length as u64;
     }
-    Ok(*hasher.finalize().as_bytes())
+    Ok(Some(*hasher.finalize().as_bytes()))
 }
 
 /// Fills `out` with a file's bytes from `start`.
@@ -145,11 +241,53 @@ mod tests {
         let mut begun = Begun::default();
         assert!(!begun.take(0, 7, 8, (0, 10), 1), "it begins in the version that was told");
         assert!(begun.take(0, 7, 7, (0, 10), 1) && begun.take(0, 7, 7, (10, 10), 2));
-        assert!(!begun.take(0, 7, 7, (0, 10), 3), "it is not what it was");
         assert!(!begun.take(0, 7, 8, (20, 10), 3));
         assert!(!begun.go_on(0, 8, 1, (20, 10), 3), "one was not compared");
         assert!(begun.go_on(0, 8, 2, (20, 10), 3));
         assert!(begun.take(0, 7, 8, (30, 10), 4) && !begun.take(0, 7, 7, (40, 10), 5));
-        assert_eq!(begun.pieces(0).map(|pieces| pieces.len()), Some(4));
+        assert_eq!(begun.compare(0).unwrap().unwrap().1, 4);
+        assert!(begun.compare(1).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_touched_for_ever_is_not_compared_for_ever() {
+        let mut begun = Begun::default();
+        assert!(begun.take(0, 7, 7, (0, 10), 1));
+        assert!((0..MAX_COMPARISONS).all(|_| begun.compare(0).is_ok()));
+        assert_eq!(begun.compare(0).unwrap_err(), VoidReason::Changed);
+    }
+
+    #[test]
+    fn a_long_file_takes_as_little_room_as_a_short_one_and_every_piece_of_it_counts() {
+        const EACH: usize = 100;
+        const PIECES: usize = 50;
+        let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();
+        let file = tempfile::tempfile().unwrap();
+        let mut runs = Runs::default();
+        // In an order as several readers have it, some twice; the last one is short.
+        for at in (0..=PIECES).map(|at| at ^ 1).chain([3, 17]).filter(|at| *at <= PIECES).chain([PIECES]) {
+            let piece = &bytes[at * EACH..bytes.len().min((at + 1) * EACH)];
+            runs.add(((at * EACH) as u64, piece.len()), sum(piece));
+        }
+        assert_eq!(
+            runs.0.values().map(|run| (run.each, run.count)).collect::<Vec<_>>(),
+            [(EACH, PIECES as u64), (30, 1)]
+        );
+        let going = AtomicBool::new(false);
+        file.write_all_at(&bytes, 0).unwrap();
+        assert!(runs.are_in(&file, &going).unwrap());
+        for at in (0..bytes.len()).step_by(37) {
+            file.write_all_at(&[!bytes[at]], at as u64).unwrap();
+            assert!(!runs.are_in(&file, &going).unwrap(), "{at}");
+            file.write_all_at(&bytes[at..=at], at as u64).unwrap();
+        }
+        // Two that change places.
+        file.write_all_at(&bytes[EACH..2 * EACH], 0).unwrap();
+        file.write_all_at(&bytes[..EACH], EACH as u64).unwrap();
+        assert!(!runs.are_in(&file, &going).unwrap());
+        file.set_len(10).unwrap();
+        assert_eq!(runs.are_in(&file, &going).unwrap_err(), VoidReason::Shrank);
+        // Nobody looks at what is not wanted any more.
+        assert!(!runs.are_in(&file, &AtomicBool::new(true)).unwrap());
     }
 }

@@ -424,7 +424,9 @@ impl Receiving {
     /// Batches that are not yet verified.
     #[must_use]
     pub fn unverified(&self) -> u64 {
-        lock(&self.open).len() as u64 + u64::from(self.control().manifest.is_building())
+        // One after the other, as everywhere: a batch that is complete meanwhile counts twice rather than not at all.
+        let building = u64::from(self.control().manifest.is_building());
+        building + lock(&self.open).len() as u64
     }
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go on stays in

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
-use super::begun::{Begun, digest, fill, is_the_same, sum};
+use super::begun::{Begun, digest, fill, sum};
 use super::entry::{Batch, Entry, Kind, VoidReason, Voided};
 use super::open::OpenFiles;
 use super::root::Roots;
@@ -41,6 +42,8 @@ pub struct BatchSource {
     states: Mutex<States>,
     /// Held while a file is compared with what was read of it: once is enough.
     comparing: Mutex<()>,
+    /// Nobody reads any more.
+    stopped: Arc<AtomicBool>,
 }
 
 /// What is known of the files beyond what the scan saw.
@@ -91,7 +94,15 @@ impl BatchSource {
             trails: Mutex::default(),
             states: Mutex::default(),
             comparing: Mutex::default(),
+            stopped: Arc::default(),
         }
+    }
+
+    /// Compares files no longer when another thread sets `stopped`: what is read then is of no use.
+    #[must_use]
+    pub fn until(mut self, stopped: Arc<AtomicBool>) -> Self {
+        self.stopped = stopped;
+        self
     }
 
     /// Length of the object in bytes.
@@ -186,8 +197,12 @@ impl BatchSource {
         filled?;
         let place = (piece.start, out.len());
         // Most files are read at once, as they were scanned: nothing of those needs to be kept.
-        let is_simple = out.len() as u64 == size && seen.version == scanned;
-        if is_simple || self.states().begun.take(piece.index, scanned, seen.version, place, sum(out)) {
+        if out.len() as u64 == size && seen.version == scanned {
+            return Ok(());
+        }
+        // Before the lock that all readers need.
+        let found = sum(out);
+        if self.states().begun.take(piece.index, scanned, seen.version, place, found) {
             return Ok(());
         }
         if seen.links == 0 {
@@ -198,8 +213,8 @@ impl BatchSource {
             let compared = self.compare(file, piece)?;
             fill(file, piece.start, out)?;
             let again = look(file, piece.entry)?;
-            let stays = again.version == seen.version;
-            if stays && self.states().begun.go_on(piece.index, seen.version, compared, place, sum(out)) {
+            let (stays, found) = (again.version == seen.version, sum(out));
+            if stays && self.states().begun.go_on(piece.index, seen.version, compared, place, found) {
                 return Ok(());
             }
             seen = again;
@@ -208,15 +223,15 @@ impl BatchSource {
     }
 
     /// Compares a file with what was read of it, or told; gives the number of pieces.
-    fn compare(&self, file: &File, piece: Piece<'_>) -> Result<usize, VoidReason> {
+    fn compare(&self, file: &File, piece: Piece<'_>) -> Result<u64, VoidReason> {
         let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
-        let pieces = self.states().begun.pieces(piece.index);
-        let is_same = match (&pieces, hash) {
-            (Some(pieces), _) => is_the_same(file, pieces)?,
-            (None, Some(hash)) => digest(file, size)? == hash,
+        let before = self.states().begun.compare(piece.index)?;
+        let is_same = match (&before, hash) {
+            (Some((runs, _)), _) => runs.are_in(file, &self.stopped)?,
+            (None, Some(hash)) => digest(file, size, &self.stopped)? == Some(hash),
             (None, None) => !self.partial.contains(&piece.index),
         };
-        if is_same { Ok(pieces.map_or(0, |pieces| pieces.len())) } else { Err(VoidReason::Changed) }
+        if is_same { Ok(before.map_or(0, |(_, pieces)| pieces)) } else { Err(VoidReason::Changed) }
     }
 
     /// Whether something stands under an entry's name.

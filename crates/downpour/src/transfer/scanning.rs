@@ -9,7 +9,7 @@ use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId};
+use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
 /// Where the blocks of the open batches are read.
 #[derive(Debug, Default)]
@@ -99,6 +99,11 @@ impl Scan {
         };
         session.spawn("downpour-scan", work)?;
         Ok(Self { roots, id, top, found, bytes, stopped })
+    }
+
+    /// Where a batch's object is read. It compares files no longer than this lives.
+    pub(super) fn source(&self, batch: Arc<Batch>, wanted: Wanted) -> BatchSource {
+        BatchSource::new(batch, Arc::clone(&self.roots), wanted).until(Arc::clone(&self.stopped))
     }
 
     /// What has been found, if it is ready. A thread that has died gives nothing; the session hears of that by itself.

@@ -398,8 +398,7 @@ impl Sending {
                 Phase::Ready if free == 0 => return,
                 Phase::Ready => {}
             }
-            let roots = Arc::clone(&self.scan.roots);
-            let source = Arc::new(BatchSource::new(Arc::clone(&begun.batch), roots, begun.wanted.clone()));
+            let source = Arc::new(self.scan.source(Arc::clone(&begun.batch), begun.wanted.clone()));
             let length = begun.length();
             // Nothing has to cross, or nothing is to.
             let nothing = length == 0 || self.dry_run;
