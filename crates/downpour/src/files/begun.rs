@@ -264,8 +264,9 @@ mod tests {
         let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();
         let file = tempfile::tempfile().unwrap();
         let mut runs = Runs::default();
-        // In an order as several readers have it, some twice; the last one is short.
-        for at in (0..=PIECES).map(|at| at ^ 1).chain([3, 17]).filter(|at| *at <= PIECES).chain([PIECES]) {
+        // In an order as several readers have it, the second half first, some twice; the last one is short.
+        let order = (0..PIECES).map(|at| ((at + PIECES / 2) % PIECES) ^ 1);
+        for at in order.chain([3, 17, PIECES, PIECES]) {
             let piece = &bytes[at * EACH..bytes.len().min((at + 1) * EACH)];
             runs.add(((at * EACH) as u64, piece.len()), sum(piece));
         }
