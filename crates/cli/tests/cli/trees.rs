@@ -53,6 +53,20 @@ fn the_contents_of_several_folders_are_all_that_stays() {
 }
 
 #[test]
+fn of_an_empty_folder_nothing_stays() {
+    let here = tempdir().expect("a folder");
+    let (empty, copy) = (here.path().join("empty"), here.path().join("copy"));
+    fs::create_dir(&empty).expect("a folder");
+    downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
+    assert!(copy.is_dir());
+    tree::file(&copy.join("old"), 10);
+    let dry = downpour(arguments!["sync", "-n", "--delete", empty.join(""), copy]).end().expect(0);
+    assert!(dry.stdout.starts_with("delete old\n"), "{}", dry.stdout);
+    downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
+    assert_eq!(fs::read_dir(&copy).expect("a folder").count(), 0);
+}
+
+#[test]
 fn that_nothing_is_deleted_is_said() {
     let here = tempdir().expect("a folder");
     let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));

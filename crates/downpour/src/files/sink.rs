@@ -193,13 +193,15 @@ impl Receiving {
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.check_going()?;
         let mut control = self.control();
-        if control.source.replace(source).is_some() {
+        if control.source.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
         }
+        let dry_run = self.settings.dry_run;
+        // Called again where another process has it, so nothing has begun before this.
+        let found = if dry_run { None } else { Place::open(&self.settings, &self.renamed, source, false)? };
+        control.source = Some(source);
         control.hash(|out| source.encode(out))?;
-        if !self.settings.dry_run
-            && let Some(place) = Place::open(&self.settings, &self.renamed, source, false)?
-        {
+        if let Some(place) = found {
             // The next word that the disk has everything must be true of these too, and of what the earlier run has moved.
             lock(&self.group).expect_of_disk(place.staging.held().not_durable());
             self.note_change();
@@ -255,9 +257,8 @@ impl Receiving {
             return Err(FilesError::TargetExists { names });
         }
         control.hash(|out| part.encode(out))?;
-        if !self.settings.dry_run && self.place.get().is_none() {
-            let place = Place::open(&self.settings, &self.renamed, source, true)?.ok_or(FilesError::Over)?;
-            self.place.get_or_init(|| place);
+        if !self.settings.dry_run {
+            self.make_place(source)?;
         }
         control.manifest.building(part);
         self.take_entries(control, part)?;
@@ -270,6 +271,15 @@ impl Receiving {
             self.queue(&batch, Verified { files: batch.complete_files(), records: Vec::new() });
         }
         Ok(ManifestState::Complete(wanted))
+    }
+
+    /// Makes the staging folder, and the target, unless they are there.
+    fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
+        if self.place.get().is_none() {
+            let place = Place::open(&self.settings, &self.renamed, source, true)?.ok_or(FilesError::Over)?;
+            self.place.get_or_init(|| place);
+        }
+        Ok(())
     }
 
     /// Takes a block's digest from the sender. `true` says that something is verified by it and [`Receiving::settle`] has

@@ -46,6 +46,13 @@ impl Receiving {
         if end.root != control.root.root() {
             return Err(FilesError::Root);
         }
+        if let Some(source) = control.source
+            && self.settings.contents
+            && !self.settings.dry_run
+        {
+            // Of an empty folder nothing has come, and all in the target may be too much.
+            self.make_place(source)?;
+        }
         self.flush()?;
         self.over.store(true, Ordering::Release);
         if self.settings.dry_run {
