@@ -1,6 +1,7 @@
 //! The program `downpour`: moves files fast over networks that lose packets.
 
 mod args;
+mod blocking;
 mod config;
 mod copy;
 mod demo;
@@ -19,6 +20,7 @@ mod prompt;
 mod rates;
 mod recv;
 mod send;
+mod stderr;
 mod stdout;
 mod ticket;
 mod verify;

@@ -1,7 +1,6 @@
 //! What a transfer shows: words and a progress line on stderr, or JSON on stdout.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use crate::json::{self, Line};
 use crate::limit::Limit;
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
-use crate::stdout;
+use crate::{stderr, stdout};
 
 /// How often `--json` tells how far it is.
 const JSON_PERIOD: Duration = Duration::from_secs(1);
@@ -282,5 +281,5 @@ pub(crate) fn out(line: impl fmt::Display) {
 
 /// A line on stderr; where that is gone, nothing.
 pub(crate) fn err(line: impl fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    stderr::write(format!("{line}\n").as_bytes());
 }

@@ -1,12 +1,13 @@
 //! Questions to the person at the terminal.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::thread;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
 use crate::interrupt::{Interrupts, Stop};
+use crate::stderr;
 
 /// Longer lines are cut: no ticket and no answer is near it.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -26,11 +27,11 @@ pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Resul
         return line(interrupts).await;
     }
     let hidden = NoEcho::start().map_err(NoAnswer::Input)?;
-    say(question);
+    stderr::write(question.as_bytes());
     let answer = line(interrupts).await;
     drop(hidden);
     // The Enter was not echoed either.
-    say("\n");
+    stderr::write(b"\n");
     answer
 }
 
@@ -51,7 +52,7 @@ impl Question {
 
     /// Asks it again, without another answer.
     pub(crate) fn repeat(&self) {
-        say(&format!("{} [Y/n] ", self.text));
+        stderr::write(format!("{} [Y/n] ", self.text).as_bytes());
     }
 
     /// Waits for a yes or a no, and asks again where it is neither. May be dropped and called again.
@@ -63,7 +64,7 @@ impl Question {
             let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
             // Only a line that is typed at a terminal ends the line there.
             if answer.is_err() || !io::stdin().is_terminal() {
-                say("\n");
+                stderr::write(b"\n");
             }
             let answer = answer?;
             match answer.trim().to_ascii_lowercase().as_str() {
@@ -76,14 +77,8 @@ impl Question {
 
     /// There is nothing to answer any more.
     pub(crate) fn withdraw(self) {
-        say("\n");
+        stderr::write(b"\n");
     }
-}
-
-fn say(text: &str) {
-    let mut stderr = io::stderr().lock();
-    // Where stderr is gone there is nobody to tell.
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// One line of stdin, without its end.

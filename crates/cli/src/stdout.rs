@@ -1,8 +1,9 @@
 //! Stdout, and whether what was written has got there.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::OnceLock;
 
+use crate::blocking;
 use crate::exit::{Code, Failure};
 
 /// The first thing that went wrong. Stdout is one for the process, and so is this.
@@ -13,8 +14,8 @@ pub(crate) fn write(bytes: &[u8]) {
     if TROUBLE.get().is_some() {
         return;
     }
-    let mut stdout = io::stdout().lock();
-    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    // Past the buffer of the library, which does not tell how much of it was written before there was no room.
+    if let Err(error) = blocking::write_all(io::stdout().lock(), bytes) {
         // Another thread's trouble would do as well.
         let _ = TROUBLE.set(error);
     }

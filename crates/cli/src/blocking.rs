@@ -1,0 +1,89 @@
+//! Writes that wait, whatever others have made of the descriptor.
+//!
+//! Whether a descriptor blocks is a property of the open file, which this process shares with all that have inherited it: ssh makes its
+//! stderr non-blocking, and with `2>&1` that is stdout of the program too. Setting it back would be a race, and break ssh.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, write};
+
+/// Writes all of it, and waits where there is no room.
+///
+/// # Errors
+/// The descriptor takes no more: a full device, say, or a pipe that nobody reads. A part may have been written.
+pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    let to = to.as_fd();
+    while !bytes.is_empty() {
+        match write(to, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::AGAIN) => await_room(to)?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until there is room, or until a write tells that there never will be.
+fn await_room(to: BorrowedFd<'_>) -> io::Result<()> {
+    match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, PipeWriter, Read};
+    use std::thread;
+
+    use super::*;
+
+    /// A non-blocking pipe without room, and how many zeros are in it.
+    fn full_pipe() -> (PipeReader, PipeWriter, usize) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&writer, true).expect("a pipe that does not block");
+        let mut count = 0;
+        loop {
+            match write(&writer, &[0; 4096]) {
+                Ok(written) => count += written,
+                Err(error) => {
+                    assert_eq!(error, Errno::AGAIN);
+                    return (reader, writer, count);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_does_not_block_gets_every_byte() {
+        let (mut reader, writer, zeros) = full_pipe();
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let slow = thread::spawn(move || {
+            let (mut all, mut some) = (Vec::new(), [0; 1000]);
+            loop {
+                match reader.read(&mut some).expect("what was written") {
+                    0 => return all,
+                    count => all.extend_from_slice(&some[..count]),
+                }
+            }
+        });
+        let written = write_all(&writer, &bytes);
+        drop(writer);
+        let all = slow.join().expect("a reader");
+        written.expect("room, after a while");
+        assert!(all[zeros..] == bytes, "{} bytes of {} arrived, or others", all.len() - zeros, bytes.len());
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_any_more_ends_the_wait() {
+        let (mut reader, writer, _) = full_pipe();
+        let gone = thread::spawn(move || reader.read(&mut [0; 4096]).map(drop));
+        let error = write_all(&writer, &[1; 1_000_000]).expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        gone.join().expect("a reader").expect("zeros");
+    }
+}
