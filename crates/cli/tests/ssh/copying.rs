@@ -1,8 +1,13 @@
 //! `cp`, `sync` and `verify` with another machine.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::client::Client;
 use crate::hosts::{Hosts, assert_holds_only, at, make, odd_name, path_with_downpour, summary};
@@ -126,6 +131,36 @@ fn a_dry_run_changes_nothing() {
     let planned = hosts.cp(arguments!["-rn", at("copy"), hosts.here("back")]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create back/in/some"), "{}", planned.stdout);
     assert_holds_only(&hosts.here(""), &["tree"]);
+}
+
+/// ssh makes the stderr it inherits non-blocking: the same open file as stdout and stderr of the program.
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_slow_reader_of_all_output_gets_every_line() {
+    let hosts = Hosts::start();
+    let names: Vec<String> = (0..5000).map(|number| format!("a-name-that-fills-the-pipe-{number:04}")).collect();
+    fs::create_dir(hosts.here("tree")).expect("a folder");
+    names.iter().for_each(|name| drop(fs::File::create(hosts.here("tree").join(name)).expect("a file")));
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let mut command = hosts.command("cp");
+    command.args(arguments!["-rnv", hosts.here("tree"), at("copy")]);
+    command.stdout(writer.try_clone().expect("the pipe")).stderr(writer.try_clone().expect("the pipe"));
+    let mut child = command.spawn().expect("downpour");
+    // Nobody reads before there is no room.
+    let now = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
+    while poll(&mut [PollFd::new(&writer, PollFlags::OUT)], now).expect("a pipe") > 0 {
+        assert!(child.try_wait().expect("downpour").is_none(), "it has ended, and the pipe is not full");
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Both would hold the pipe open.
+    drop((command, writer));
+    let mut said = String::new();
+    reader.read_to_string(&mut said).expect("what it said");
+    assert_eq!(child.wait().expect("its end").code(), Some(0), "{said}");
+    let mut created: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("create copy/")).collect();
+    created.sort_unstable();
+    assert_eq!(created, names);
+    assert!(said.ends_with("A dry run: 5,001 names to change, nothing is.\n"), "{said}");
 }
 
 #[test]
