@@ -1,5 +1,6 @@
 //! `cp`, `sync` and `verify` with another machine.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -198,6 +199,28 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
     tree::assert_same(&source, &hosts.here("back"));
     let again = hosts.run("sync", arguments!["--delete", "--json", at("copy/"), hosts.here("back")]).expect(0);
     assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
+    let hosts = Hosts::start();
+    let source = tree::folder(&hosts.here("tree"));
+    hosts.run("sync", arguments![source.join(""), at("copy")]).expect(0);
+    let lines = |arguments: [&OsStr; 2], code| {
+        let ended = hosts.run("verify", arguments).expect(code);
+        ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    tree::file(&source.join("extra"), 5);
+    for (there, here) in [(at("copy"), source.clone()), (at("copy/"), source.clone()), (at("copy"), source.join(""))] {
+        assert_eq!(lines(arguments![there, here], 1), ["only in B: extra"]);
+        assert_eq!(lines(arguments![here, there], 1), ["only in A: extra"]);
+    }
+    // File against file, and a file that is to be a folder.
+    assert!(lines(arguments![at("copy/one"), source.join("one")], 0).is_empty());
+    assert!(lines(arguments![source.join("one"), at("copy/one")], 0).is_empty());
+    assert_eq!(lines(arguments![at("copy/one"), source.join("extra")], 1), ["differs: extra"]);
+    hosts.run("verify", arguments![at("copy"), source.join("one")]).expect_line(1, "is not a folder");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct ReceiveSettings {
     pub delete: Option<Arc<Filter>>,
     /// What is in a folder comes without the folder, which `into` stands for: `delete` holds for the names in `into` itself too.
     pub contents: bool,
+    /// With `dry_run`: what would be done is how two places differ. A folder stands for what is in it.
+    pub compared: bool,
     /// Nothing is touched; notices tell what would be done.
     pub dry_run: bool,
 }

@@ -20,7 +20,9 @@ mod settle;
 mod write;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -213,9 +215,13 @@ impl Receiving {
     /// Takes mode and time of the folder whose content comes, for the target, if that stands for it and modes are exact.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if they come twice, or before the beginning.
+    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.check_going()?;
+        if let Some(name) = self.settings.rename.as_ref().filter(|_| self.settings.compared) {
+            // A file is there: it is no folder whose content could be compared.
+            return Err(FilesError::TargetNotAFolder { path: self.settings.into.join(OsStr::from_bytes(name)) });
+        }
         let mut control = self.control();
         if control.source.is_none() || control.top.replace(top).is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
@@ -393,6 +399,12 @@ impl Receiving {
     #[must_use]
     pub fn staging_path(&self) -> Option<PathBuf> {
         self.place.get().map(|place| place.staging.path().to_owned())
+    }
+
+    /// Whether the target stands for the folder whose content comes. That a path with no slash at its end names a folder over there shows
+    /// only when this comes; a comparison, which touches nothing, takes the sender's word for it.
+    fn is_contents(&self, control: &Control) -> bool {
+        self.settings.contents || (self.settings.compared && control.top.is_some())
     }
 
     fn place(&self) -> Result<&Place, FilesError> {

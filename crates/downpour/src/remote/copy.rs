@@ -70,6 +70,7 @@ impl Copy {
             compare: self.compare,
             modes: self.modes,
             delete: self.delete.then(|| (*self.scan.filter).clone()),
+            compared: self.is_comparison,
             dry_run: self.dry_run,
         });
         let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run };
@@ -85,14 +86,16 @@ impl Copy {
         let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
         // The home has another name over there.
         let home = |path: &Vec<u8>| path == b"~";
+        let is_list = self.scan.files_from.is_some();
         let shape = Shape {
             many: paths.len() > 1 || paths.iter().any(contents),
-            contents: paths.iter().any(contents),
+            // A list of names is of a folder's content. Of other comparisons the receiver learns whether it is a folder.
+            contents: paths.iter().any(contents) || (self.is_comparison && is_list),
             items: paths
                 .iter()
                 .map(|path| (!contents(path) && !wild(path) && !home(path)).then(|| Bytes(last(path))))
                 .collect::<Option<_>>()
-                .filter(|_| self.scan.files_from.is_none()),
+                .filter(|_| !is_list),
         };
         // What is there shows only when it comes. Wildcards that match go into a folder, for they may match several; a name that has
         // them for itself is one as any other.
@@ -172,6 +175,7 @@ impl Copy {
             contents: shape.contents,
             items: shape.names(),
             dry_run: self.dry_run,
+            compared: self.is_comparison,
             ..ReceiveSettings::default()
         })
     }

@@ -54,6 +54,8 @@ pub(super) enum Task {
         compare: Compare,
         modes: Modes,
         delete: Option<Filter>,
+        /// What would be done is how the two differ.
+        compared: bool,
         dry_run: bool,
     },
     /// Runs a command whose input is a stream.

@@ -163,7 +163,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
             Scanner::new(roots.clone(), scan.clone())?;
             Task::Send { roots, scan, dry_run }
         }
-        Wanted::Receive { target, shape, existing, compare, modes, delete, dry_run } => {
+        Wanted::Receive { target, shape, existing, compare, modes, delete, compared, dry_run } => {
             let (contents, items, delete) = (shape.contents, shape.names(), delete.map(Arc::new));
             let rest = ReceiveSettings {
                 existing,
@@ -172,6 +172,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
                 delete,
                 contents,
                 items,
+                compared,
                 dry_run,
                 ..ReceiveSettings::default()
             };
@@ -326,6 +327,7 @@ mod tests {
             compare: crate::files::Compare::SizeAndTime,
             modes: crate::files::Modes::Masked,
             delete: None,
+            compared: false,
             dry_run: false,
         };
         assert_eq!(plan(request(task)).unwrap().task.role(), Role::Receives);

@@ -105,14 +105,15 @@ impl Receiving {
             deleted: &mut deleted,
             failed: &mut failed,
         };
-        deletion.run(sent, self.settings.contents, is_staging_name);
+        deletion.run(sent, self.is_contents(control), is_staging_name);
         fatal.map_or_else(|| self.check_stopped(), Err)
     }
 
     /// Gives the target mode and time of the folder that it stands for.
     fn seal_top(&self, control: &Control, target: &OwnedFd) -> Result<(), FilesError> {
-        let ReceiveSettings { contents, rename, existing, dry_run, into, .. } = &self.settings;
-        let applies = *contents && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
+        let ReceiveSettings { rename, existing, dry_run, into, .. } = &self.settings;
+        let applies =
+            self.is_contents(control) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
         let Some(top) = control.top.filter(|_| applies) else { return Ok(()) };
         // The next run has to get in.
         let mode = self.modes.apply(top.mode) | FILLABLE;
