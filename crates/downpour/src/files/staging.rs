@@ -90,11 +90,24 @@ impl Staging {
             };
             match lock(&dir) {
                 Ok(Some(lock)) => {
-                    return Self::with(path.clone(), name, dir, lock, source, made).map(Some).map_err(failed);
+                    // Ours until it is gone.
+                    let (held, _locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
+                    let opened = Self::with(path.clone(), name.clone(), dir, lock, source, made);
+                    if opened.is_err() && made {
+                        // On a full disk each attempt would leave another. The first failure is the one to tell.
+                        let _ = clear(target, &name, &held);
+                    }
+                    return opened.map(Some).map_err(failed);
                 }
                 Ok(None) => {}
                 Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
-                Err(error) => return Err(failed(error.into())),
+                Err(error) => {
+                    if made {
+                        // Only if it is empty: nobody has it then.
+                        let _ = unlinkat(target, &name, AtFlags::REMOVEDIR);
+                    }
+                    return Err(failed(error.into()));
+                }
             }
         }
     }
@@ -269,15 +282,7 @@ impl Staging {
 
     /// Removes what was made to be moved on and could not be.
     pub(super) fn clear_moving(&self) -> io::Result<()> {
-        for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
-            match unlinkat(&self.dir, MOVING, flags) {
-                // Linux says the one, others the other, to an unlink of a folder.
-                Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
-                Ok(()) | Err(Errno::NOENT) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        clear_moving(&self.dir)
     }
 
     /// Whether nothing in it helps a later run.
@@ -288,21 +293,7 @@ impl Staging {
     /// Removes the staging folder and everything in it. Says whether it is gone: NFS keeps a file that is removed while it is open, as the
     /// journal is, and the folder with it, until it is closed.
     pub(super) fn remove(&self, target: &OwnedFd) -> Result<bool, FilesError> {
-        let remove = || -> io::Result<()> {
-            for item in Dir::read_from(&self.dir)? {
-                let item = item?;
-                match item.file_name().to_bytes() {
-                    // The lock goes last: until then the folder is ours.
-                    b"." | b".." | b"lock" => {}
-                    b"moving" => self.clear_moving()?,
-                    name if is_folder_name(name) => remove_folder(&self.dir, name)?,
-                    name => unlinkat(&self.dir, name, AtFlags::empty())?,
-                }
-            }
-            unlinkat(&self.dir, LOCK, AtFlags::empty())?;
-            Ok(unlinkat(target, &self.name, AtFlags::REMOVEDIR)?)
-        };
-        match remove() {
+        match clear(target, &self.name, &self.dir) {
             Ok(()) => Ok(true),
             Err(error) if matches!(errno(&error), Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(false),
             Err(error) => Err(FilesError::system(&self.path, error)),
@@ -312,6 +303,35 @@ impl Staging {
     fn made(&self) -> io::Result<(&'static str, Found)> {
         Ok((MOVING, statat(&self.dir, MOVING, AtFlags::SYMLINK_NOFOLLOW)?.into()))
     }
+}
+
+/// Removes a staging folder, and everything in it first.
+fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd) -> io::Result<()> {
+    for item in Dir::read_from(dir)? {
+        let item = item?;
+        match item.file_name().to_bytes() {
+            // The lock goes last: until then the folder is ours.
+            b"." | b".." | b"lock" => {}
+            b"moving" => clear_moving(dir)?,
+            name if is_folder_name(name) => remove_folder(dir, name)?,
+            name => unlinkat(dir, name, AtFlags::empty())?,
+        }
+    }
+    unlinkat(dir, LOCK, AtFlags::empty())?;
+    Ok(unlinkat(target, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Removes what was made to be moved on and could not be.
+fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
+    for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
+        match unlinkat(dir, MOVING, flags) {
+            // Linux says the one, others the other, to an unlink of a folder.
+            Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Removes a staged file; none is fine too.

@@ -55,3 +55,16 @@ fn a_folder_of_staged_files_that_was_removed_by_hand_is_made_again() {
     assert_eq!(staging.open_file(id, 0o644).unwrap_err().kind(), io::ErrorKind::NotFound);
     assert!(staging.sync(&[id]).is_err());
 }
+
+#[test]
+fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
+    drop(open(dir.path()));
+    // What is there is not this call's to remove.
+    let staging = dir.path().join(staging_name(SOURCE));
+    fs::remove_file(staging.join("journal")).unwrap();
+    fs::create_dir(staging.join("journal")).unwrap();
+    assert!(Staging::open(&target, dir.path(), SOURCE, true).is_err());
+    assert!(staging.exists());
+}
