@@ -171,8 +171,13 @@ impl Output {
     /// All went well, or nearly: the last line.
     pub(crate) fn done(&self, notices: Notices, summary: &Summary) {
         self.showing.clear();
+        let why = if notices == Notices::Differences { "could not be compared: " } else { "" };
         for (name, reason) in &summary.failed {
-            warn(format_args!("{name}: {reason}"));
+            warn(format_args!("{name}: {why}{reason}"));
+        }
+        let more = summary.failed_count.saturating_sub(summary.failed.len() as u64);
+        if more > 0 {
+            warn(format_args!("and {}", human::count(more, "more name", "more names")));
         }
         if self.shown.json {
             if let Some(progress) = &self.last {
@@ -187,14 +192,7 @@ impl Output {
             (Notices::Planned, names) => {
                 self.say(format_args!("A dry run: {} to change, nothing is.", human::count(names, "name", "names")));
             }
-            (Notices::Differences, 0) => {
-                self.say(format_args!("No difference in {}.", human::count(summary.files, "file", "files")))
-            }
-            (Notices::Differences, names) => {
-                let all = summary.files + summary.directories + summary.symlinks;
-                let hint = if self.only_in_a == all { " B has nothing of A: is its path right?" } else { "" };
-                self.say(format_args!("{}.{hint}", human::count(names, "difference", "differences")))
-            }
+            (Notices::Differences, names) => self.say(compared(names, self.only_in_a, summary)),
         }
     }
 
@@ -225,6 +223,23 @@ fn in_words(offer: &Offer) -> String {
     let open = if offer.is_all { "" } else { ", maybe more" };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
     format!("Coming: {names} ({items}, {}{open})\nInto:   {}", human::bytes(offer.bytes), into.display())
+}
+
+/// The last line of a comparison with so many differences. What could not be compared is none, nor is it the same.
+fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
+    let mut sentences = Vec::new();
+    if differences > 0 {
+        sentences.push(format!("{}.", human::count(differences, "difference", "differences")));
+    } else if summary.failed_count == 0 {
+        sentences.push(format!("No difference in {}.", human::count(summary.files, "file", "files")));
+    }
+    if summary.failed_count > 0 {
+        sentences.push(format!("{} could not be compared.", human::count(summary.failed_count, "name", "names")));
+    }
+    if differences > 0 && only_in_a == summary.files + summary.directories + summary.symlinks {
+        sentences.push("B has nothing of A: is its path right?".to_owned());
+    }
+    sentences.join(" ")
 }
 
 /// What the notices of a receiver mean.

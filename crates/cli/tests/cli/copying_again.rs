@@ -1,6 +1,7 @@
 //! What stands at the target already: runs over a tree that is there.
 
 use std::fs::{self, FileTimes};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -128,4 +129,24 @@ fn verify_names_every_difference() {
     assert_eq!(lines, ["differs: one", "only in A: a", "only in B: b"]);
     assert!(copy.join("b").exists() && !copy.join("a").exists(), "nothing is touched");
     downpour(arguments!["verify", one, copy.join("one")]).end().expect(0);
+}
+
+#[test]
+fn verify_says_what_it_could_not_compare_and_names_the_rest() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = copied(here.path());
+    for folder in [&source, &copy] {
+        fs::remove_file(folder.join("link")).expect("no link");
+    }
+    symlink("nowhere", source.join("dangling")).expect("a link");
+    tree::file(&copy.join("dangling"), 1);
+    let unread = downpour(arguments!["verify", "--links=follow", source, copy]).end().expect(23);
+    assert_eq!(unread.stdout, "");
+    assert!(unread.stderr.contains("dangling: could not be compared: "), "{}", unread.stderr);
+    assert!(unread.stderr.lines().any(|line| line == "1 name could not be compared."), "{}", unread.stderr);
+    tree::file(&copy.join("b"), 1);
+    let differ = downpour(arguments!["verify", "--links=follow", source, copy]).end().expect(1);
+    assert_eq!(differ.stdout, "only in B: b\n");
+    assert!(differ.stderr.contains("1 difference. 1 name could not be compared."), "{}", differ.stderr);
+    assert!(!differ.stderr.contains("deleted"), "{}", differ.stderr);
 }

@@ -24,18 +24,29 @@ impl SentPaths {
         }
     }
 
+    /// What the sender could not read: what is in it over there is not known.
+    pub(super) fn add_unread(&mut self, path: &[u8]) {
+        self.all.insert(path_hash(path));
+        self.all.insert(path_hash(&as_unread(path)));
+    }
+
     fn has(&self, path: &[u8]) -> bool {
         self.all.contains(&path_hash(path))
     }
 
     fn has_folder(&self, path: &[u8]) -> bool {
-        self.all.contains(&path_hash(&as_folder(path)))
+        self.all.contains(&path_hash(&as_folder(path))) && !self.all.contains(&path_hash(&as_unread(path)))
     }
 }
 
 /// No sent path ends in a slash, so this is one of a kind.
 fn as_folder(path: &[u8]) -> Vec<u8> {
     [path, b"/"].concat()
+}
+
+/// The same with a second slash.
+fn as_unread(path: &[u8]) -> Vec<u8> {
+    [path, b"//"].concat()
 }
 
 /// A walk over a target that deletes.

@@ -354,7 +354,7 @@ impl Receiving {
         control.incomplete |= skipped.reason.is_failure();
         // A name that no entry could have needs no protection.
         if let (Some(sent), Ok(path)) = (&mut control.sent, self.goes_to(&skipped.path, 0)) {
-            sent.add(&path, false);
+            sent.add_unread(&path);
         }
         lock(&self.outcome).add(&skipped.path, FailReason::Skipped(skipped.reason));
         Ok(())

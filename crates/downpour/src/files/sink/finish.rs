@@ -78,7 +78,8 @@ impl Receiving {
 
     fn delete(&self, control: &Control, target: &crate::files::beneath::Beneath) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
-        if control.incomplete {
+        // A comparison deletes nothing, and what could not be read is not looked into.
+        if control.incomplete && !self.settings.compared {
             lock(&self.outcome).delete_left_out = true;
             self.refused(TOP, NoticeKind::NotDeleted);
             return Ok(());
