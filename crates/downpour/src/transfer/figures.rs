@@ -139,7 +139,11 @@ impl fmt::Display for Summary {
         let plural = if self.files == 1 { "" } else { "s" };
         let seconds = self.elapsed.as_secs_f64();
         let decimals = if seconds < 10.0 { 2 } else { 0 };
-        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s, verified", self.files, Bytes(self.bytes))?;
+        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
+        // Where all failed there was nothing to verify.
+        if self.files > 0 || self.failed_count == 0 {
+            f.write_str(", verified")?;
+        }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
         }
@@ -272,6 +276,8 @@ mod tests {
             "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries, 1.0 MB of it there already; 1 name failed"
         );
         assert_eq!(summary.exit_code(), 23);
+        let none = Summary { files: 0, bytes: 0, bytes_present: 0, path_share: None, ..summary.clone() };
+        assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
         summary.vanished_count = 1;
         assert_eq!(summary.exit_code(), 24);
     }
