@@ -56,21 +56,17 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Takes the signals over.
     pub(crate) fn install() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: Some(signal(SignalKind::hangup())?),
-        })
+        Self::with(Some(signal(SignalKind::hangup())?))
     }
 
     /// Takes over those that ask for an end. A hang-up ends the process as it ends any other, and what feeds it, unless whoever started
     /// it wanted it ignored.
     pub(crate) fn without_hang_up() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: None,
-        })
+        Self::with(None)
+    }
+
+    fn with(hang_up: Option<Signal>) -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, hang_up })
     }
 
     /// Waits for the next signal.

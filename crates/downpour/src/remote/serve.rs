@@ -1,6 +1,6 @@
 //! The side of a copy that ssh starts: `downpour remote`.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -298,8 +298,11 @@ pub(super) fn goes_on() -> bool {
 
 /// Says the one line.
 pub(super) fn answer(text: &str) {
-    let mut out = io::stdout().lock();
-    // Where nobody listens, nobody misses it.
+    answer_on(&mut io::stdout().lock(), text);
+}
+
+/// Says the one line to whoever reads `out`. Where nobody listens, nobody misses it.
+pub(super) fn answer_on(out: &mut impl io::Write, text: &str) {
     let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());
 }
 

@@ -49,6 +49,21 @@ pub(super) fn listen(
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<Ticket, Error> {
+    let (listener, ticket) = prepare(plan, ground, key, options, events, switch)?;
+    listener.answer();
+    thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
+    Ok(ticket)
+}
+
+/// A listener that does not answer anybody yet, and what leads to it.
+fn prepare(
+    plan: Plan,
+    ground: Ground,
+    key: Option<[u8; 32]>,
+    options: &ListenOptions,
+    events: Events,
+    switch: Arc<Switch>,
+) -> Result<(Listener, Ticket), Error> {
     let (driver, addresses, only_one) = match ground {
         Ground::Udp(driver) => {
             let addresses = reachable(driver.local_address()).map_err(Error::System)?;
@@ -87,9 +102,7 @@ pub(super) fn listen(
         served: false,
         last: None,
     };
-    listener.answer();
-    thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
-    Ok(ticket)
+    Ok((listener, ticket))
 }
 
 /// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that

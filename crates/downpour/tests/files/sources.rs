@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{Batch, BatchSource, FailReason, Links, Root, Roots, ScanOptions, Scanner, VoidReason, Wanted};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 use crate::common::{BLOCK, names, noise, quick_dir, snapshot, transfer_with};
 
@@ -18,6 +18,27 @@ fn three_files(dir: &Path) {
     fs::write(dir.join("a"), noise(BLOCK / 2, 1)).unwrap();
     fs::write(dir.join("b"), noise(2 * BLOCK, 2)).unwrap();
     fs::write(dir.join("c"), noise(BLOCK / 2, 3)).unwrap();
+}
+
+/// Three files in a folder, of which the first block was read: the folder, what is read, and that block.
+fn begun(from: &TempDir) -> (PathBuf, BatchSource, Vec<u8>) {
+    let dir = from.path().join("dir");
+    three_files(&dir);
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let source = BatchSource::new(batch, roots, Wanted::all());
+    let mut bytes = vec![0; BLOCK];
+    source.read(0, &mut bytes);
+    (dir, source, bytes)
+}
+
+/// Does what changes a file, until its change time is another.
+fn until_version_changes(path: &Path, change: impl FnOnce()) {
+    let kept = fs::File::open(path).unwrap();
+    let before = kept.metadata().unwrap().ctime_nsec();
+    change();
+    while kept.metadata().unwrap().ctime_nsec() == before {
+        kept.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    }
 }
 
 /// Sends three files and spoils the middle one after the scan.
@@ -185,12 +206,7 @@ fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
         change_mode(path);
     }] {
         let from = tempdir().unwrap();
-        let dir = from.path().join("dir");
-        three_files(&dir);
-        let (batch, roots) = scanned(&dir, ScanOptions::default());
-        let source = BatchSource::new(batch, roots, Wanted::all());
-        let mut bytes = vec![0; BLOCK];
-        source.read(0, &mut bytes);
+        let (dir, source, mut bytes) = begun(&from);
         change(&dir.join("b"));
         source.read(BLOCK as u64, &mut bytes);
         assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
@@ -274,18 +290,8 @@ fn the_object_is_what_is_wanted() {
 #[test]
 fn a_file_removed_while_it_is_read_has_vanished() {
     let from = tempdir().unwrap();
-    let dir = from.path().join("dir");
-    three_files(&dir);
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
-    let source = BatchSource::new(batch, roots, Wanted::all());
-    let mut bytes = vec![0; BLOCK];
-    source.read(0, &mut bytes);
-    let kept = fs::File::open(dir.join("b")).unwrap();
-    let before = kept.metadata().unwrap().ctime_nsec();
-    fs::remove_file(dir.join("b")).unwrap();
-    while kept.metadata().unwrap().ctime_nsec() == before {
-        kept.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
-    }
+    let (dir, source, _) = begun(&from);
+    until_version_changes(&dir.join("b"), || fs::remove_file(dir.join("b")).unwrap());
     let mut rest = vec![0; 2 * BLOCK];
     source.read(BLOCK as u64, &mut rest);
     assert_eq!(voided(&source), [(2, VoidReason::Vanished)]);
@@ -295,21 +301,11 @@ fn a_file_removed_while_it_is_read_has_vanished() {
 #[test]
 fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
     let from = tempdir().unwrap();
-    let dir = from.path().join("dir");
-    three_files(&dir);
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
-    let source = BatchSource::new(batch, roots, Wanted::all());
-    let mut bytes = vec![0; BLOCK];
-    source.read(0, &mut bytes);
+    let (dir, source, mut bytes) = begun(&from);
     let (other, time) = (dir.join("other"), dir.join("b").metadata().unwrap().modified().unwrap());
     fs::write(&other, noise(2 * BLOCK, 9)).unwrap();
     fs::File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
-    let kept = fs::File::open(dir.join("b")).unwrap();
-    let before = kept.metadata().unwrap().ctime_nsec();
-    fs::rename(other, dir.join("b")).unwrap();
-    while kept.metadata().unwrap().ctime_nsec() == before {
-        kept.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
-    }
+    until_version_changes(&dir.join("b"), || fs::rename(other, dir.join("b")).unwrap());
     source.read(BLOCK as u64, &mut bytes);
     assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
 }

@@ -15,9 +15,9 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::driver::{Bind, Driver};
 use crate::error::Error;
-use crate::remote::ANSWER;
 use crate::remote::place::expand;
 use crate::remote::request::{Request, Task};
+use crate::remote::serve::answer_on;
 use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
 use crate::ticket::{Role, Ticket};
@@ -37,11 +37,11 @@ pub(super) struct Arrivals {
 pub(in crate::remote) fn attend(request: Request, input: File, mut output: File) -> Result<(), Error> {
     match Attending::new(request) {
         Ok((attending, ticket)) => {
-            say(&mut output, &format!("\n{ANSWER}{}\n", ticket.to_text()?));
+            answer_on(&mut output, &ticket.to_text()?);
             attending.run(input, output)
         }
         Err(error) => {
-            say(&mut output, &format!("\n{ANSWER}{}\n", answer_error(&error)));
+            answer_on(&mut output, &answer_error(&error));
             Err(error)
         }
     }

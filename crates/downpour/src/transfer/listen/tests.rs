@@ -13,29 +13,9 @@ fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::Receive { settings: ReceiveSettings::new(into), otherwise: None, ask: false };
     let plan = CommonOptions::default().plan(task, Profile::auto());
     let (events, transfer) = Transfer::new();
-    let (sender, arrivals) = channel();
-    let store = Arc::new(Mutex::new(Store::new(&plan.task).unwrap()));
-    let listener = Listener {
-        driver: driver(),
-        plan: Arc::new(plan),
-        key: [1; 32],
-        expires: SystemTime::now() + Duration::from_secs(60),
-        store,
-        events,
-        switch: Arc::clone(&transfer.switch),
-        watch: 0,
-        arrivals,
-        sender,
-        valid_for: Duration::from_secs(60),
-        keep: false,
-        only_one: false,
-        running: 0,
-        current: None,
-        waiting: None,
-        stopped: None,
-        served: false,
-        last: None,
-    };
+    let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
+    let (switch, ground) = (Arc::clone(&transfer.switch), Ground::Udp(driver()));
+    let (listener, _) = prepare(plan, ground, Some([1; 32]), &options, events, switch).unwrap();
     (listener, transfer)
 }
 
