@@ -1,0 +1,3 @@
+//! The program `downpour-lab`: emulated links that real programs run over, and honest comparisons.
+
+fn main() {}

@@ -1,0 +1,5 @@
+//! Hosts: network namespaces in which real programs run.
+
+mod host;
+
+pub use host::Host;
