@@ -1,9 +1,9 @@
 //! Links, topologies and a virtual clock for networks that lose, delay, reorder and mark packets.
 //!
 //! [`Link`] is a pure calculator: [`Link::offer`] says what becomes of a packet and when it leaves, and the caller holds the packet,
-//! in a [`Transit`] if it likes.
-//! So one model serves a simulation in virtual time ([`Network`]) and a relay of real packets, and a seed loses the same
-//! packets in both. Nothing here reads a clock, starts a thread or draws randomness but from a seed: same seed, same run.
+//! in a [`Transit`] if it likes. [`Fabric`] holds the packets of many links and leads them from host to host.
+//! So one model serves a simulation in virtual time ([`Network`]), a relay and an emulator of real packets, and a seed loses the same
+//! packets in all. Nothing here reads a clock, starts a thread or draws randomness but from a seed: same seed, same run.
 //!
 //! ```
 //! use netsim::{Ecn, Fate, Link, Time};
@@ -16,6 +16,7 @@
 
 mod agenda;
 mod config;
+mod fabric;
 mod link;
 mod network;
 mod node;
@@ -29,8 +30,9 @@ pub mod topology;
 mod transit;
 
 pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Reorder};
+pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
 pub use link::{Count, Deliveries, Delivery, DropReason, Ecn, Fate, Link, LinkStats, corrupt};
-pub use network::{LinkId, Network, NetworkError, NetworkStats, Stalled};
+pub use network::{Network, NetworkStats, Stalled};
 pub use node::{Node, NodeId, Packet};
 pub use rate::Rate;
 pub use text::TextError;

@@ -3,32 +3,15 @@
 use std::collections::VecDeque;
 
 use crate::agenda::Agenda;
-use crate::pipe::Pipe;
-use crate::routes::Routes;
-use crate::{Link, LinkConfig, LinkError, Node, NodeId, Packet, Time};
+use crate::fabric::Step;
+use crate::{
+    Arrival, Fabric, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time, corrupt,
+};
 
 /// How often one node's deadline may come due at one instant before the run is given up.
 const TIMEOUTS_AT_ONE_INSTANT: u32 = 1_000;
 /// How many packets one node may send and receive at one instant before the run is given up.
 const PACKETS_AT_ONE_INSTANT: u32 = 1_000_000;
-
-/// A directed link of a [`Network`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(u32);
-
-/// A network that cannot be built as asked.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum NetworkError {
-    /// A link that makes no sense.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// A link from or to a node that was not added.
-    #[error("there is no {0}: add nodes before their links")]
-    UnknownNode(NodeId),
-    /// A change to a link that was not added.
-    #[error("there is no link {}", .0.0)]
-    UnknownLink(LinkId),
-}
 
 /// A node that keeps the network busy without letting time pass; the run cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +52,7 @@ pub struct NetworkStats {
 /// What the network keeps about a node.
 #[derive(Debug)]
 struct Guard {
-    vertex: usize,
+    id: NodeId,
     /// The instant the two counts are about.
     instant: Time,
     timeouts: u32,
@@ -87,9 +70,7 @@ pub struct Network<N> {
     guards: Vec<Guard>,
     /// By `NodeId`: the place in `nodes`, `None` for a router.
     vertices: Vec<Option<usize>>,
-    pipes: Vec<Pipe>,
-    routes: Option<Routes>,
-    arrivals: Agenda,
+    fabric: Fabric<Packet>,
     deadlines: Agenda,
     /// Nodes to ask for packets and deadlines before time goes on.
     touched: VecDeque<usize>,
@@ -103,9 +84,7 @@ impl<N> Default for Network<N> {
             nodes: Vec::new(),
             guards: Vec::new(),
             vertices: Vec::new(),
-            pipes: Vec::new(),
-            routes: None,
-            arrivals: Agenda::default(),
+            fabric: Fabric::new(),
             deadlines: Agenda::default(),
             touched: VecDeque::new(),
             stats: NetworkStats::default(),
@@ -122,22 +101,19 @@ impl<N: Node> Network<N> {
     /// Adds a node. Only routers pass on the packets of others.
     pub fn add_node(&mut self, node: N) -> NodeId {
         let index = self.nodes.len();
-        self.guards.push(Guard { vertex: self.vertices.len(), instant: Time::ZERO, timeouts: 0, packets: 0 });
+        let id = self.fabric.add_host();
+        self.guards.push(Guard { id, instant: Time::ZERO, timeouts: 0, packets: 0 });
         self.nodes.push(node);
         self.deadlines.push();
         self.touched.push_back(index);
-        self.add_vertex(Some(index))
+        self.vertices.push(Some(index));
+        id
     }
 
     /// Adds a router: it passes packets on at once, and its queues are those of the links that leave it.
     pub fn add_router(&mut self) -> NodeId {
-        self.add_vertex(None)
-    }
-
-    fn add_vertex(&mut self, node: Option<usize>) -> NodeId {
-        self.routes = None;
-        self.vertices.push(node);
-        NodeId(u32::try_from(self.vertices.len() - 1).expect("memory ends before 2^32 nodes"))
+        self.vertices.push(None);
+        self.fabric.add_router()
     }
 
     /// Adds a link in one direction. Packets take the path of the fewest links, of equal ones the one added first.
@@ -145,15 +121,7 @@ impl<N: Node> Network<N> {
     /// # Errors
     /// A node that does not exist, or a link that makes no sense.
     pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> Result<LinkId, NetworkError> {
-        for node in [from, to] {
-            if node.index() >= self.vertices.len() {
-                return Err(NetworkError::UnknownNode(node));
-            }
-        }
-        self.pipes.push(Pipe::new(Link::new(config)?, from.index(), to.index()));
-        self.arrivals.push();
-        self.routes = None;
-        Ok(LinkId(u32::try_from(self.pipes.len() - 1).expect("memory ends before 2^32 links")))
+        self.fabric.add_link(from, to, config)
     }
 
     /// The virtual clock.
@@ -180,7 +148,7 @@ impl<N: Node> Network<N> {
 
     /// A link and its statistics.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
-        self.pipes.get(id.0 as usize).map(|pipe| &pipe.link)
+        self.fabric.link(id)
     }
 
     /// Changes a link for packets sent from now on; see [`Link::set_config`].
@@ -188,8 +156,7 @@ impl<N: Node> Network<N> {
     /// # Errors
     /// A link that does not exist, or that would make no sense.
     pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
-        let pipe = self.pipes.get_mut(id.0 as usize).ok_or(NetworkError::UnknownLink(id))?;
-        Ok(pipe.link.set_config(config)?)
+        self.fabric.set_link(id, config)
     }
 
     /// What the network did so far.
@@ -234,21 +201,19 @@ impl<N: Node> Network<N> {
 
     /// When the next packet arrives or the next deadline comes due, as far as nodes have been asked.
     pub fn next_event(&self) -> Option<Time> {
-        let arrival = self.arrivals.first().map(|(at, _)| at);
         let deadline = self.deadlines.first().map(|(at, _)| at);
-        arrival.into_iter().chain(deadline).min()
+        self.fabric.next_event().into_iter().chain(deadline).min()
     }
 
     fn step_by(&mut self, limit: Time) -> Result<bool, Stalled> {
         while let Some(index) = self.touched.pop_front() {
             self.serve(index)?;
         }
-        let arrival = self.arrivals.first();
         let deadline = self.deadlines.first();
-        match (arrival, deadline) {
-            (Some((at, pipe)), _) if at <= limit && deadline.is_none_or(|(due, _)| at <= due) => {
+        match (self.fabric.next_event(), deadline) {
+            (Some(at), _) if at <= limit && deadline.is_none_or(|(due, _)| at <= due) => {
                 self.now = self.now.max(at);
-                self.arrive(pipe)?;
+                self.pass_on()?;
             }
             (_, Some((due, index))) if due <= limit => {
                 self.now = self.now.max(due);
@@ -259,34 +224,39 @@ impl<N: Node> Network<N> {
         Ok(true)
     }
 
-    /// Takes the next packet off a link and hands it to the node or router there.
-    fn arrive(&mut self, number: usize) -> Result<(), Stalled> {
-        let pipe = &mut self.pipes[number];
-        let Some((_, packet)) = pipe.transit.pop(self.now) else {
-            return Ok(());
-        };
-        let vertex = pipe.to;
-        self.arrivals.set(number, pipe.next_arrival());
-        match self.vertices[vertex] {
-            Some(index) if vertex == packet.destination.index() => {
-                self.count_packet(index)?;
-                self.stats.received += 1;
-                self.nodes[index].handle_packet(self.now, packet);
-                self.serve(index)
-            }
-            _ => {
+    /// Lets the next packet come to a node or a router.
+    fn pass_on(&mut self) -> Result<(), Stalled> {
+        match self.fabric.step() {
+            None => {}
+            Some(Step::Arrived(arrival)) => return self.arrive(arrival),
+            Some(Step::Forwarded) => self.stats.forwarded += 1,
+            Some(Step::Refused(refused)) => {
                 self.stats.forwarded += 1;
-                self.forward(vertex, packet);
-                Ok(())
+                self.refuse(refused);
             }
         }
+        Ok(())
+    }
+
+    /// Hands a packet to its node.
+    fn arrive(&mut self, arrival: Arrival<Packet>) -> Result<(), Stalled> {
+        let Arrival { host, ecn, corrupt: flips, item: mut packet, .. } = arrival;
+        let Some(index) = self.vertices[host.index()] else { return Ok(()) };
+        packet.ecn = ecn;
+        if let Some(entropy) = flips {
+            corrupt(&mut packet.payload, entropy);
+        }
+        self.count_packet(index)?;
+        self.stats.received += 1;
+        self.nodes[index].handle_packet(self.now, packet);
+        self.serve(index)
     }
 
     fn time_out(&mut self, index: usize) -> Result<(), Stalled> {
         let guard = self.guard(index);
         guard.timeouts += 1;
         if guard.timeouts > TIMEOUTS_AT_ONE_INSTANT {
-            return Err(Stalled::Timeouts { node: self.id_of(index), at: self.now });
+            return Err(Stalled::Timeouts { node: self.guards[index].id, at: self.now });
         }
         self.stats.timeouts += 1;
         self.nodes[index].handle_timeout(self.now);
@@ -298,7 +268,7 @@ impl<N: Node> Network<N> {
         while let Some(packet) = self.nodes[index].poll_transmit(self.now) {
             self.count_packet(index)?;
             self.stats.sent += 1;
-            self.forward(self.guards[index].vertex, packet);
+            self.send(self.guards[index].id, packet);
         }
         let deadline = self.nodes[index].poll_timeout();
         // Not before now: among deadlines that are due the order is that of the nodes, not of how late they are.
@@ -306,26 +276,17 @@ impl<N: Node> Network<N> {
         Ok(())
     }
 
-    /// Puts a packet on the next link of its path; its sender gets the buffer back if that drops it.
-    fn forward(&mut self, vertex: usize, packet: Packet) {
-        let routes = self.routes.get_or_insert_with(|| {
-            let forwards: Vec<bool> = self.vertices.iter().map(Option::is_none).collect();
-            let links: Vec<(usize, usize)> = self.pipes.iter().map(|pipe| (pipe.from, pipe.to)).collect();
-            Routes::new(&forwards, &links)
-        });
-        let Some(number) = routes.next(vertex, packet.destination.index()) else {
-            self.stats.unroutable += 1;
-            self.recycle(packet);
-            return;
-        };
-        let pipe = &mut self.pipes[number];
-        match pipe.send(self.now, packet) {
-            None => self.arrivals.set(number, pipe.next_arrival()),
-            Some(dropped) => self.recycle(dropped),
+    fn send(&mut self, from: NodeId, packet: Packet) {
+        let sent = self.fabric.offer(self.now, from, packet.destination, packet.ip_bytes(), packet.ecn, packet);
+        if let Err(refused) = sent {
+            self.refuse(refused);
         }
     }
 
-    fn recycle(&mut self, packet: Packet) {
+    /// Gives the sender of a packet that goes no further its buffer back.
+    fn refuse(&mut self, refused: Refused<Packet>) {
+        self.stats.unroutable += u64::from(refused.reason == Refusal::Unroutable);
+        let packet = refused.item;
         if let Some(&Some(index)) = self.vertices.get(packet.source.index()) {
             self.nodes[index].recycle(packet.payload);
         }
@@ -335,7 +296,7 @@ impl<N: Node> Network<N> {
         let guard = self.guard(index);
         guard.packets += 1;
         if guard.packets > PACKETS_AT_ONE_INSTANT {
-            return Err(Stalled::Packets { node: self.id_of(index), at: self.now });
+            return Err(Stalled::Packets { node: self.guards[index].id, at: self.now });
         }
         Ok(())
     }
@@ -349,10 +310,5 @@ impl<N: Node> Network<N> {
             guard.packets = 0;
         }
         guard
-    }
-
-    fn id_of(&self, index: usize) -> NodeId {
-        let vertex = self.guards[index].vertex;
-        NodeId(u32::try_from(vertex).expect("a vertex got its number as a NodeId"))
     }
 }

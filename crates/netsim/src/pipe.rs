@@ -1,43 +1,55 @@
-//! A link of a network, with its place and the packets that travel on it.
+//! A link of a fabric, with its place and what travels on it.
 
-use crate::{Fate, Link, Packet, Time, Transit, corrupt};
+use crate::{DropReason, Ecn, Fate, Link, NodeId, Time, Transit};
 
-/// A link of a [`crate::Network`] and what is under way on it.
+/// An item under way, with all that links look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Envelope<T> {
+    /// The host that is to get it.
+    pub(crate) to: NodeId,
+    pub(crate) ip_bytes: u32,
+    pub(crate) ecn: Ecn,
+    /// Entropy of the first link that corrupted it.
+    pub(crate) corrupt: Option<u64>,
+    pub(crate) item: T,
+}
+
+/// A link of a [`crate::Fabric`] and what is under way on it.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct Pipe<T> {
     pub(crate) link: Link,
     /// The vertex it starts at.
     pub(crate) from: usize,
     /// The vertex it leads to.
     pub(crate) to: usize,
-    pub(crate) transit: Transit<Packet>,
+    pub(crate) transit: Transit<Envelope<T>>,
 }
 
-impl Pipe {
+impl<T> Pipe<T> {
     pub(crate) fn new(link: Link, from: usize, to: usize) -> Self {
         Self { link, from, to, transit: Transit::new() }
     }
 
-    /// When the next packet arrives; `Time::MAX` if none is under way.
+    /// When the next item arrives; `Time::MAX` if none is under way.
     pub(crate) fn next_arrival(&self) -> Time {
         self.transit.next_arrival().unwrap_or(Time::MAX)
     }
+}
 
-    /// Sends a packet; gives it back if it is dropped.
-    pub(crate) fn send(&mut self, now: Time, mut packet: Packet) -> Option<Packet> {
-        let deliveries = match self.link.offer(now, packet.ip_bytes(), packet.ecn) {
-            Fate::Dropped(_) => return Some(packet),
+impl<T: Clone> Pipe<T> {
+    /// Puts an item under way; gives it back if it is dropped.
+    pub(crate) fn send(&mut self, now: Time, mut envelope: Envelope<T>) -> Result<(), (DropReason, T)> {
+        let deliveries = match self.link.offer(now, envelope.ip_bytes, envelope.ecn) {
+            Fate::Dropped(reason) => return Err((reason, envelope.item)),
             Fate::Delivered(deliveries) => deliveries,
         };
-        packet.ecn = deliveries.first.ecn;
-        let copy = deliveries.duplicate.map(|delivery| (delivery, packet.clone()));
-        if let Some(entropy) = deliveries.first.corrupt {
-            corrupt(&mut packet.payload, entropy);
+        envelope.ecn = deliveries.first.ecn;
+        let copy = deliveries.duplicate.map(|delivery| (delivery, envelope.clone()));
+        envelope.corrupt = envelope.corrupt.or(deliveries.first.corrupt);
+        self.transit.push(&deliveries.first, envelope);
+        if let Some((delivery, copy)) = copy {
+            self.transit.push(&delivery, copy);
         }
-        self.transit.push(&deliveries.first, packet);
-        if let Some((delivery, packet)) = copy {
-            self.transit.push(&delivery, packet);
-        }
-        None
+        Ok(())
     }
 }

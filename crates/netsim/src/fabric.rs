@@ -1,0 +1,243 @@
+//! What lies between hosts: links, routers, paths, and what is under way.
+
+use crate::agenda::Agenda;
+use crate::pipe::{Envelope, Pipe};
+use crate::routes::Routes;
+use crate::{DropReason, Ecn, Link, LinkConfig, LinkError, NodeId, Time};
+
+/// A directed link of a [`Fabric`] or [`crate::Network`]. They are numbered from zero in the order they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(u32);
+
+impl LinkId {
+    /// The number of this link.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A network that cannot be built as asked.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum NetworkError {
+    /// A link that makes no sense.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// A link from or to a node that was not added.
+    #[error("there is no {0}: add nodes before their links")]
+    UnknownNode(NodeId),
+    /// A change to a link that was not added.
+    #[error("there is no link {}", .0.0)]
+    UnknownLink(LinkId),
+}
+
+/// Something that got to its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival<T> {
+    /// The host it got to.
+    pub host: NodeId,
+    /// When its last bit arrived, in model time; the caller's clock may be past that.
+    pub at: Time,
+    /// The ECN field it arrives with.
+    pub ecn: Ecn,
+    /// Entropy that picks the bits to flip, for [`crate::corrupt`]; of several links that corrupted it that of the first.
+    pub corrupt: Option<u64>,
+    /// What was offered, or its copy.
+    pub item: T,
+}
+
+/// Something that goes no further, given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused<T> {
+    /// What was offered, or its copy.
+    pub item: T,
+    /// Why.
+    pub reason: Refusal,
+}
+
+/// Why something goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A link dropped it, and counted it.
+    Dropped(DropReason),
+    /// No path leads to where it is to go. No link counts it.
+    Unroutable,
+}
+
+/// One event of a fabric.
+pub(crate) enum Step<T> {
+    /// It is there.
+    Arrived(Arrival<T>),
+    /// It came to a router, which put it on the next link.
+    Forwarded,
+    /// It came to a router and no further.
+    Refused(Refused<T>),
+}
+
+/// Hosts and routers joined by directed links, and what travels between the hosts: packets, or whatever stands for them.
+///
+/// It owns no clock and no host: [`Fabric::offer`] puts an item on its path, [`Fabric::pop`] gives out what has arrived, and between the
+/// two every hop happens at its own time, whenever the caller asks. So a caller who comes late changes no arrival as long as he comes
+/// before the next offer. An item is cloned where a link duplicates it, never else.
+///
+/// ```
+/// use netsim::{Ecn, Fabric, Time};
+///
+/// let mut fabric = Fabric::new();
+/// let (a, router, b) = (fabric.add_host(), fabric.add_router(), fabric.add_host());
+/// fabric.add_link(a, router, "delay=1ms".parse()?)?;
+/// fabric.add_link(router, b, "rate=8M,delay=10ms".parse()?)?;
+/// fabric.offer(Time::ZERO, a, b, 1000, Ecn::NotEct, "hello").map_err(|refused| format!("{refused:?}"))?;
+/// let arrival = fabric.pop(Time::MAX).ok_or("nothing arrives")?;
+/// assert_eq!((arrival.host, arrival.at, arrival.item), (b, Time::from_nanos(12_000_000), "hello"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Fabric<T> {
+    /// By `NodeId`: whether it passes on what others send.
+    routers: Vec<bool>,
+    pipes: Vec<Pipe<T>>,
+    routes: Option<Routes>,
+    arrivals: Agenda,
+}
+
+impl<T> Default for Fabric<T> {
+    fn default() -> Self {
+        Self { routers: Vec::new(), pipes: Vec::new(), routes: None, arrivals: Agenda::default() }
+    }
+}
+
+impl<T> Fabric<T> {
+    /// Nothing and nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a host. It passes on nothing.
+    pub fn add_host(&mut self) -> NodeId {
+        self.add_vertex(false)
+    }
+
+    /// Adds a router: it passes items on at once, and its queues are those of the links that leave it.
+    pub fn add_router(&mut self) -> NodeId {
+        self.add_vertex(true)
+    }
+
+    fn add_vertex(&mut self, is_router: bool) -> NodeId {
+        self.routes = None;
+        self.routers.push(is_router);
+        NodeId(u32::try_from(self.routers.len() - 1).expect("memory ends before 2^32 nodes"))
+    }
+
+    /// Adds a link in one direction. Items take the path of the fewest links, of equal ones the one added first.
+    ///
+    /// # Errors
+    /// A host or router that does not exist, or a link that makes no sense.
+    pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> Result<LinkId, NetworkError> {
+        for node in [from, to] {
+            if node.index() >= self.routers.len() {
+                return Err(NetworkError::UnknownNode(node));
+            }
+        }
+        self.pipes.push(Pipe::new(Link::new(config)?, from.index(), to.index()));
+        self.arrivals.push();
+        self.routes = None;
+        Ok(LinkId(u32::try_from(self.pipes.len() - 1).expect("memory ends before 2^32 links")))
+    }
+
+    /// A link and its statistics.
+    pub fn link(&self, id: LinkId) -> Option<&Link> {
+        self.pipes.get(id.index()).map(|pipe| &pipe.link)
+    }
+
+    /// All links, in the order they were added.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
+        (0..).map(LinkId).zip(self.pipes.iter().map(|pipe| &pipe.link))
+    }
+
+    /// Changes a link for items that come to it from now on; see [`Link::set_config`].
+    ///
+    /// # Errors
+    /// A link that does not exist, or that would make no sense.
+    pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
+        let pipe = self.pipes.get_mut(id.index()).ok_or(NetworkError::UnknownLink(id))?;
+        Ok(pipe.link.set_config(config)?)
+    }
+
+    /// When something arrives next, at a host or a router; `None` if nothing is under way.
+    pub fn next_event(&self) -> Option<Time> {
+        self.arrivals.first().map(|(at, _)| at)
+    }
+
+    /// How many items are under way, copies included.
+    pub fn under_way(&self) -> usize {
+        self.pipes.iter().map(|pipe| pipe.transit.len()).sum()
+    }
+}
+
+impl<T: Clone> Fabric<T> {
+    /// Puts an item on the first link of the path from one host to another; `ip_bytes` counts headers and payload.
+    ///
+    /// Offers come in the order of their times, and [`Fabric::pop`] is called up to `now` before: a link that has seen later items
+    /// already takes one offered late behind them.
+    ///
+    /// # Errors
+    /// The item again, where the first link drops it or no path leads to `to`. What a later link drops is gone; its statistics tell.
+    pub fn offer(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        to: NodeId,
+        ip_bytes: u32,
+        ecn: Ecn,
+        item: T,
+    ) -> Result<(), Refused<T>> {
+        self.send(now, from.index(), Envelope { to, ip_bytes, ecn, corrupt: None, item })
+    }
+
+    /// The next item that has arrived at a host by `now`, in the order of arrival; of those at one instant the one whose last link was
+    /// added first.
+    pub fn pop(&mut self, now: Time) -> Option<Arrival<T>> {
+        while self.next_event().is_some_and(|at| at <= now) {
+            if let Step::Arrived(arrival) = self.step()? {
+                return Some(arrival);
+            }
+        }
+        None
+    }
+
+    /// Lets the next thing happen: one item comes to a host or a router. `None` if nothing is under way.
+    pub(crate) fn step(&mut self) -> Option<Step<T>> {
+        let (at, number) = self.arrivals.first()?;
+        let pipe = &mut self.pipes[number];
+        let (_, envelope) = pipe.transit.pop(at)?;
+        let vertex = pipe.to;
+        self.arrivals.set(number, pipe.next_arrival());
+        if vertex == envelope.to.index() && !self.routers[vertex] {
+            let Envelope { to: host, ecn, corrupt, item, .. } = envelope;
+            return Some(Step::Arrived(Arrival { host, at, ecn, corrupt, item }));
+        }
+        Some(match self.send(at, vertex, envelope) {
+            Ok(()) => Step::Forwarded,
+            Err(refused) => Step::Refused(refused),
+        })
+    }
+
+    /// Puts an item on the next link of its path.
+    fn send(&mut self, at: Time, vertex: usize, envelope: Envelope<T>) -> Result<(), Refused<T>> {
+        let routes = self.routes.get_or_insert_with(|| {
+            let links: Vec<(usize, usize)> = self.pipes.iter().map(|pipe| (pipe.from, pipe.to)).collect();
+            Routes::new(&self.routers, &links)
+        });
+        let Some(number) = routes.next(vertex, envelope.to.index()) else {
+            return Err(Refused { item: envelope.item, reason: Refusal::Unroutable });
+        };
+        let pipe = &mut self.pipes[number];
+        match pipe.send(at, envelope) {
+            Ok(()) => {
+                self.arrivals.set(number, pipe.next_arrival());
+                Ok(())
+            }
+            Err((reason, item)) => Err(Refused { item, reason: Refusal::Dropped(reason) }),
+        }
+    }
+}
