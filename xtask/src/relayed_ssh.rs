@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(report) = relay.map(|relay| relay.report())
         && (report.kernel_drops > 0 || !report.lateness.is_on_time())
     {
-        let late = report.lateness.percentile_99();
+        let late = report.lateness.percentile(99);
         eprintln!("{RELAY_LATE}: 99 of 100 packets within {late:?}, {} dropped by the system", report.kernel_drops);
     }
     Ok(code(status))

@@ -1,5 +1,15 @@
 //! The lab: emulated links that real programs run over, and honest comparisons between them.
 //!
-//! [`space`] makes hosts out of network namespaces and runs commands on them.
+//! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
+//! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
 
+pub mod args;
+pub mod control;
+pub mod emulated;
+pub mod emulator;
+pub mod exit;
+pub mod link;
 pub mod space;
+pub mod summary;
+mod sys;
+pub mod verdict;

@@ -1,3 +1,44 @@
 //! The program `downpour-lab`: emulated links that real programs run over, and honest comparisons.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use lab::args::{Cli, Command, Switch};
+use lab::exit::{Code, Failure};
+use lab::{control, link, space};
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("downpour-lab: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Link(args) => link::run(&args),
+        Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
+            .map(|()| Code::Done as u8)
+            .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
+        Command::Clean => clean(),
+        Command::KeepHost => {
+            space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
+        }
+    }
+}
+
+fn clean() -> Result<u8, Failure> {
+    let parent = std::env::temp_dir();
+    let removed = space::clean(&parent)
+        .map_err(|error| Failure::new(Code::Other, format_args!("cannot read {}: {error}", parent.display())))?;
+    for folder in &removed {
+        println!("removed {}", folder.display());
+    }
+    if removed.is_empty() {
+        println!("nothing was left behind");
+    }
+    Ok(Code::Done as u8)
+}

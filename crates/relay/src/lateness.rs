@@ -24,7 +24,7 @@ impl Default for Lateness {
 
 impl Lateness {
     /// Adds a packet.
-    pub(crate) fn add(&mut self, late: Duration) {
+    pub fn add(&mut self, late: Duration) {
         let bucket = usize::try_from(late.as_micros()).unwrap_or(usize::MAX).min(BUCKETS - 1);
         self.counts[bucket] += 1;
         self.packets += 1;
@@ -36,9 +36,9 @@ impl Lateness {
         self.largest
     }
 
-    /// What 99 packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is beyond 20 ms.
-    pub fn percentile_99(&self) -> Duration {
-        let wanted = self.packets - self.packets / 100;
+    /// What `percent` packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is beyond 20 ms.
+    pub fn percentile(&self, percent: u64) -> Duration {
+        let wanted = self.packets - self.packets * (100 - percent.min(100)) / 100;
         let mut seen = 0;
         for (micros, count) in (1..).zip(&self.counts[..BUCKETS - 1]) {
             seen += count;
@@ -51,7 +51,7 @@ impl Lateness {
 
     /// Whether the packets were on time, all but the odd one.
     pub fn is_on_time(&self) -> bool {
-        self.percentile_99() <= ON_TIME
+        self.percentile(99) <= ON_TIME
     }
 }
 
@@ -62,17 +62,17 @@ mod tests {
     #[test]
     fn the_percentile_ignores_one_in_a_hundred() {
         let mut lateness = Lateness::default();
-        assert_eq!(lateness.percentile_99(), Duration::ZERO);
+        assert_eq!(lateness.percentile(99), Duration::ZERO);
         for micros in 0..99 {
             lateness.add(Duration::from_micros(micros));
         }
         lateness.add(Duration::from_secs(1));
-        assert_eq!(lateness.percentile_99(), Duration::from_micros(99));
+        assert_eq!(lateness.percentile(99), Duration::from_micros(99));
         assert_eq!(lateness.largest(), Duration::from_secs(1));
         assert!(lateness.is_on_time());
         lateness.add(Duration::from_secs(2));
         lateness.add(Duration::from_secs(3));
-        assert_eq!(lateness.percentile_99(), Duration::from_secs(3));
+        assert_eq!(lateness.percentile(99), Duration::from_secs(3));
         assert!(!lateness.is_on_time());
     }
 }

@@ -63,7 +63,7 @@ impl From<&Outcome> for Run {
             sent_ip_bytes: relay.forward.offered.bytes,
             lost_packets: relay.forward.dropped_random.packets,
             queue_full_packets: relay.forward.dropped_queue_full.packets,
-            late_99_seconds: relay.lateness.percentile_99().as_secs_f64(),
+            late_99_seconds: relay.lateness.percentile(99).as_secs_f64(),
             late_most_seconds: relay.lateness.largest().as_secs_f64(),
             relay_drops: relay.kernel_drops,
             relay_on_time: relay.lateness.is_on_time() && relay.kernel_drops == 0,

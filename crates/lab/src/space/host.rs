@@ -1,20 +1,45 @@
 //! One host.
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::net::Ipv4Addr;
-use std::process::{Child, Command};
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-/// What the thread of a host is asked to do.
-type Work = Box<dyn FnOnce() + Send>;
+use netlink_packet_route::link::LinkFlags;
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 
-/// A host, and the thread that lives on it. What the thread starts lives there too.
+use super::netlink::{Netlink, interface_index};
+use super::place::{InterfaceCounts, Place};
+use crate::sys::{ethtool, namespaces};
+
+/// The interface of a host.
+pub(super) const INTERFACE: &str = "eth0";
+/// All hosts have this hardware address: without ARP a host takes its own for that of the others, which saves asking over a link that loses.
+pub(crate) const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
+/// Hosts find each other in one network.
+const PREFIX_LENGTH: u8 = 16;
+/// Buffers are not to be what is measured: up to 64 MB, as hosts are told to have on long fast paths.
+const SETTINGS: [(&str, &str); 5] = [
+    ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 67108864"),
+    ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),
+    // A run is not to learn from the one before.
+    ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
+    // Neighbour and router discovery would take draws of the link from the packets that are measured.
+    ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
+    ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// A host, and the thread that lives on it. What the thread starts lives there too, and ends with the host or with this process,
+/// however that ends.
 #[derive(Debug)]
 pub struct Host {
     name: String,
     address: Ipv4Addr,
-    thread: Sender<Work>,
+    place: Place,
+    /// The first process of the host: all others end with it, and it ends when its stdin does. `None` for this machine.
+    init: Option<Child>,
 }
 
 impl Host {
@@ -23,28 +48,32 @@ impl Host {
     /// # Errors
     /// A system that gives no thread.
     pub fn here(name: &str) -> io::Result<Self> {
-        Self::living(name, Ipv4Addr::LOCALHOST, || Ok(()))
+        let (place, ()) = Place::new(name, || Ok(()))?;
+        Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: None })
     }
 
-    /// A host whose thread begins with `arrive`.
-    fn living(
-        name: &str,
-        address: Ipv4Addr,
-        arrive: impl FnOnce() -> io::Result<()> + Send + 'static,
-    ) -> io::Result<Self> {
-        let (thread, work) = channel::<Work>();
-        let (arrived, arrival) = channel();
-        thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let result = arrive();
-            let stays = result.is_ok();
-            // Nobody waits any more: nothing is to be done either.
-            let _ = arrived.send(result);
-            if stays {
-                work.into_iter().for_each(|work| work());
+    /// A host with namespaces of its own, and no network yet. `names` is what it has as `/etc/hosts`; `keeper` is a program that calls
+    /// [`keep`] when its one argument is `keep-host`.
+    pub(super) fn apart(name: &str, address: Ipv4Addr, names: PathBuf, keeper: PathBuf) -> io::Result<Self> {
+        let (place, init) = Place::new(name, move || {
+            namespaces::new_host()?;
+            mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+            if Path::new("/etc/hosts").exists() {
+                mount_bind(&names, "/etc/hosts")?;
             }
+            for (path, value) in SETTINGS {
+                // Where /proc/sys is read-only the host has the defaults; the results name them.
+                let _ = fs::write(path, value);
+            }
+            let mut init = Command::new(&keeper);
+            init.arg("keep-host").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+            let mut init =
+                init.spawn().map_err(|error| io::Error::other(format!("cannot start {}: {error}", keeper.display())))?;
+            // It says a byte when it is ready for children.
+            init.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut [0])?;
+            Ok(init)
         })?;
-        arrival.recv().map_err(|_| io::Error::other("the thread of a host ended"))??;
-        Ok(Self { name: name.to_owned(), address, thread })
+        Ok(Self { name: name.to_owned(), address, place, init: Some(init) })
     }
 
     /// Its name, as in `/etc/hosts` over there.
@@ -60,12 +89,9 @@ impl Host {
     /// Runs `work` on the host: sockets that it opens belong there.
     ///
     /// # Panics
-    /// If the `work` of an earlier call did.
+    /// If `work` does, or that of an earlier call did.
     pub fn within<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let (done, result) = channel();
-        let work = Box::new(move || drop(done.send(work())));
-        self.thread.send(work).expect("the thread of a host ends with it");
-        result.recv().expect("work on a host does not panic")
+        self.place.within(work)
     }
 
     /// Starts a command on the host. It has a process group of its own, and ends with the host at the latest.
@@ -73,7 +99,86 @@ impl Host {
     /// # Errors
     /// Those of [`Command::spawn`].
     pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
-        use std::os::unix::process::CommandExt as _;
         self.within(move || command.process_group(0).spawn())
     }
+
+    /// Starts a command on the host in the process group of this process, so that it has the terminal.
+    ///
+    /// # Errors
+    /// Those of [`Command::spawn`].
+    pub fn spawn_in_front(&self, mut command: Command) -> io::Result<Child> {
+        self.within(move || command.spawn())
+    }
+
+    /// How many ports of TCP and UDP are open on the host.
+    pub fn listening(&self) -> usize {
+        const LISTENING: &str = "0A";
+        const TABLES: [(&str, Option<&str>); 4] =
+            [("tcp", Some(LISTENING)), ("tcp6", Some(LISTENING)), ("udp", None), ("udp6", None)];
+        self.within(|| {
+            let open = |&(table, state): &(&str, Option<&str>)| {
+                let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+                let rows = text.lines().skip(1).map(|row| row.split_whitespace().nth(3));
+                rows.filter(|row| state.is_none() || *row == state).count()
+            };
+            TABLES.iter().map(open).sum()
+        })
+    }
+
+    /// Makes `congestion` control all TCP that leaves the host, whatever its programs ask for; `None` leaves it to them.
+    ///
+    /// # Errors
+    /// A congestion control that the kernel does not have.
+    pub fn pin_congestion(&self, congestion: Option<&str>) -> io::Result<()> {
+        let congestion = congestion.map(str::to_owned);
+        self.within(move || Netlink::open()?.set_default_route(interface_index(INTERFACE)?, congestion.as_deref()))
+    }
+
+    /// The network namespace, to put an interface into.
+    pub(super) fn namespace(&self) -> io::Result<File> {
+        self.within(|| File::open("/proc/thread-self/ns/net"))
+    }
+
+    /// Gives its interface, once that is there, an address and a way to everywhere.
+    pub(super) fn configure(&self) -> io::Result<()> {
+        let address = self.address;
+        self.within(move || {
+            let netlink = Netlink::open()?;
+            netlink.set_up(interface_index("lo")?, LinkFlags::empty())?;
+            ethtool::switch_offloads_off(INTERFACE)?;
+            let interface = interface_index(INTERFACE)?;
+            netlink.set_up(interface, LinkFlags::Noarp)?;
+            netlink.add_address(interface, address, PREFIX_LENGTH)?;
+            netlink.set_default_route(interface, None)
+        })
+    }
+
+    /// What its interface counted so far.
+    ///
+    /// # Errors
+    /// A `/proc` that does not show networks.
+    pub fn counts(&self) -> io::Result<InterfaceCounts> {
+        self.place.counts(INTERFACE)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(init) = &mut self.init {
+            drop(init.stdin.take());
+            let _ = init.wait();
+        }
+    }
+}
+
+/// What the first process of a host does: it takes in orphans, and ends when stdin does, which ends all others.
+///
+/// # Errors
+/// A stdin or stdout that is not there.
+pub fn keep() -> io::Result<()> {
+    use std::io::Write as _;
+    namespaces::reap_children()?;
+    io::stdout().write_all(b".")?;
+    io::stdout().flush()?;
+    io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
 }

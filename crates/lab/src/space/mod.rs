@@ -1,5 +1,177 @@
-//! Hosts: network namespaces in which real programs run.
+//! Hosts: network namespaces in which real programs run, and the cables that lead from each of them to the emulator.
+//!
+//! Nothing stays behind: namespaces have no names, and the kernel ends what runs in them when this process ends, however that happens.
 
+mod folder;
 mod host;
+mod netlink;
+mod place;
+mod privilege;
 
-pub use host::Host;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+pub use folder::{RunFolder, clean};
+pub(crate) use host::MAC;
+pub use host::{Host, keep};
+use netlink::{Netlink, interface_index};
+use netlink_packet_route::link::LinkFlags;
+use place::Place;
+pub use place::InterfaceCounts;
+pub use privilege::{Forbidden, acquire};
+
+use crate::sys::ethtool;
+use crate::sys::namespaces::new_network;
+use crate::sys::packet::PacketSocket;
+
+/// The other end of every link.
+const PEER_NAME: &str = "peer";
+
+/// Hosts that do not reach each other yet: what connects them gets their cables.
+#[derive(Debug)]
+pub struct Space {
+    hosts: Vec<Host>,
+    /// Where the cables end.
+    wires: Place,
+    /// Holds the `/etc/hosts` of each.
+    _folder: RunFolder,
+}
+
+/// A space that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SpaceError {
+    /// No folder for what hosts need.
+    #[error("cannot make a folder for a run in {}: {source}", .folder.display())]
+    Folder {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A namespace or an interface that the kernel does not give.
+    #[error("cannot make the network of host {host}: {source}")]
+    Host {
+        /// Whose.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Space {
+    /// Makes a host for each of `names`, and a cable to each. `pairs` are those who call each other `peer`, as places in `names`. `keeper` is
+    /// a program that calls [`keep`] when its one argument is `keep-host`: this one.
+    ///
+    /// # Errors
+    /// A kernel that does not let this process make namespaces: see [`acquire`].
+    pub fn new(names: &[String], pairs: &[(usize, usize)], keeper: &Path) -> Result<(Self, Vec<Cable>), SpaceError> {
+        let in_folder = |source| SpaceError::Folder { folder: std::env::temp_dir(), source };
+        let folder = RunFolder::new().map_err(in_folder)?;
+        let failed = |host: &str| {
+            let host = host.to_owned();
+            move |source| SpaceError::Host { host, source }
+        };
+        let (wires, ()) = Place::new("wires", new_network).map_err(failed("wires"))?;
+        let (mut hosts, mut cables) = (Vec::new(), Vec::new());
+        for (index, name) in names.iter().enumerate() {
+            let table = folder.path().join(format!("hosts-{index}"));
+            fs::write(&table, hosts_table(names, pairs, index)).map_err(in_folder)?;
+            let host = Host::apart(name, address_of(index), table, keeper.to_owned()).map_err(failed(name))?;
+            let namespace = host.namespace().map_err(failed(name))?;
+            cables.push(wires.within(move || lay_cable(&cable_name(index), namespace.as_fd())).map_err(failed(name))?);
+            host.configure().map_err(failed(name))?;
+            hosts.push(host);
+        }
+        Ok((Self { hosts, wires, _folder: folder }, cables))
+    }
+
+    /// What the two ends of the cable to a host counted: the emulator's, and the host's.
+    ///
+    /// # Errors
+    /// A `/proc` that does not show networks.
+    pub fn cable_counts(&self, index: usize) -> io::Result<(InterfaceCounts, InterfaceCounts)> {
+        Ok((self.wires.counts(&cable_name(index))?, self.hosts[index].counts()?))
+    }
+
+    /// The hosts, in the order of their names.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+}
+
+/// The address of the host with this place among the names.
+pub fn address_of(index: usize) -> Ipv4Addr {
+    let [.., high, low] = (index + 1).to_be_bytes();
+    Ipv4Addr::new(10, 77, high, low)
+}
+
+/// The host that has an address; the reverse of [`address_of`].
+pub fn index_of(address: Ipv4Addr) -> Option<usize> {
+    let [10, 77, high, low] = address.octets() else { return None };
+    usize::from(u16::from_be_bytes([high, low])).checked_sub(1)
+}
+
+/// The end of a host's cable on the emulator's side.
+#[derive(Debug)]
+pub struct Cable {
+    pub(crate) socket: PacketSocket,
+}
+
+/// Lays a cable to a host, from the namespace of the calling thread.
+fn lay_cable(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<Cable> {
+    let netlink = Netlink::open()?;
+    netlink.add_veth(name, host::INTERFACE, host::MAC, host_namespace)?;
+    ethtool::switch_offloads_off(name)?;
+    let interface = interface_index(name)?;
+    let socket = PacketSocket::open(interface)?;
+    netlink.set_up(interface, LinkFlags::Noarp)?;
+    Ok(Cable { socket })
+}
+
+/// The interface at the emulator's end of the cable to a host.
+fn cable_name(index: usize) -> String {
+    format!("wire{index}")
+}
+
+/// `/etc/hosts` of a host: itself, all others, and who it talks to.
+fn hosts_table(names: &[String], pairs: &[(usize, usize)], own: usize) -> String {
+    let mut table = String::from("127.0.0.1 localhost\n");
+    let peer = pairs.iter().find_map(|&(from, to)| match own {
+        own if own == from => Some(to),
+        own if own == to => Some(from),
+        _ => None,
+    });
+    for (index, name) in names.iter().enumerate() {
+        let alias = if peer == Some(index) { format!(" {PEER_NAME}") } else { String::new() };
+        let _ = writeln!(table, "{} {name}{alias}", address_of(index));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_places_go_together() {
+        for index in [0, 1, 253, 254, 255, 256, 65_534] {
+            assert_eq!(index_of(address_of(index)), Some(index));
+        }
+        assert_eq!(address_of(0), Ipv4Addr::new(10, 77, 0, 1));
+        assert_eq!(address_of(255), Ipv4Addr::new(10, 77, 1, 0));
+        assert_eq!(index_of(Ipv4Addr::new(10, 77, 0, 0)), None);
+        assert_eq!(index_of(Ipv4Addr::new(10, 78, 0, 1)), None);
+    }
+
+    #[test]
+    fn everyone_finds_its_peer_by_name() {
+        let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        let table = hosts_table(&names, &[(0, 2)], 2);
+        assert_eq!(table, "127.0.0.1 localhost\n10.77.0.1 a peer\n10.77.0.2 b\n10.77.0.3 c\n");
+        assert!(!hosts_table(&names, &[(0, 2)], 1).contains("peer"));
+    }
+}

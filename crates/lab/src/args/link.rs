@@ -1,0 +1,165 @@
+//! The options of `link`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use netsim::Duplex;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  downpour-lab link --rate 100M --delay 50ms --queue 1bdp --loss 5% --peer 'iperf3 -s -1' -- iperf3 -c peer
+  downpour-lab link --rate 12M --delay 10ms -- bash                     (a shell behind that link)
+  downpour-lab link --rate 50M --delay 300ms --backward rate=2M -- ...  (a slow way back)
+
+Delays are one-way. Each option is for both directions; --forward and --backward change one, in the text form of the option names.";
+
+/// Options of `link`.
+#[derive(Args, Debug)]
+pub struct LinkArgs {
+    #[command(flatten)]
+    pub(crate) link: LinkOptions,
+    /// A shell command to run on the other host meanwhile; the first command waits until it listens
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) peer: Option<String>,
+    /// Begin without faults, until one of the commands calls `downpour-lab impair on`
+    #[arg(long)]
+    pub(crate) unimpaired: bool,
+    /// Write what the link did, and the verdict, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Say nothing at the end, unless the run is invalid
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// What to run on the first host
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// A link, option by option.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "The link")]
+pub struct LinkOptions {
+    /// How fast packets leave the queue, in IP bits: 100M, 1G, 12MB/s [default: as fast as they come]
+    #[arg(long)]
+    rate: Option<String>,
+    /// One-way delay, with its unit: 50ms, 1s, 200us
+    #[arg(long)]
+    delay: Option<String>,
+    /// Up to this much more delay for each packet, uniform, in order
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<String>,
+    /// Room of the queue before packets are dropped: 256KB, 1bdp (rate times round-trip time) [default: no bound]
+    #[arg(long, value_name = "SIZE")]
+    queue: Option<String>,
+    /// Random loss: 5%
+    #[arg(long, value_name = "PROBABILITY")]
+    loss: Option<String>,
+    /// Mean number of packets lost in a row (Gilbert-Elliott) [default: independent losses]
+    #[arg(long, value_name = "PACKETS")]
+    burst: Option<String>,
+    /// Hold packets back, so that others overtake them: 1%:2ms
+    #[arg(long, value_name = "PROBABILITY:TIME")]
+    reorder: Option<String>,
+    /// Deliver packets twice
+    #[arg(long, value_name = "PROBABILITY")]
+    duplicate: Option<String>,
+    /// Flip bits in packets
+    #[arg(long, value_name = "PROBABILITY")]
+    corrupt: Option<String>,
+    /// Mark packets CE that allow it (ECN)
+    #[arg(long, value_name = "PROBABILITY")]
+    mark: Option<String>,
+    /// Mark packets CE that find more than this in the queue
+    #[arg(long, value_name = "SIZE")]
+    mark_above: Option<String>,
+    /// Drop packets larger than this without a word
+    #[arg(long, value_name = "SIZE")]
+    mtu: Option<String>,
+    /// Seed of all random choices: the same packets are lost again
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<String>,
+    /// The way from the first host to the second, where it differs: rate=20M,loss=1%
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    forward: Option<String>,
+    /// The way back, where it differs
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    backward: Option<String>,
+}
+
+impl LinkOptions {
+    /// The link they describe.
+    ///
+    /// # Errors
+    /// What [`Duplex`] says of the first value that makes no sense.
+    pub fn duplex(&self) -> Result<Duplex, netsim::TextError> {
+        let (forward, backward) = (self.text(self.forward.as_deref()), self.text(self.backward.as_deref()));
+        if forward == backward { forward.parse() } else { format!("{forward} / {backward}").parse() }
+    }
+
+    /// One direction in the text form of links: the options, less the keys that `own` has, and `own`.
+    fn text(&self, own: Option<&str>) -> String {
+        let own: Vec<&str> = own.into_iter().flat_map(|text| text.split(',')).collect();
+        let options = [
+            ("rate", &self.rate),
+            ("delay", &self.delay),
+            ("jitter", &self.jitter),
+            ("queue", &self.queue),
+            ("loss", &self.loss),
+            ("burst", &self.burst),
+            ("reorder", &self.reorder),
+            ("duplicate", &self.duplicate),
+            ("corrupt", &self.corrupt),
+            ("mark", &self.mark),
+            ("mark-above", &self.mark_above),
+            ("mtu", &self.mtu),
+            ("seed", &self.seed),
+        ];
+        let is_own = |key: &str| own.iter().any(|part| part.split('=').next().is_some_and(|own| own.trim() == key));
+        let shared = options
+            .into_iter()
+            .filter_map(|(key, value)| value.as_ref().filter(|_| !is_own(key)).map(|value| format!("{key}={value}")));
+        let parts: Vec<String> = shared.chain(own.iter().map(|&part| part.to_owned())).collect();
+        if parts.is_empty() { "perfect".to_owned() } else { parts.join(",") }
+    }
+}
+
+/// Options of `impair`.
+#[derive(Args, Debug)]
+pub struct ImpairArgs {
+    /// Whether the link is to lose, jitter, reorder, duplicate, corrupt and mark
+    pub switch: Switch,
+}
+
+/// Off or on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Option<String> {
+        Some(value.to_owned())
+    }
+
+    #[test]
+    fn options_are_for_both_directions_and_overrides_for_one() {
+        let options = LinkOptions {
+            rate: text("100M"),
+            delay: text("50ms"),
+            loss: text("5%"),
+            burst: text("5"),
+            backward: text("rate=2M, loss=0%,burst=1"),
+            ..LinkOptions::default()
+        };
+        let expected = "rate=100M,delay=50ms,loss=5%,burst=5 / delay=50ms,rate=2M,loss=0%,burst=1";
+        assert_eq!(options.duplex().unwrap(), expected.parse().unwrap());
+        assert_eq!(LinkOptions::default().duplex().unwrap(), Duplex::default());
+    }
+}

@@ -1,0 +1,41 @@
+//! What was typed.
+
+mod link;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit;
+pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
+
+/// Emulated links that real programs run over, and honest comparisons.
+#[derive(Debug, Parser)]
+#[command(name = "downpour-lab", version, after_long_help = exit::HELP)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run commands over an emulated link
+    ///
+    /// Makes two hosts out of network namespaces, `a` and `b`, and a link between them that has the rate, the delay and the faults asked for. The
+    /// command runs on `a`, that of --peer on `b`. Each finds the other under the name `peer`, and its address in DOWNPOUR_LAB_PEER. Needs no
+    /// root where the kernel lets users make namespaces. Says at the end what the link did, and whether the machine kept up.
+    #[command(after_help = link::EXAMPLES)]
+    Link(Box<LinkArgs>),
+    /// Switch the faults of the link one runs over off or on
+    ///
+    /// For commands of `link`: loss, jitter, reordering, duplication, corruption and marks, in both directions; rate, queue and delay stay.
+    Impair(ImpairArgs),
+    /// Remove what a lab that was killed left behind
+    ///
+    /// That is at most folders of temporary files: the kernel ends namespaces and what runs in them together with the lab.
+    Clean,
+    /// The first process of a host.
+    #[command(hide = true)]
+    KeepHost,
+}

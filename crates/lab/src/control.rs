@@ -1,0 +1,50 @@
+//! How commands on the hosts talk to the lab they run in: by a socket whose path is in their environment.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crate::emulator::Control;
+
+/// The environment variable with the path of the socket.
+pub const VARIABLE: &str = "DOWNPOUR_LAB_CONTROL";
+
+const ON: &[u8] = b"impair on";
+const OFF: &[u8] = b"impair off";
+
+/// Listens in `folder` for orders to an emulator, as long as the process lives; gives the path of the socket.
+///
+/// # Errors
+/// A socket that cannot be made there.
+pub fn listen(folder: &Path, control: Control) -> io::Result<PathBuf> {
+    let path = folder.join("control");
+    let socket = UnixDatagram::bind(&path)?;
+    thread::Builder::new().name("control".to_owned()).spawn(move || {
+        let mut buffer = [0; 64];
+        while let Ok((length, sender)) = socket.recv_from(&mut buffer) {
+            match &buffer[..length] {
+                ON => control.set_impaired(true),
+                OFF => control.set_impaired(false),
+                _ => continue,
+            }
+            // Whoever does not wait for the answer needs none.
+            let _ = sender.as_pathname().map(|sender| socket.send_to(b"done", sender));
+        }
+    })?;
+    Ok(path)
+}
+
+/// Switches the impairments of the lab this process runs in, and waits until that is done.
+///
+/// # Errors
+/// No lab, or one that does not answer.
+pub fn set_impaired(impaired: bool) -> io::Result<()> {
+    let path = std::env::var_os(VARIABLE).ok_or_else(|| io::Error::other(format!("{VARIABLE} is not set")))?;
+    let folder = tempfile::tempdir()?;
+    let socket = UnixDatagram::bind(folder.path().join("answer"))?;
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(5)))?;
+    socket.send_to(if impaired { ON } else { OFF }, Path::new(&path))?;
+    socket.recv(&mut [0; 8])?;
+    Ok(())
+}

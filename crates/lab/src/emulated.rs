@@ -1,0 +1,115 @@
+//! A network of hosts and the emulator between them, from its making to what became of it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use netsim::{Duplex, Fabric, NetworkError, NodeId};
+
+use crate::emulator::{Control, Emulator, Packet, Report};
+use crate::space::{Host, InterfaceCounts, Space, SpaceError};
+
+/// What is to be emulated: hosts, and the model of what lies between them.
+#[derive(Debug)]
+pub struct Layout {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// Who talks to whom, as places in `hosts`.
+    pub pairs: Vec<(usize, usize)>,
+    /// Names of the directed links of the fabric, in its order.
+    pub links: Vec<String>,
+    /// The model.
+    pub fabric: Fabric<Packet>,
+    /// The hosts in the model.
+    pub nodes: Vec<NodeId>,
+    /// Least round-trip time of the first pair, without queues.
+    pub round_trip: Duration,
+}
+
+impl Layout {
+    /// Two hosts, `a` and `b`, and a link whose forward direction leads from `a` to `b`.
+    ///
+    /// # Errors
+    /// A link that makes no sense.
+    pub fn pair(link: &Duplex) -> Result<Self, NetworkError> {
+        let mut fabric = Fabric::new();
+        let nodes = vec![fabric.add_host(), fabric.add_host()];
+        fabric.add_link(nodes[0], nodes[1], link.forward)?;
+        fabric.add_link(nodes[1], nodes[0], link.backward)?;
+        Ok(Self {
+            hosts: vec!["a".to_owned(), "b".to_owned()],
+            pairs: vec![(0, 1)],
+            links: vec!["forward".to_owned(), "backward".to_owned()],
+            fabric,
+            nodes,
+            round_trip: link.forward.delay + link.backward.delay,
+        })
+    }
+}
+
+/// A network that real programs run over, until it is stopped or dropped.
+#[derive(Debug)]
+pub struct EmulatedNetwork {
+    // Before the hosts: what they send while they end is not of the run.
+    emulator: Emulator,
+    space: Space,
+    links: Vec<String>,
+    round_trip: Duration,
+}
+
+/// A network that cannot be emulated.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulationError {
+    /// No hosts.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// No emulator between them.
+    #[error("cannot start the emulator: {0}")]
+    Emulator(#[from] io::Error),
+}
+
+impl EmulatedNetwork {
+    /// Makes the hosts and starts the emulator. `keeper` is a program that calls [`crate::space::keep`] when its one argument is
+    /// `keep-host`.
+    ///
+    /// # Errors
+    /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
+    pub fn start(layout: Layout, keeper: &Path) -> Result<Self, EmulationError> {
+        let Layout { hosts, pairs, links, fabric, nodes, round_trip } = layout;
+        let (space, cables) = Space::new(&hosts, &pairs, keeper)?;
+        let emulator = Emulator::start(fabric, nodes, cables)?;
+        Ok(Self { emulator, space, links, round_trip })
+    }
+
+    /// The hosts, in the order of the layout.
+    pub fn hosts(&self) -> &[Host] {
+        self.space.hosts()
+    }
+
+    /// What gives orders to the emulator.
+    pub fn control(&self) -> Control {
+        self.emulator.control()
+    }
+
+    /// Stops the emulator. The hosts, and what runs on them, end with it.
+    pub fn stop(self) -> Observation {
+        let Self { emulator, space, links, round_trip } = self;
+        let report = emulator.stop();
+        // Counts that cannot be read show as packets that nobody can explain.
+        let cables = (0..space.hosts().len()).map(|host| space.cable_counts(host).unwrap_or_default()).collect();
+        Observation { report, cables, links, round_trip }
+    }
+}
+
+/// What became of a network that was emulated.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// What the emulator did.
+    pub report: Report,
+    /// What the two ends of the cable to each host counted, the emulator's and the host's.
+    pub cables: Vec<(InterfaceCounts, InterfaceCounts)>,
+    /// Names of the links of the report.
+    pub links: Vec<String>,
+    /// Least round-trip time of the first pair, without queues.
+    pub round_trip: Duration,
+}

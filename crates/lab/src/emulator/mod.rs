@@ -1,0 +1,98 @@
+//! The emulator: a thread that runs a [`Fabric`] in real time between the cables of hosts.
+//!
+//! A packet's arrival is when the kernel took it, not when the thread saw it, and all that follows happens in the model's time. So a stall
+//! of the thread shorter than the delay of the link changes nothing; a longer one makes packets late, which [`Report::lateness`] tells.
+
+mod clock;
+mod ipv4;
+mod port;
+mod report;
+mod wire;
+mod worker;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use netsim::{Fabric, NodeId};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+
+use crate::space::Cable;
+pub use report::{Report, Scheduling};
+use wire::Wire;
+use worker::{Order, Worker};
+
+/// An IPv4 packet under way.
+pub type Packet = Vec<u8>;
+
+/// An emulator that runs until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Emulator {
+    control: Control,
+    thread: Option<JoinHandle<Report>>,
+}
+
+/// Gives orders to an emulator, from any thread.
+#[derive(Clone, Debug)]
+pub struct Control {
+    orders: Sender<Order>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Control {
+    /// Switches loss, jitter, reordering, duplication, corruption and marks of all links on or off, and waits until that is done; see
+    /// [`netsim::Link::set_impaired`].
+    pub fn set_impaired(&self, impaired: bool) {
+        let (done, is_done) = channel();
+        self.order(Order::SetImpaired { impaired, done });
+        // An emulator that ended meanwhile impairs nothing.
+        let _ = is_done.recv();
+    }
+
+    fn order(&self, order: Order) {
+        // A thread that is gone is joined by whoever stops it.
+        let _ = self.orders.send(order);
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Emulator {
+    /// Runs `fabric` between `cables`, the first of which leads to the first of `hosts`, and so on. The clock of the model starts now.
+    ///
+    /// # Errors
+    /// A system that gives no thread or event.
+    pub fn start(fabric: Fabric<Packet>, hosts: Vec<NodeId>, cables: Vec<Cable>) -> io::Result<Self> {
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (orders, received) = channel();
+        let ports = cables.into_iter().map(|cable| Wire::new(cable.socket)).collect();
+        let worker = Worker::new(fabric, hosts, ports, received, Arc::clone(&wake));
+        let thread = thread::Builder::new().name("emulator".to_owned()).spawn(move || worker.run())?;
+        Ok(Self { control: Control { orders, wake }, thread: Some(thread) })
+    }
+
+    /// What gives it orders.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Stops it, and says what it did. What is still under way is lost.
+    ///
+    /// # Panics
+    /// If its thread did.
+    pub fn stop(mut self) -> Report {
+        self.control.order(Order::Stop);
+        let thread = self.thread.take().expect("only stopping takes it");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.control.order(Order::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

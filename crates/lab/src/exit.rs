@@ -1,0 +1,55 @@
+//! How the program ends: one line on stderr and a documented exit code.
+
+use std::fmt;
+
+/// The exit codes. They are part of the interface: scripts tell failures apart by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    /// What was asked for is done.
+    Done = 0,
+    /// What has no code of its own.
+    Other = 1,
+    /// What was typed, or written in a plan or a topology, makes no sense.
+    Usage = 2,
+    /// This machine lacks something: the right to make namespaces, a program.
+    Lacking = 3,
+    /// It ran, but the machine did not keep up with the model, or a check failed.
+    Invalid = 4,
+    /// Of `link`: the lab failed, not the command.
+    LabFailed = 125,
+    /// Of `link`: the command cannot be started.
+    NotStartable = 126,
+    /// Of `link`: there is no such command.
+    NotFound = 127,
+    /// Interrupted; results are kept, and the same command goes on.
+    Interrupted = 75,
+}
+
+/// The list in `--help`.
+pub const HELP: &str = "\
+Exit codes:
+    0  done
+    1  other failures, a full disk among them
+    2  usage: what was typed, a plan or a topology makes no sense
+    3  this machine lacks something: the right to make namespaces, a program
+    4  it ran, but the machine did not keep up with the model, or a check failed
+   75  interrupted; results are kept, and the same command goes on
+`link` ends with the exit code of its command, with 128 and the number of the signal that ended it, with 127 or 126 for a command that is not there or
+cannot be started, and with 125 when the lab itself failed.";
+
+/// Why a command did not end well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// How the program ends.
+    pub code: u8,
+    /// One line.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with one of the codes.
+    pub fn new(code: Code, message: impl fmt::Display) -> Self {
+        Self { code: code as u8, message: message.to_string() }
+    }
+}

@@ -1,0 +1,193 @@
+//! `link`: commands over an emulated link.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::LinkArgs;
+use crate::control;
+use crate::emulated::{EmulatedNetwork, Layout};
+use crate::exit::{Code, Failure};
+use crate::space::{Host, RunFolder, acquire};
+use crate::summary::Summary;
+use crate::verdict::Verdict;
+
+/// The environment variable with the address of the other side, and that with one's own.
+const PEER_VARIABLE: &str = "DOWNPOUR_LAB_PEER";
+const SELF_VARIABLE: &str = "DOWNPOUR_LAB_SELF";
+/// How long the first command waits until that of the peer listens; it may be one that never does.
+const LISTENING_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long the peer's command has to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What may happen while the commands run.
+enum Event {
+    Ended(io::Result<ExitStatus>),
+    Signalled(i32),
+}
+
+/// Runs the commands; gives the exit code of the first.
+///
+/// # Errors
+/// A link that makes no sense, a machine that makes no namespaces, a command that cannot be started.
+pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
+    let link = args.link.duplex().map_err(|error| Failure::new(Code::Usage, error))?;
+    let layout = Layout::pair(&link).map_err(|error| Failure::new(Code::Usage, error))?;
+    acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
+    // From here on signals are events: whoever interrupts the command wants to see what the link did.
+    let (events, happened) = channel();
+    hear_signals(events.clone()).map_err(lab_failed)?;
+    let keeper = std::env::current_exe().map_err(lab_failed)?;
+    let network = EmulatedNetwork::start(layout, &keeper).map_err(lab_failed)?;
+    let folder = RunFolder::new().map_err(lab_failed)?;
+    let control = control::listen(folder.path(), network.control()).map_err(lab_failed)?;
+    network.control().set_impaired(!args.unimpaired);
+    let status = run_commands(args, network.hosts(), &control, events, &happened)?;
+    let observation = network.stop();
+    let verdict = Verdict::of(&observation);
+    let summary = Summary::new(&link.to_string(), &observation, &verdict);
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&summary).map_err(lab_failed)? + "\n";
+        fs::write(path, text)
+            .map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
+    }
+    if !args.quiet || !verdict.is_valid() {
+        eprint!("{summary}");
+    }
+    Ok(exit_code(status))
+}
+
+/// Runs the command of the peer, if there is one, and meanwhile the other until it ends.
+fn run_commands(
+    args: &LinkArgs,
+    hosts: &[Host],
+    control: &Path,
+    events: Sender<Event>,
+    happened: &Receiver<Event>,
+) -> Result<ExitStatus, Failure> {
+    let [here, there] = hosts else { unreachable!("a pair has two hosts") };
+    let peer = match &args.peer {
+        None => None,
+        Some(command) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", command]);
+            let before = there.listening();
+            let child = there
+                .spawn(settled(shell, there, here, control))
+                .map_err(|error| not_started("/bin/sh", &error))?;
+            Some(wait_until_listening(there, before, child))
+        }
+    };
+    let program = &args.command[0];
+    let mut command = Command::new(program);
+    command.args(&args.command[1..]);
+    let child = here
+        .spawn_in_front(settled(command, here, there, control))
+        .map_err(|error| not_started(&program.to_string_lossy(), &error))?;
+    let status = wait(child, events, happened).map_err(lab_failed)?;
+    if let Some(peer) = peer {
+        end(peer);
+    }
+    Ok(status)
+}
+
+fn lab_failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Code::LabFailed, error)
+}
+
+/// A command with what it is to know of the lab in its environment.
+fn settled(mut command: Command, own: &Host, peer: &Host, control: &Path) -> Command {
+    command
+        .env(SELF_VARIABLE, own.address().to_string())
+        .env(PEER_VARIABLE, peer.address().to_string())
+        .env(control::VARIABLE, control);
+    command
+}
+
+fn not_started(program: &str, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(Code::NotFound, format_args!("{program}: there is no such command")),
+        _ => Failure::new(Code::NotStartable, format_args!("{program}: {error}")),
+    }
+}
+
+/// Makes signals events.
+fn hear_signals(events: Sender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if events.send(Event::Signalled(signal)).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Waits until the command of the peer has opened a port, ended, or had its time.
+fn wait_until_listening(host: &Host, before: usize, mut child: Child) -> Child {
+    let start = Instant::now();
+    while start.elapsed() < LISTENING_WITHIN
+        && host.listening() <= before
+        && child.try_wait().is_ok_and(|status| status.is_none())
+    {
+        thread::sleep(LOOK_EVERY);
+    }
+    child
+}
+
+/// Waits for the command. The first signal goes to it, unless it has it from the terminal already; the second ends it.
+fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> io::Result<ExitStatus> {
+    let pid = pid_of(&child);
+    thread::Builder::new().name("command".to_owned()).spawn(move || {
+        // Nobody waits any more when the program ends.
+        let _ = events.send(Event::Ended(child.wait()));
+    })?;
+    let mut signals = 0;
+    loop {
+        match happened.recv() {
+            Ok(Event::Ended(status)) => return status,
+            Ok(Event::Signalled(signal)) => {
+                signals += 1;
+                let has_it = signal == SIGINT && rustix::termios::isatty(io::stdin());
+                let signal = if signals > 1 { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };
+                if let (Some(pid), Some(signal)) = (pid, signal.filter(|_| signals > 1 || !has_it)) {
+                    // It may have ended meanwhile.
+                    let _ = kill_process(pid, signal);
+                }
+            }
+            Err(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// Ends the command of the peer: a server has nothing more to do. One that is not done by then ends with its host.
+fn end(mut peer: Child) {
+    if let Some(pid) = pid_of(&peer) {
+        let _ = kill_process_group(pid, Signal::TERM);
+    }
+    let start = Instant::now();
+    while start.elapsed() < GRACE && peer.try_wait().is_ok_and(|status| status.is_none()) {
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+/// As shells do: a command that a signal ended has 128 and its number.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    u8::try_from(code).unwrap_or(Code::Other as u8)
+}

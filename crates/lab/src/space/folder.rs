@@ -1,0 +1,92 @@
+//! A folder for the files of one run, which does not stay behind.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
+
+const PREFIX: &str = "downpour-lab-";
+const LOCK: &str = "lock";
+
+/// A folder of this process alone. It goes when it is dropped; one whose process was killed is found by [`clean`].
+#[derive(Debug)]
+pub struct RunFolder {
+    folder: TempDir,
+    /// Locked as long as the process lives, however it ends.
+    _lock: File,
+}
+
+impl RunFolder {
+    /// A new, empty folder in the folder for temporary files.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn new() -> io::Result<Self> {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// A new, empty folder in `parent`.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn within(parent: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let lock = File::create(folder.path().join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders in `parent` whose process is gone, and names them. Those of other users stay.
+///
+/// # Errors
+/// A `parent` that cannot be read.
+pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let folder = entry?.path();
+        let is_ours = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+        if is_ours && is_left_behind(&folder) && fs::remove_dir_all(&folder).is_ok() {
+            removed.push(folder);
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Whether nobody holds its lock. One without a lock was just made, or is half removed: it stays.
+fn is_left_behind(folder: &Path) -> bool {
+    File::open(folder.join(LOCK))
+        .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_holds_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let held = RunFolder::within(parent.path()).unwrap();
+        let left = parent.path().join("downpour-lab-left");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join(LOCK), "").unwrap();
+        fs::write(left.join("data"), "x").unwrap();
+        let other = parent.path().join("another");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(LOCK), "").unwrap();
+        assert_eq!(clean(parent.path()).unwrap(), std::slice::from_ref(&left));
+        assert!(held.path().exists() && other.exists() && !left.exists());
+        let path = held.path().to_owned();
+        drop(held);
+        assert!(!path.exists());
+        assert_eq!(clean(parent.path()).unwrap(), [] as [PathBuf; 0]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The right to make namespaces.
+
+use std::{fs, io, thread};
+
+use crate::sys::namespaces;
+
+/// The kernel makes no namespaces for this user.
+#[derive(Debug, thiserror::Error)]
+#[error("this machine lets {who} make no network namespaces ({reason}): {remedy}")]
+pub struct Forbidden {
+    who: &'static str,
+    reason: io::Error,
+    remedy: &'static str,
+}
+
+/// Switches that forbid user namespaces to ordinary users: where each is found, the value that forbids, and what to type.
+const SWITCHES: [(&str, &str, &str); 3] = [
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "run it as root, or allow them to all users: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "run it as root, or allow them to all users: sudo sysctl kernel.unprivileged_userns_clone=1",
+    ),
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "run it as root, or allow them to all users: sudo sysctl user.max_user_namespaces=15000",
+    ),
+];
+
+/// Makes sure that this process may make namespaces. An ordinary user gets a user namespace, in which its own files belong to root.
+///
+/// Call it first of all: a process with a second thread gets no user namespace.
+///
+/// # Errors
+/// A kernel that forbids it, with what to change.
+pub fn acquire() -> Result<(), Forbidden> {
+    if may_make_networks() {
+        return Ok(());
+    }
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    namespaces::new_user_namespace()
+        .and_then(|()| {
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
+            fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))
+        })
+        .and_then(|()| if may_make_networks() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) })
+        .map_err(|reason| {
+            if user.is_root() {
+                let remedy = "in a container, start that with --cap-add=SYS_ADMIN --cap-add=NET_ADMIN --security-opt seccomp=unconfined";
+                return Forbidden { who: "root", reason, remedy };
+            }
+            let is_set = |&&(path, value, _): &&(&str, &str, &str)| {
+                fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
+            };
+            let remedy = SWITCHES.iter().find(is_set).map_or("run it as root", |(_, _, remedy)| remedy);
+            Forbidden { who: "an ordinary user", reason, remedy }
+        })
+}
+
+/// Tried on a thread that ends, so that nothing stays.
+fn may_make_networks() -> bool {
+    thread::spawn(|| namespaces::new_network().is_ok()).join().unwrap_or(false)
+}

@@ -1,0 +1,128 @@
+//! What a run over an emulated network was like, for people and as JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use netsim::{Count, LinkStats};
+use serde::Serialize;
+
+use crate::emulated::Observation;
+use crate::emulator::Scheduling;
+use crate::verdict::Verdict;
+
+/// A run, in plain numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The link in text form.
+    pub link: String,
+    /// Whether the run shows what the model says.
+    pub valid: bool,
+    /// Why not.
+    pub faults: Vec<String>,
+    /// What each link did.
+    pub links: Vec<LinkSummary>,
+    /// How late 50 % of the packets were at most, in milliseconds.
+    pub late_50_ms: f64,
+    /// How late 99 % of the packets were at most, in milliseconds.
+    pub late_99_ms: f64,
+    /// How late the latest packet was, in milliseconds.
+    pub latest_ms: f64,
+    /// Share of one processor that the emulator took, 0 to 1.
+    pub emulator_cpu: f64,
+    /// Whether the emulator's thread came before all ordinary ones.
+    pub real_time: bool,
+    /// From the start of the emulator to its stop, in seconds.
+    pub seconds: f64,
+}
+
+/// What a link did, in packets, but for `offered_bytes` and `delivered_bytes`, which count IP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkSummary {
+    /// Its name.
+    pub name: String,
+    /// Everything that came to it.
+    pub offered: u64,
+    /// The same in bytes.
+    pub offered_bytes: u64,
+    /// What it let through.
+    pub delivered: u64,
+    /// The same in bytes.
+    pub delivered_bytes: u64,
+    /// What its impairments and bounds did, by name; what did not happen is left out.
+    pub events: Vec<(&'static str, u64)>,
+}
+
+impl Summary {
+    /// Of a run over a link with this text form.
+    pub fn new(link: &str, run: &Observation, verdict: &Verdict) -> Self {
+        let report = &run.report;
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        let seconds = report.elapsed.as_secs_f64();
+        Self {
+            link: link.to_owned(),
+            valid: verdict.is_valid(),
+            faults: verdict.faults.iter().map(ToString::to_string).collect(),
+            links: run.links.iter().zip(&report.links).map(|(name, stats)| LinkSummary::new(name, stats)).collect(),
+            late_50_ms: millis(report.lateness.percentile(50)),
+            late_99_ms: millis(report.lateness.percentile(99)),
+            latest_ms: millis(report.lateness.largest()),
+            emulator_cpu: if seconds > 0.0 { report.cpu.as_secs_f64() / seconds } else { 0.0 },
+            real_time: report.scheduling == Scheduling::RealTime,
+            seconds,
+        }
+    }
+}
+
+impl LinkSummary {
+    fn new(name: &str, stats: &LinkStats) -> Self {
+        let events: [(&str, Count); 7] = [
+            ("lost at random", stats.dropped_random),
+            ("dropped by the full queue", stats.dropped_queue_full),
+            ("dropped as too large", stats.dropped_too_large),
+            ("marked", stats.marked),
+            ("reordered", stats.reordered),
+            ("duplicated", stats.duplicated),
+            ("corrupted", stats.corrupted),
+        ];
+        Self {
+            name: name.to_owned(),
+            offered: stats.offered.packets,
+            offered_bytes: stats.offered.bytes,
+            delivered: stats.delivered.packets,
+            delivered_bytes: stats.delivered.bytes,
+            events: events
+                .into_iter()
+                .map(|(name, count)| (name, count.packets))
+                .filter(|&(_, packets)| packets > 0)
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "link: {}", self.link)?;
+        for link in &self.links {
+            write!(f, "{:>9}: {} packets, {} bytes", link.name, link.offered, link.offered_bytes)?;
+            for &(name, packets) in &link.events {
+                let share = 100.0 * packets as f64 / link.offered as f64;
+                write!(f, ", {packets} {name} ({share:.3} %)")?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(
+            f,
+            " emulator: late by {:.3} ms (50 %), {:.3} ms (99 %), {:.3} ms at most; {:.0} % of a processor, {}",
+            self.late_50_ms,
+            self.late_99_ms,
+            self.latest_ms,
+            self.emulator_cpu * 100.0,
+            if self.real_time { "real-time priority" } else { "no real-time priority (see ulimit -r)" },
+        )?;
+        if self.valid {
+            writeln!(f, "  verdict: valid: the model, and nothing else, made this link")
+        } else {
+            writeln!(f, "  verdict: INVALID: {}", self.faults.join("; "))
+        }
+    }
+}

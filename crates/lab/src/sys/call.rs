@@ -1,0 +1,26 @@
+//! Return values of system calls as results.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// The result of a call that returns -1 for an error.
+pub(super) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
+    if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+/// `setsockopt` with a plain value.
+///
+/// # Safety
+/// `T` is what the kernel reads for this option, without padding.
+pub(super) unsafe fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(mem::size_of::<T>()).expect("options are small");
+    // SAFETY: the pointer and the length are those of `value`; that the kernel may read it so is the caller's promise.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
+    Ok(())
+}
