@@ -27,7 +27,8 @@ const SELF_VARIABLE: &str = "DOWNPOUR_LAB_SELF";
 /// How long the first command waits until that of the peer listens; it may be one that never does.
 const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long the peer's command has to end after it was asked to.
+/// How long the peer's command has to end by itself once the other has, and how long after it was asked to.
+const FINISHES_WITHIN: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What may happen while the commands run.
@@ -58,8 +59,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let summary = Summary::new(&link.to_string(), &observation, &verdict);
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&summary).map_err(lab_failed)? + "\n";
-        fs::write(path, text)
-            .map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
+        fs::write(path, text).map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
     }
     if !args.quiet || !verdict.is_valid() {
         eprint!("{summary}");
@@ -82,9 +82,8 @@ fn run_commands(
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", command]);
             let before = there.listening();
-            let child = there
-                .spawn(settled(shell, there, here, control))
-                .map_err(|error| not_started("/bin/sh", &error))?;
+            let child =
+                there.spawn(settled(shell, there, here, control)).map_err(|error| not_started("/bin/sh", &error))?;
             Some(wait_until_listening(there, before, child))
         }
     };
@@ -171,13 +170,25 @@ fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> 
     }
 }
 
-/// Ends the command of the peer: a server has nothing more to do. One that is not done by then ends with its host.
+/// Ends the command of the peer, if it is a server that goes on. One that does not end when it is asked to ends with its host.
 fn end(mut peer: Child) {
+    if has_ended_within(&mut peer, FINISHES_WITHIN) {
+        return;
+    }
     if let Some(pid) = pid_of(&peer) {
         let _ = kill_process_group(pid, Signal::TERM);
     }
+    has_ended_within(&mut peer, GRACE);
+}
+
+fn has_ended_within(child: &mut Child, time: Duration) -> bool {
     let start = Instant::now();
-    while start.elapsed() < GRACE && peer.try_wait().is_ok_and(|status| status.is_none()) {
+    loop {
+        // One that cannot be waited for is not there.
+        let ended = child.try_wait().map_or(true, |status| status.is_some());
+        if ended || start.elapsed() > time {
+            return ended;
+        }
         thread::sleep(LOOK_EVERY);
     }
 }

@@ -24,9 +24,7 @@ fn run(command: Command) -> Result<u8, Failure> {
             .map(|()| Code::Done as u8)
             .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
         Command::Clean => clean(),
-        Command::KeepHost => {
-            space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
-        }
+        Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),
     }
 }
 

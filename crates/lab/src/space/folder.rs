@@ -63,8 +63,7 @@ pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Whether nobody holds its lock. One without a lock was just made, or is half removed: it stays.
 fn is_left_behind(folder: &Path) -> bool {
-    File::open(folder.join(LOCK))
-        .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+    File::open(folder.join(LOCK)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
 #[cfg(test)]

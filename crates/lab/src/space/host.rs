@@ -67,8 +67,9 @@ impl Host {
             }
             let mut init = Command::new(&keeper);
             init.arg("keep-host").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-            let mut init =
-                init.spawn().map_err(|error| io::Error::other(format!("cannot start {}: {error}", keeper.display())))?;
+            let mut init = init
+                .spawn()
+                .map_err(|error| io::Error::other(format!("cannot start {}: {error}", keeper.display())))?;
             // It says a byte when it is ready for children.
             init.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut [0])?;
             Ok(init)

@@ -20,8 +20,8 @@ pub(crate) use host::MAC;
 pub use host::{Host, keep};
 use netlink::{Netlink, interface_index};
 use netlink_packet_route::link::LinkFlags;
-use place::Place;
 pub use place::InterfaceCounts;
+use place::Place;
 pub use privilege::{Forbidden, acquire};
 
 use crate::sys::ethtool;
@@ -127,9 +127,9 @@ fn lay_cable(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<Cable> {
     netlink.add_veth(name, host::INTERFACE, host::MAC, host_namespace)?;
     ethtool::switch_offloads_off(name)?;
     let interface = interface_index(name)?;
-    let socket = PacketSocket::open(interface)?;
+    // Up first: a packet socket on an interface that is down begins with an error.
     netlink.set_up(interface, LinkFlags::Noarp)?;
-    Ok(Cable { socket })
+    Ok(Cable { socket: PacketSocket::open(interface)? })
 }
 
 /// The interface at the emulator's end of the cable to a host.

@@ -1,6 +1,9 @@
 //! System calls that no safe library offers. The only room of the lab with unsafe code.
 
-#![allow(unsafe_code, reason = "raw sockets, device settings and scheduling have no safe wrapper; each block says why it is sound")]
+#![allow(
+    unsafe_code,
+    reason = "raw sockets, device settings and scheduling have no safe wrapper; each block says why it is sound"
+)]
 
 mod call;
 pub(crate) mod ethtool;

@@ -69,7 +69,12 @@ impl PacketSocket {
         // SAFETY: each option takes an int, but the last, which takes this request.
         unsafe {
             let fd = socket.as_fd();
-            set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+            set_option(
+                fd,
+                libc::SOL_PACKET,
+                libc::PACKET_VERSION,
+                &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
+            )?;
             set_option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32)?;
             set_option(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1_i32)?;
             set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
