@@ -97,6 +97,35 @@ fn two_directions_share_no_stream() {
 }
 
 #[test]
+fn a_queue_in_bdp_is_what_the_rate_carries_in_a_round_trip() {
+    let queue = |text: &str| text.parse::<LinkConfig>().unwrap().queue_bytes.unwrap();
+    assert_eq!(queue("rate=100M,delay=50ms,queue=1bdp"), 1_250_000);
+    assert_eq!(queue("queue=0.5bdp,delay=50ms,rate=100M"), 625_000, "in any order");
+    assert_eq!(queue("rate=999999937,delay=123456789ns,queue=2.000001bdp"), 61_728_421);
+    assert_eq!(queue("rate=1M,delay=1ms,queue=1bdp"), 1_500, "room for a full packet");
+    assert_eq!(queue("rate=18446744073709551615,delay=18446744073s,queue=9bdp"), u64::MAX);
+
+    let queues = |text: &str| {
+        let link: Duplex = text.parse().unwrap();
+        (link.forward.queue_bytes.unwrap(), link.backward.queue_bytes)
+    };
+    assert_eq!(queues("rate=100M,delay=50ms,queue=1bdp"), (1_250_000, Some(1_250_000)));
+    assert_eq!(queues("rate=100M,delay=50ms,queue=1bdp / rate=10M,delay=10ms,queue=2bdp"), (750_000, Some(150_000)));
+    assert_eq!(queues("rate=8M,queue=1bdp / delay=10ms"), (10_000, None));
+    let link: Duplex = "rate=100M,delay=50ms,queue=1bdp / rate=10M".parse().unwrap();
+    assert_eq!(link.to_string(), "rate=100M,delay=50ms,queue=625KB / rate=10M");
+
+    let refused = |text: &str| text.parse::<Duplex>().unwrap_err().to_string();
+    let nothing =
+        "queue in bdp needs a rate and a delay: write both, such as rate=100M,delay=50ms, or a size such as 256KB";
+    assert_eq!(refused("delay=50ms,queue=1bdp"), nothing);
+    assert_eq!(refused("rate=100M,queue=1bdp"), nothing);
+    assert!(refused("rate=100M,delay=50ms,queue=0bdp").starts_with("queue is 0: write a size"));
+    assert!(refused("rate=100M,delay=50ms,queue=0.0000001bdp").starts_with("cannot read queue=0.0000001bdp"));
+    assert!(refused("rate=100M,delay=50ms,queue=bdp").starts_with("cannot read queue=bdp"));
+}
+
+#[test]
 fn errors_are_one_line_and_say_what_to_write() {
     for (text, error) in [
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
@@ -110,7 +139,11 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("rate=99999999999G", "cannot read rate=99999999999G: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
         ("delay=50", "cannot read delay=50: write it like 50ms, 1s, 200us or 100ns"),
         ("delay=-5ms", "cannot read delay=-5ms: write it like 50ms, 1s, 200us or 100ns"),
-        ("queue=256", "cannot read queue=256: write it like 256KB (1 KB is 1000 bytes), 256KiB or 1MB"),
+        ("queue=256", "cannot read queue=256: write it like 256KB (1 KB is 1000 bytes), 256KiB or 1bdp"),
+        (
+            "rate=1M,mark-above=1bdp",
+            "cannot read mark-above=1bdp: write it like 256KB (1 KB is 1000 bytes), 256KiB or 1MB",
+        ),
         ("loss=5e0%", "cannot read loss=5e0%: write it like 5%"),
         ("loss=nan", "loss is NaN: write a probability from 0% to 100%"),
         ("reorder=1%", "cannot read reorder=1%: write it like 1%:2ms (how many, and how much later)"),
