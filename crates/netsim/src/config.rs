@@ -6,12 +6,19 @@ use crate::Rate;
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
-/// A packet passes queue and rate, then loss, then delay and jitter, then reordering. Its text form
+/// A packet passes the policer, then queue and rate, then loss, then delay and jitter, then reordering: what the policer drops never was in
+/// the queue, and what the queue drops has used up the policer's tokens all the same. The text form
 /// (`rate=100M,delay=50ms,loss=5%,queue=256KB`) is read by `FromStr` and printed by `Display`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkConfig {
     /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue.
     pub rate: Option<Rate>,
+    /// Token bucket of the rate in IP bytes. What was not used fills it, it begins full, and a packet leaves at once when its bytes are
+    /// there, as with tbf in Linux (which drops packets larger than the bucket; here they wait for what is missing). `None`: every bit
+    /// takes its time.
+    pub bucket_bytes: Option<u64>,
+    /// Packets above a rate are dropped on arrival.
+    pub police: Option<Police>,
     /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
     pub queue_bytes: Option<u64>,
     /// Largest packet in IP bytes that passes; larger ones are dropped without a word. `None`: any passes.
@@ -32,6 +39,15 @@ pub struct LinkConfig {
     pub mark: Mark,
     /// Seed of every random choice of this link.
     pub seed: u64,
+}
+
+/// A rate that packets are held to by dropping those above it: they pass while a token bucket has their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Police {
+    /// How fast the bucket fills, in IP bits per second.
+    pub rate: Rate,
+    /// How much it holds, in IP bytes; it begins full. A larger packet never passes.
+    pub burst_bytes: u64,
 }
 
 /// How packets are lost at random.
@@ -112,7 +128,13 @@ pub enum LinkError {
     /// A queue that holds nothing.
     #[error("queue is 0: write a size such as 256KB, or leave it out for a queue without bound")]
     ZeroQueue,
-    /// A queue, or marking by queue, where nothing ever waits.
+    /// A bucket that holds nothing.
+    #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
+    ZeroBucket,
+    /// A policer without rate or burst.
+    #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
+    ZeroPolice,
+    /// A queue, bucket, or marking by queue, where nothing ever waits.
     #[error("{name} has no effect without a rate: write a rate too, such as rate=100M")]
     QueueWithoutRate {
         /// The key of the text form.
@@ -156,13 +178,21 @@ impl LinkConfig {
         if self.queue_bytes == Some(0) {
             return Err(LinkError::ZeroQueue);
         }
-        if self.rate.is_none() {
-            if self.queue_bytes.is_some() {
-                return Err(LinkError::QueueWithoutRate { name: "queue" });
-            }
-            if self.mark.above_bytes.is_some() {
-                return Err(LinkError::QueueWithoutRate { name: "mark-above" });
-            }
+        if self.bucket_bytes == Some(0) {
+            return Err(LinkError::ZeroBucket);
+        }
+        if self.police.is_some_and(|police| police.rate.bits_per_second() == 0 || police.burst_bytes == 0) {
+            return Err(LinkError::ZeroPolice);
+        }
+        let of_the_queue = [
+            ("queue", self.queue_bytes.is_some()),
+            ("mark-above", self.mark.above_bytes.is_some()),
+            ("bucket", self.bucket_bytes.is_some()),
+        ];
+        if self.rate.is_none()
+            && let Some((name, _)) = of_the_queue.into_iter().find(|(_, is_set)| *is_set)
+        {
+            return Err(LinkError::QueueWithoutRate { name });
         }
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
             return Err(LinkError::ReorderWithoutExtra);

@@ -15,6 +15,7 @@
 //! ```
 
 mod agenda;
+mod bucket;
 mod config;
 mod fabric;
 mod link;
@@ -24,17 +25,20 @@ mod pipe;
 mod random;
 mod rate;
 mod routes;
+mod shaper;
+mod stats;
 mod text;
 mod time;
 pub mod topology;
 mod transit;
 
-pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Reorder};
+pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Police, Reorder};
 pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
-pub use link::{Count, Deliveries, Delivery, DropReason, Ecn, Fate, Link, LinkStats, corrupt};
+pub use link::{Deliveries, Delivery, DropReason, Ecn, Fate, Link, corrupt};
 pub use network::{Network, NetworkStats, Stalled};
 pub use node::{Node, NodeId, Packet};
 pub use rate::Rate;
+pub use stats::{Count, LinkStats};
 pub use text::TextError;
 pub use time::Time;
 pub use transit::Transit;

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::random::{Draws, Streams, mix, unit, up_to};
+use crate::shaper::{Policer, Shaper};
 use crate::time::picos;
-use crate::{LinkConfig, LinkError, Loss, Rate, Time};
+use crate::{LinkConfig, LinkError, LinkStats, Loss, Rate, Time};
 
 /// The ECN field of an IP header (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,6 +39,8 @@ pub enum DropReason {
     Random,
     /// The packet was larger than the link carries.
     TooLarge,
+    /// It was above the rate that packets are held to.
+    Policed,
 }
 
 /// The arrivals of one packet.
@@ -71,45 +74,6 @@ pub struct Delivery {
     pub reordered: bool,
 }
 
-/// Packets, and their IP bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// IP bytes.
-    pub bytes: u64,
-}
-
-impl Count {
-    fn add(&mut self, ip_bytes: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(ip_bytes);
-    }
-}
-
-/// What a link did so far: `offered = delivered + dropped_queue_full + dropped_random + dropped_too_large`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Everything offered.
-    pub offered: Count,
-    /// Packets that arrive or will; the second copy of a duplicate is not among them.
-    pub delivered: Count,
-    /// Packets the queue had no room for.
-    pub dropped_queue_full: Count,
-    /// Packets lost at random.
-    pub dropped_random: Count,
-    /// Packets larger than the link carries.
-    pub dropped_too_large: Count,
-    /// Delivered packets that this link marked CE.
-    pub marked: Count,
-    /// Second copies.
-    pub duplicated: Count,
-    /// Delivered packets with bits flipped.
-    pub corrupted: Count,
-    /// Delivered packets that were held back.
-    pub reordered: Count,
-}
-
 /// One direction of a link.
 ///
 /// The queue is virtual: when a packet is offered, its departure follows from those before it. Nothing happens between offers.
@@ -122,9 +86,8 @@ pub struct Link {
     /// Departures that may still be ahead, and the size of each packet.
     queue: VecDeque<(Time, u32)>,
     queued_bytes: u64,
-    /// Departure of the last packet, in whole picoseconds, and what is left over in units of 1/rate.
-    busy_until: Time,
-    remainder: u64,
+    shaper: Shaper,
+    policer: Option<Policer>,
     /// Latest arrival of a packet in order.
     last_arrival: Time,
     stats: LinkStats,
@@ -139,12 +102,12 @@ impl Link {
         config.check()?;
         Ok(Self {
             streams: Streams::new(config.seed),
+            shaper: Shaper::new(&config),
+            policer: config.police.map(Policer::new),
             config,
             losing: None,
             queue: VecDeque::new(),
             queued_bytes: 0,
-            busy_until: Time::ZERO,
-            remainder: 0,
             last_arrival: Time::ZERO,
             stats: LinkStats::default(),
         })
@@ -156,22 +119,20 @@ impl Link {
         // Drawn before anything is decided, so that the n-th packet meets the n-th draw whatever became of those before it.
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
-        if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
-            self.stats.dropped_too_large.add(ip_bytes);
-            return Fate::Dropped(DropReason::TooLarge);
-        }
         let found = self.queued_bytes(now);
-        if self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
-            self.stats.dropped_queue_full.add(ip_bytes);
-            return Fate::Dropped(DropReason::QueueFull);
+        let fate = self
+            .enqueue(now, found, ip_bytes)
+            .and_then(|departure| if self.loses(draws.loss) { Err(DropReason::Random) } else { Ok(departure) });
+        match fate {
+            Err(reason) => {
+                self.stats.drop(reason, ip_bytes);
+                Fate::Dropped(reason)
+            }
+            Ok(departure) => {
+                self.stats.delivered.add(ip_bytes);
+                Fate::Delivered(self.deliver(departure, found, ip_bytes, ecn, draws))
+            }
         }
-        let departure = self.depart(now, ip_bytes);
-        if self.loses(draws.loss) {
-            self.stats.dropped_random.add(ip_bytes);
-            return Fate::Dropped(DropReason::Random);
-        }
-        self.stats.delivered.add(ip_bytes);
-        Fate::Delivered(self.deliver(departure, found, ip_bytes, ecn, draws))
     }
 
     /// Bytes in the queue at `now`, the packet being sent among them.
@@ -204,33 +165,39 @@ impl Link {
     }
 
     /// Changes what the link does to packets offered from now on; those in the queue leave as already said. Order is kept across the
-    /// change, and the random streams go on where they are: the new seed counts for nothing.
+    /// change, and the random streams go on where they are: the new seed counts for nothing. A token bucket keeps
+    /// what is in it, and a new one is full.
     ///
     /// # Errors
     /// Those of [`LinkConfig::check`]; the link is then as before.
     pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
         config.check()?;
-        if config.rate != self.config.rate {
-            // Its unit was 1/rate. Less than a picosecond goes with it.
-            self.remainder = 0;
+        self.shaper.change(&self.config, &config);
+        match (&mut self.policer, config.police) {
+            (Some(policer), Some(police)) => policer.change(police),
+            (policer, police) => *policer = police.map(Policer::new),
         }
         self.config = LinkConfig { seed: self.config.seed, ..config };
         Ok(())
     }
 
-    /// Puts a packet into the queue and says when its last bit leaves.
-    fn depart(&mut self, now: Time, ip_bytes: u32) -> Time {
-        let Some(rate) = self.config.rate else {
-            return now;
-        };
-        if self.busy_until < now {
-            self.busy_until = now;
-            self.remainder = 0;
+    /// Puts a packet into the queue, where it finds `found` bytes, and says when its last bit leaves.
+    fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Time, DropReason> {
+        if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
+            return Err(DropReason::TooLarge);
         }
-        self.busy_until = self.busy_until.plus_picos(rate.picos_for(ip_bytes, &mut self.remainder));
-        self.queue.push_back((self.busy_until, ip_bytes));
-        self.queued_bytes += u64::from(ip_bytes);
-        self.busy_until
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, ip_bytes)) {
+            return Err(DropReason::Policed);
+        }
+        if self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
+            return Err(DropReason::QueueFull);
+        }
+        let departure = self.shaper.depart(now, ip_bytes, &self.config);
+        if self.config.rate.is_some() {
+            self.queue.push_back((departure, ip_bytes));
+            self.queued_bytes += u64::from(ip_bytes);
+        }
+        Ok(departure)
     }
 
     /// Whether random loss takes a packet that got through the queue. The chain advances for these only: a packet the queue refused

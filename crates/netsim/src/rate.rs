@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
-/// Picoseconds per second, times bits per byte.
-const BIT_PICOS_PER_BYTE: u64 = 8_000_000_000_000;
+/// Picoseconds per second, times bits per byte: the work of a byte, which a rate does by so many bits per second.
+pub(crate) const BIT_PICOS_PER_BYTE: u64 = 8_000_000_000_000;
 
 impl Rate {
     /// A rate of `bits` bits per second. Zero is refused later, by [`crate::LinkConfig::check`].
@@ -26,16 +26,20 @@ impl Rate {
     /// Picoseconds that `bytes` take. `remainder` carries what whole picoseconds leave over (in units of 1/rate) from one
     /// packet to the next, so that a million packets take exactly as long as their sum.
     pub(crate) fn picos_for(self, bytes: u32, remainder: &mut u64) -> u64 {
+        self.picos_for_work(u128::from(bytes) * u128::from(BIT_PICOS_PER_BYTE), remainder)
+    }
+
+    /// Picoseconds that so much work takes; of a byte it is [`BIT_PICOS_PER_BYTE`].
+    pub(crate) fn picos_for_work(self, work: u128, remainder: &mut u64) -> u64 {
         let rate = self.0.max(1);
         // 64 bits are enough for a packet of up to 2 MB, and 128-bit division is an order of magnitude slower.
-        let bit_picos = u64::from(bytes).checked_mul(BIT_PICOS_PER_BYTE).and_then(|work| work.checked_add(*remainder));
-        if let Some(bit_picos) = bit_picos {
-            *remainder = bit_picos % rate;
-            return bit_picos / rate;
+        if let Some(work) = u64::try_from(work).ok().and_then(|work| work.checked_add(*remainder)) {
+            *remainder = work % rate;
+            return work / rate;
         }
-        let bit_picos = u128::from(bytes) * u128::from(BIT_PICOS_PER_BYTE) + u128::from(*remainder);
-        *remainder = u64::try_from(bit_picos % u128::from(rate)).expect("a remainder is below its 64-bit divisor");
-        u64::try_from(bit_picos / u128::from(rate)).unwrap_or(u64::MAX)
+        let work = work + u128::from(*remainder);
+        *remainder = u64::try_from(work % u128::from(rate)).expect("a remainder is below its 64-bit divisor");
+        u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX)
     }
 }
 

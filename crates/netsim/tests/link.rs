@@ -180,6 +180,10 @@ fn nonsense_is_refused() {
     assert!(check("rate=1M,queue=0B").starts_with("queue is 0: write a size"));
     assert!(check("queue=1KB").starts_with("queue has no effect without a rate"));
     assert!(check("mark-above=1KB").starts_with("mark-above has no effect without a rate"));
+    assert!(check("rate=1M,bucket=0B").starts_with("bucket is 0: write a size such as 10KB"));
+    assert!(check("bucket=1KB").starts_with("bucket has no effect without a rate"));
+    assert!(check("police=0:1KB").starts_with("police lets nothing pass: write a rate and a burst"));
+    assert!(check("police=1M:0B").starts_with("police lets nothing pass: write a rate and a burst"));
     assert!(check("reorder=1%:0ms").starts_with("reorder holds packets back by 0"));
     assert!(check("loss=100%,burst=5").starts_with("a link that loses everything"));
     let infinite = Loss::GilbertElliott { loss: 0.1, mean_burst: f64::NAN };

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use netsim::{Duplex, LinkConfig, Loss, Mark, Rate, Reorder};
+use netsim::{Duplex, LinkConfig, Loss, Mark, Police, Rate, Reorder};
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
+    let text = "rate=100M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
+        bucket_bytes: Some(10_000),
+        police: Some(Police { rate: Rate::from_megabits_per_second(90), burst_bytes: 20_000 }),
         queue_bytes: Some(256_000),
         mtu: Some(1_400),
         delay: Duration::from_millis(50),
@@ -65,6 +67,10 @@ fn what_is_printed_reads_back_the_same() {
             mark: Mark { above_bytes: (seed % 3 == 0).then_some(seed), probability: probability() },
             reorder: Reorder { probability: probability(), extra: Duration::from_nanos(random.u64(1..1 << 40)) },
             rate: Some(Rate::from_bits_per_second(random.u64(1..))),
+            bucket_bytes: random.bool().then(|| random.u64(1..)),
+            police: random
+                .bool()
+                .then(|| Police { rate: Rate::from_bits_per_second(random.u64(1..)), burst_bytes: random.u64(1..) }),
             queue_bytes: Some(random.u64(1..)),
             mtu: random.bool().then(|| random.u32(..)),
             delay: Duration::from_nanos(random.u64(..)),
@@ -131,7 +137,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
+            "there is no \"speed\": the keys are rate, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
@@ -144,6 +150,8 @@ fn errors_are_one_line_and_say_what_to_write() {
             "rate=1M,mark-above=1bdp",
             "cannot read mark-above=1bdp: write it like 256KB (1 KB is 1000 bytes), 256KiB or 1MB",
         ),
+        ("police=1M", "cannot read police=1M: write it like 10M:20KB (a rate, and how much passes at once)"),
+        ("police=1M:1bdp", "cannot read police=1M:1bdp: write it like 10M:20KB (a rate, and how much passes at once)"),
         ("loss=5e0%", "cannot read loss=5e0%: write it like 5%"),
         ("loss=nan", "loss is NaN: write a probability from 0% to 100%"),
         ("reorder=1%", "cannot read reorder=1%: write it like 1%:2ms (how many, and how much later)"),

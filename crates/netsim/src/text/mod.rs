@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Duplex, LinkConfig, LinkError, Loss, Rate, Reorder};
+use crate::{Duplex, LinkConfig, LinkError, Loss, Police, Rate, Reorder};
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
 /// A text that is not a link, with what to write.
@@ -17,7 +17,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed"
+        "there is no {0:?}: the keys are rate, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -132,6 +132,13 @@ fn bdp_bytes(bdps: u64, rate: Rate, rtt: Duration) -> u64 {
 fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), TextError> {
     match key {
         "rate" => config.rate = Some(value.parse()?),
+        "bucket" => config.bucket_bytes = Some(size(key, value)?),
+        "police" => {
+            const EXAMPLE: &str = "10M:20KB (a rate, and how much passes at once)";
+            let (rate, burst) = value.split_once(':').ok_or_else(|| bad(key, value, EXAMPLE))?;
+            let rate = rate.parse().map_err(|_| bad(key, value, EXAMPLE))?;
+            config.police = Some(Police { rate, burst_bytes: size(key, burst).map_err(|_| bad(key, value, EXAMPLE))? });
+        }
         "delay" => config.delay = time(key, value)?,
         "jitter" => config.jitter = time(key, value)?,
         "mtu" => {
@@ -161,6 +168,10 @@ impl fmt::Display for LinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.rate.map(|rate| format!("rate={rate}")));
+        parts.extend(self.bucket_bytes.map(|bytes| format!("bucket={}", print_size(bytes))));
+        parts.extend(
+            self.police.map(|Police { rate, burst_bytes }| format!("police={rate}:{}", print_size(burst_bytes))),
+        );
         for (key, duration) in [("delay", self.delay), ("jitter", self.jitter)] {
             if !duration.is_zero() {
                 parts.push(format!("{key}={}", print_time(duration)));

@@ -1,0 +1,57 @@
+//! What a link counts.
+
+use crate::DropReason;
+
+/// Packets, and their IP bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// IP bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, ip_bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(ip_bytes);
+    }
+}
+
+/// What a link did so far: `offered` is the sum of `delivered` and all that is dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Everything offered.
+    pub offered: Count,
+    /// Packets that arrive or will; the second copy of a duplicate is not among them.
+    pub delivered: Count,
+    /// Packets the queue had no room for.
+    pub dropped_queue_full: Count,
+    /// Packets lost at random.
+    pub dropped_random: Count,
+    /// Packets larger than the link carries.
+    pub dropped_too_large: Count,
+    /// Packets above the rate they are held to.
+    pub dropped_policed: Count,
+    /// Delivered packets that this link marked CE.
+    pub marked: Count,
+    /// Second copies.
+    pub duplicated: Count,
+    /// Delivered packets with bits flipped.
+    pub corrupted: Count,
+    /// Delivered packets that were held back.
+    pub reordered: Count,
+}
+
+impl LinkStats {
+    /// Counts a drop.
+    pub(crate) fn drop(&mut self, reason: DropReason, ip_bytes: u32) {
+        let count = match reason {
+            DropReason::QueueFull => &mut self.dropped_queue_full,
+            DropReason::Random => &mut self.dropped_random,
+            DropReason::TooLarge => &mut self.dropped_too_large,
+            DropReason::Policed => &mut self.dropped_policed,
+        };
+        count.add(ip_bytes);
+    }
+}
