@@ -163,6 +163,13 @@ impl<T> Fabric<T> {
         Ok(pipe.link.set_config(config)?)
     }
 
+    /// Switches the impairments of all links off or on again; see [`Link::set_impaired`].
+    pub fn set_impaired(&mut self, impaired: bool) {
+        for pipe in &mut self.pipes {
+            pipe.link.set_impaired(impaired);
+        }
+    }
+
     /// When something arrives next, at a host or a router; `None` if nothing is under way.
     pub fn next_event(&self) -> Option<Time> {
         self.arrivals.first().map(|(at, _)| at)

@@ -81,6 +81,8 @@ pub struct Delivery {
 pub struct Link {
     config: LinkConfig,
     streams: Streams,
+    /// Whether packets are lost, delayed at random, reordered, duplicated, corrupted and marked.
+    impaired: bool,
     /// State of the Gilbert-Elliott chain; `None` before its first packet.
     losing: Option<bool>,
     /// Departures that may still be ahead, and the size of each packet.
@@ -105,6 +107,7 @@ impl Link {
             shaper: Shaper::new(&config),
             policer: config.police.map(Policer::new),
             config,
+            impaired: true,
             losing: None,
             queue: VecDeque::new(),
             queued_bytes: 0,
@@ -120,9 +123,9 @@ impl Link {
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
-        let fate = self
-            .enqueue(now, found, ip_bytes)
-            .and_then(|departure| if self.loses(draws.loss) { Err(DropReason::Random) } else { Ok(departure) });
+        let fate = self.enqueue(now, found, ip_bytes).and_then(|departure| {
+            if self.loses(draws.loss) && self.impaired { Err(DropReason::Random) } else { Ok(departure) }
+        });
         match fate {
             Err(reason) => {
                 self.stats.drop(reason, ip_bytes);
@@ -181,6 +184,13 @@ impl Link {
         Ok(())
     }
 
+    /// Switches loss, jitter, reordering, duplication, corruption and marking off, for packets offered from now on, or on again. Rate, queue,
+    /// policer and delay stay. The draws go on meanwhile, those of the bursts too: switched on again, the link does to each packet what
+    /// it had done to it without the pause. A link begins impaired.
+    pub fn set_impaired(&mut self, impaired: bool) {
+        self.impaired = impaired;
+    }
+
     /// Puts a packet into the queue, where it finds `found` bytes, and says when its last bit leaves.
     fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Time, DropReason> {
         if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
@@ -222,8 +232,11 @@ impl Link {
     fn deliver(&mut self, departure: Time, found: u64, ip_bytes: u32, ecn: Ecn, draws: Draws) -> Deliveries {
         let config = &self.config;
         let stats = &mut self.stats;
-        let mut at = departure.plus_picos(picos(config.delay)).plus_picos(up_to(picos(config.jitter), draws.jitter));
-        let reordered = unit(draws.reorder) < config.reorder.probability;
+        let impaired = self.impaired;
+        let happens = |draw, probability| impaired && unit(draw) < probability;
+        let jitter = if impaired { up_to(picos(config.jitter), draws.jitter) } else { 0 };
+        let mut at = departure.plus_picos(picos(config.delay)).plus_picos(jitter);
+        let reordered = happens(draws.reorder, config.reorder.probability);
         if reordered {
             at = at.plus_picos(picos(config.reorder.extra));
             stats.reordered.add(ip_bytes);
@@ -231,8 +244,8 @@ impl Link {
             at = at.max(self.last_arrival);
             self.last_arrival = at;
         }
-        let congested = config.mark.above_bytes.is_some_and(|threshold| found > threshold);
-        let marks = congested || unit(draws.mark) < config.mark.probability;
+        let congested = impaired && config.mark.above_bytes.is_some_and(|threshold| found > threshold);
+        let marks = congested || happens(draws.mark, config.mark.probability);
         let ecn = match ecn {
             Ecn::Ect0 | Ecn::Ect1 if marks => {
                 stats.marked.add(ip_bytes);
@@ -240,12 +253,12 @@ impl Link {
             }
             ecn => ecn,
         };
-        let corrupt = (unit(draws.corrupt) < config.corrupt).then(|| {
+        let corrupt = happens(draws.corrupt, config.corrupt).then(|| {
             stats.corrupted.add(ip_bytes);
             // Mixed: a draw that came out below a small probability has few random bits left as it stands.
             mix(draws.corrupt)
         });
-        let duplicate = (unit(draws.duplicate) < config.duplicate).then(|| {
+        let duplicate = happens(draws.duplicate, config.duplicate).then(|| {
             stats.duplicated.add(ip_bytes);
             Delivery { at, ecn, corrupt: None, reordered }
         });

@@ -108,6 +108,17 @@ fn marks_corruption_and_copies_reach_the_host() {
 }
 
 #[test]
+fn impairments_of_all_links_pause() {
+    let mut path = path("loss=100%", "duplicate=100%,corrupt=100%,mark=100%");
+    path.fabric.set_impaired(false);
+    path.offer(0, 7).unwrap();
+    let arrivals = path.rest();
+    assert_eq!(arrivals, [Arrival { host: path.b, at: Time::ZERO, ecn: Ecn::Ect0, corrupt: None, item: 7 }]);
+    path.fabric.set_impaired(true);
+    assert_eq!(path.offer(0, 8), Err(Refused { item: 8, reason: Refusal::Dropped(DropReason::Random) }));
+}
+
+#[test]
 fn a_late_caller_changes_nothing() {
     let text = "rate=20M,delay=2ms,jitter=3ms,queue=30KB,loss=5%,reorder=10%:4ms,duplicate=5%";
     let run = |prompt: bool| {

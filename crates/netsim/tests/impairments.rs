@@ -233,3 +233,34 @@ fn flipped_bits_are_spread_evenly() {
         assert!((ones - mean).abs() < 4.5 * sigma, "bit {bit}: {ones} of {}, seed 13", entropies.len());
     }
 }
+
+#[test]
+fn impairments_pause_and_go_on_with_the_same_draws() {
+    for loss in ["loss=20%", "loss=20%,burst=4"] {
+        let text = format!(
+            "rate=8M,queue=40KB,delay=3ms,jitter=50us,{loss},reorder=20%:900us,duplicate=20%,corrupt=20%,mark=20%,mark-above=100B,seed=17"
+        );
+        let config: LinkConfig = text.parse().unwrap();
+        let (mut paused, mut steady) = (Link::new(config).unwrap(), Link::new(config).unwrap());
+        let mut differ = 0;
+        for number in 0..6_000_u64 {
+            // Apart by more than jitter, so that order alone moves nothing; packets of two sizes, so that one waits now and then.
+            let (now, ip_bytes) = (Time::from_nanos(number * 2_000_000), if number % 7 == 0 { 2_500 } else { 1_000 });
+            let pause = (2_000..4_000).contains(&number);
+            paused.set_impaired(!pause);
+            let (fate, other) = (paused.offer(now, ip_bytes, Ecn::Ect0), steady.offer(now, ip_bytes, Ecn::Ect0));
+            if !pause {
+                assert_eq!(fate, other, "packet {number}, {loss}, seed 17");
+                continue;
+            }
+            differ += u64::from(fate != other);
+            let Fate::Delivered(deliveries) = fate else { panic!("packet {number} is lost, {loss}, seed 17") };
+            assert_eq!((deliveries.first.ecn, deliveries.first.corrupt, deliveries.duplicate), (Ecn::Ect0, None, None));
+            let waits = if number % 7 == 1 { 500 } else { 0 };
+            let travels = Duration::from_micros(u64::from(ip_bytes) + waits + 3_000);
+            assert_eq!((deliveries.first.at, deliveries.first.reordered), (now + travels, false), "packet {number}");
+        }
+        assert!(differ > 1_900, "{differ}");
+        assert!(paused.stats().dropped_random.packets > 600, "{:?}", paused.stats());
+    }
+}
