@@ -9,6 +9,7 @@ pub mod emulated;
 pub mod emulator;
 pub mod exit;
 pub mod link;
+pub mod selftest;
 pub mod space;
 pub mod summary;
 mod sys;

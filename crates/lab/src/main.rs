@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use lab::args::{Cli, Command, Switch};
 use lab::exit::{Code, Failure};
-use lab::{control, link, space};
+use lab::{control, link, selftest, space};
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
@@ -23,6 +23,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
             .map(|()| Code::Done as u8)
             .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
+        Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),
     }

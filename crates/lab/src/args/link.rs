@@ -52,6 +52,12 @@ pub struct LinkOptions {
     /// Room of the queue before packets are dropped: 256KB, 1bdp (rate times round-trip time) [default: no bound]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
+    /// Token bucket of the rate: so much may leave at once after a pause [default: packets keep their distance]
+    #[arg(long, value_name = "SIZE")]
+    bucket: Option<String>,
+    /// Drop what is above this rate and burst, before the queue: 20M:50KB
+    #[arg(long, value_name = "RATE:SIZE")]
+    police: Option<String>,
     /// Random loss: 5%
     #[arg(long, value_name = "PROBABILITY")]
     loss: Option<String>,
@@ -105,6 +111,8 @@ impl LinkOptions {
             ("delay", &self.delay),
             ("jitter", &self.jitter),
             ("queue", &self.queue),
+            ("bucket", &self.bucket),
+            ("police", &self.police),
             ("loss", &self.loss),
             ("burst", &self.burst),
             ("reorder", &self.reorder),
@@ -160,6 +168,6 @@ mod tests {
         };
         let expected = "rate=100M,delay=50ms,loss=5%,burst=5 / delay=50ms,rate=2M,loss=0%,burst=1";
         assert_eq!(options.duplex().unwrap(), expected.parse().unwrap());
-        assert_eq!(LinkOptions::default().duplex().unwrap(), Duplex::default());
+        assert_eq!(LinkOptions::default().duplex().unwrap(), "perfect".parse().unwrap());
     }
 }

@@ -31,6 +31,11 @@ pub enum Command {
     ///
     /// For commands of `link`: loss, jitter, reordering, duplication, corruption and marks, in both directions; rate, queue and delay stay.
     Impair(ImpairArgs),
+    /// Measure which links this machine can emulate, and up to which rate
+    ///
+    /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a
+    /// minute. Run it while the machine does what it does during your experiments.
+    Selftest,
     /// Remove what a lab that was killed left behind
     ///
     /// That is at most folders of temporary files: the kernel ends namespaces and what runs in them together with the lab.

@@ -110,7 +110,7 @@ impl<P: Port> Worker<P> {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::SetImpaired { impaired, done } => {
-                    let _ = impaired;
+                    self.fabric.set_impaired(impaired);
                     // Not everybody waits.
                     let _ = done.send(());
                 }

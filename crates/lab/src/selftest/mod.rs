@@ -1,0 +1,103 @@
+//! `selftest`: what this machine may be trusted with.
+//!
+//! The endpoints run on the same processors as the emulator, as those of an experiment do. Each check asks a question that has an exact answer:
+//! the model's.
+
+mod checks;
+mod traffic;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use netsim::{Duplex, Rate};
+
+use crate::emulated::{EmulatedNetwork, EmulationError, Layout, Observation};
+use crate::exit::{Code, Failure};
+use crate::space::acquire;
+use crate::verdict::Verdict;
+
+/// Rates that are tried, in Mbit/s.
+const RATES: [u64; 6] = [10, 50, 100, 200, 500, 1000];
+/// How often a rate is tried, and how often it has to come out right: a machine that others use as well has bad moments.
+const TRIES: usize = 3;
+const TRIES_RIGHT: usize = 2;
+
+/// What a check found.
+struct Finding {
+    what: String,
+    measured: String,
+    wanted: String,
+    /// Whether it is as wanted.
+    holds: bool,
+    verdict: Verdict,
+}
+
+/// Why a check came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum CheckError {
+    #[error(transparent)]
+    Emulation(#[from] EmulationError),
+    #[error("a host's socket failed: {0}")]
+    Socket(#[from] io::Error),
+}
+
+/// A network for one check, from a link in text form.
+fn start(link: &str, keeper: &Path) -> Result<EmulatedNetwork, CheckError> {
+    let link: Duplex = link.parse().expect("the links of the checks are right");
+    let layout = Layout::pair(&link).expect("the links of the checks are right");
+    Ok(EmulatedNetwork::start(layout, keeper)?)
+}
+
+/// Runs all checks and prints what they find.
+///
+/// # Errors
+/// A machine that makes no namespaces; one that cannot be trusted with the lowest rate.
+pub fn run() -> Result<u8, Failure> {
+    acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
+    let keeper = std::env::current_exe().map_err(|error| Failure::new(Code::Other, error))?;
+    let mut all_hold = true;
+    let mut report = |finding: Result<Finding, CheckError>| -> Result<bool, Failure> {
+        let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
+        println!("{finding}");
+        all_hold &= finding.holds;
+        Ok(finding.holds && finding.verdict.is_valid())
+    };
+    println!("{:<44} {:<30} {:<24} verdict of the run", "check", "measured", "wanted");
+    report(checks::same_drops("loss=5%", &keeper))?;
+    report(checks::same_drops("loss=5%,burst=5", &keeper))?;
+    report(checks::round_trips(&keeper))?;
+    let mut trusted = None;
+    for rate in RATES {
+        let mut right = 0;
+        for _ in 0..TRIES {
+            let finding = checks::rate(Rate::from_megabits_per_second(rate), &keeper);
+            let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
+            println!("{finding}");
+            right += usize::from(finding.holds && finding.verdict.is_valid());
+        }
+        if right < TRIES_RIGHT {
+            break;
+        }
+        trusted = Some(rate);
+    }
+    let Some(rate) = trusted else {
+        return Err(Failure::new(Code::Invalid, format_args!("not to be trusted with {} Mbit/s", RATES[0])));
+    };
+    println!("to be trusted up to {rate} Mbit/s, with both ends on this machine");
+    if all_hold { Ok(Code::Done as u8) } else { Err(Failure::new(Code::Invalid, "a check failed")) }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.holds { "" } else { " NO" };
+        write!(f, "{:<44} {:<30} {:<24} {}", self.what, self.measured, format!("{}{mark}", self.wanted), self.verdict)
+    }
+}
+
+/// Ends a network, and judges it.
+fn stop(network: EmulatedNetwork) -> (Observation, Verdict) {
+    let observation = network.stop();
+    let verdict = Verdict::of(&observation);
+    (observation, verdict)
+}

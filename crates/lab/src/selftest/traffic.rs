@@ -1,0 +1,127 @@
+//! Traffic of one's own: numbered datagrams from one host to another, at a steady pace.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+
+use crate::space::Host;
+use crate::sys::scheduling::make_real_time;
+
+/// IPv4 and UDP header.
+pub(super) const HEADERS: usize = 28;
+/// Asked for; the kernel gives an ordinary user what `net.core.rmem_max` allows.
+const RECEIVE_BUFFER: usize = 16 << 20;
+/// A receiver that hears nothing for this long has heard all.
+const SILENCE: Duration = Duration::from_millis(500);
+/// The pace is kept by sending what is due this often.
+const TICK: Duration = Duration::from_micros(200);
+
+/// A datagram that arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Heard {
+    pub(super) number: u32,
+    pub(super) at: Instant,
+}
+
+/// Opens a socket on a host.
+pub(super) fn open(host: &Host) -> io::Result<UdpSocket> {
+    let address = SocketAddr::from((host.address(), 0));
+    host.within(move || {
+        let socket = UdpSocket::bind(address)?;
+        if set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+            set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+        }
+        Ok(socket)
+    })
+}
+
+/// Sends datagrams of `ip_bytes`, numbered from zero, one each `interval`; gives those that arrived, in their order, and how long sending
+/// took.
+pub(super) fn send_numbered(
+    from: &UdpSocket,
+    to: &UdpSocket,
+    count: u32,
+    ip_bytes: usize,
+    interval: Duration,
+) -> io::Result<(Vec<Heard>, Duration)> {
+    let address = to.local_addr()?;
+    thread::scope(|scope| {
+        let listener = scope.spawn(|| listen(to, ip_bytes));
+        let start = Instant::now();
+        let mut payload = vec![0; ip_bytes - HEADERS];
+        for number in 0..count {
+            while start.elapsed() < interval * number {
+                thread::sleep(TICK.min(interval * number - start.elapsed().min(interval * number)));
+            }
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            from.send_to(&payload, address)?;
+        }
+        let sent_in = start.elapsed();
+        let heard = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((heard, sent_in))
+    })
+}
+
+/// Hears datagrams until there are none any more.
+fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
+    let mut buffer = vec![0; ip_bytes];
+    let mut heard = Vec::new();
+    // The first may have a long way.
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    loop {
+        match socket.recv(&mut buffer) {
+            Ok(_) => {
+                let number = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
+                heard.push(Heard { number, at: Instant::now() });
+                if heard.len() == 1 {
+                    socket.set_read_timeout(Some(SILENCE))?;
+                }
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                return Ok(heard);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends `count` datagrams, one each `interval`, to a host that sends them back; gives the round-trip time of each that came back. The two
+/// ends have real-time priority where that is allowed: what is measured is the link, not how long they wait for a processor.
+pub(super) fn echo(from: &UdpSocket, to: &UdpSocket, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
+    let address = to.local_addr()?;
+    thread::scope(|scope| {
+        let echoing = scope.spawn(|| -> io::Result<()> {
+            let _ = make_real_time();
+            to.set_read_timeout(Some(SILENCE + interval))?;
+            let mut buffer = [0; 64];
+            while let Ok((length, sender)) = to.recv_from(&mut buffer) {
+                to.send_to(&buffer[..length], sender)?;
+            }
+            Ok(())
+        });
+        let asking = scope.spawn(|| ask(from, address, count, interval));
+        let times = asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        echoing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(times)
+    })
+}
+
+fn ask(socket: &UdpSocket, to: SocketAddr, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
+    let _ = make_real_time();
+    socket.set_read_timeout(Some(SILENCE))?;
+    let mut times = Vec::new();
+    for number in 0..count {
+        let sent = Instant::now();
+        socket.send_to(&number.to_be_bytes(), to)?;
+        let mut buffer = [0; 64];
+        // One that does not come back is missing in the result.
+        if socket.recv(&mut buffer).is_ok() {
+            times.push(sent.elapsed());
+        }
+        thread::sleep(interval);
+    }
+    Ok(times)
+}

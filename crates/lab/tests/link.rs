@@ -1,0 +1,192 @@
+//! `downpour-lab link`, as users run it. Needs a kernel that makes network namespaces for this user, and bash for its `/dev/udp`.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use netsim::{Ecn, Fate, Link, Time};
+
+fn lab() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
+}
+
+fn link(options: &[&str], command: &[&str]) -> Output {
+    lab().arg("link").args(options).arg("--").args(command).output().expect("the program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The report as JSON, and the exit code.
+fn report(options: &[&str], script: &str) -> (serde_json::Value, Option<i32>) {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = folder.path().join("report.json");
+    let options = [options, &["--json", path.to_str().expect("it has an ordinary name")]].concat();
+    let output = link(&options, &["bash", "-c", script]);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    (serde_json::from_str(&text).expect("the report is JSON"), output.status.code())
+}
+
+/// How many of the first `count` packets of these IP bytes the model loses.
+fn losses_of_model(link: &str, count: u32, ip_bytes: u32) -> u64 {
+    let mut link = Link::new(link.parse().expect("a link")).expect("a link that makes sense");
+    let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, ip_bytes, Ecn::NotEct), Fate::Dropped(_)));
+    lost.count() as u64
+}
+
+fn lost(report: &serde_json::Value) -> u64 {
+    let events = report["links"][0]["events"].as_array().expect("events are a list");
+    events
+        .iter()
+        .find(|event| event[0] == "lost at random")
+        .map_or(0, |event| event[1].as_u64().expect("counts are numbers"))
+}
+
+#[test]
+fn the_command_finds_its_peer_and_hands_on_its_code() {
+    let script = "getent hosts peer; echo $DOWNPOUR_LAB_PEER $DOWNPOUR_LAB_SELF; exit 7";
+    let output = link(&["--delay", "1ms"], &["bash", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["10.77.0.2", "b", "peer", "10.77.0.2", "10.77.0.1"]);
+    let ended_by_signal = link(&[], &["bash", "-c", "kill -TERM $$"]);
+    assert_eq!(ended_by_signal.status.code(), Some(128 + 15));
+}
+
+#[test]
+fn the_packets_that_are_lost_are_those_of_the_model() {
+    for (loss, seed) in [("20%", 1_u32), ("20%", 2), ("5%", 3)] {
+        let options = ["--loss", loss, "--seed", &seed.to_string(), "--backward", "loss=0%"];
+        let script = "for i in {1..300}; do echo -n 12345678 > /dev/udp/peer/9; done";
+        let (report, code) = report(&options, script);
+        assert_eq!(code, Some(0));
+        assert_eq!(report["links"][0]["offered"], 300);
+        assert_eq!(report["links"][0]["offered_bytes"], 300 * 36);
+        assert_eq!(lost(&report), losses_of_model(&format!("loss={loss},seed={seed}"), 300, 36));
+    }
+}
+
+#[test]
+fn a_command_can_switch_the_faults_off_and_on() {
+    let lab = env!("CARGO_BIN_EXE_downpour-lab");
+    let send = |count: u32| format!("for i in {{1..{count}}}; do echo -n x > /dev/udp/peer/9; done");
+    let script = format!("{}; {lab} impair on && {}; {lab} impair off && {}", send(10), send(20), send(40));
+    let (report, code) = report(&["--unimpaired", "--loss", "100%", "--backward", "loss=0%"], &script);
+    assert_eq!(code, Some(0));
+    assert_eq!((report["links"][0]["offered"].as_u64(), lost(&report)), (Some(70), 20));
+    let output = self::lab().args(["impair", "on"]).env_remove("DOWNPOUR_LAB_CONTROL").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("not within a `downpour-lab link`"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_first_command_waits_until_that_of_the_peer_listens() {
+    // ssh-style servers take a moment to start; a client that comes too early is refused.
+    let peer = "sleep 0.3; exec python3 -c 'import socket; s = socket.create_server((\"\", 4000)); s.accept()[0].send(b\"hello\")'";
+    let output = link(&["--delay", "1ms", "--peer", peer], &["bash", "-c", "cat < /dev/tcp/peer/4000"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello", "{}", stderr(&output));
+}
+
+#[test]
+fn nonsense_is_refused_with_one_line() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["--loss", "120%"], "loss is 1.2: write a probability from 0% to 100%"),
+        (&["--rate", "1M", "--queue", "0"], "queue"),
+        (&["--delay", "50"], "cannot read delay=50: write it like 50ms"),
+        (&["--loss", "5%", "--burst", "1"], "burst is 1: with 0.05 loss write at least 1.053"),
+        (&["--forward", "speed=1M"], "there is no \"speed\""),
+        (&["--queue", "256KB"], "queue has no effect without a rate"),
+    ];
+    for (options, message) in cases {
+        let output = link(options, &["true"]);
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {}", stderr(&output));
+        let text = stderr(&output);
+        assert!(text.contains(message), "{options:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    let absent = link(&[], &["/no/such/program"]);
+    assert_eq!(absent.status.code(), Some(127));
+    assert_eq!(stderr(&absent), "downpour-lab: /no/such/program: there is no such command\n");
+    assert_eq!(link(&[], &["/etc/passwd"]).status.code(), Some(126));
+}
+
+/// Whether a process with this command line is there.
+fn is_running(mark: &str) -> bool {
+    let commands = std::fs::read_dir("/proc")
+        .expect("/proc is there")
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    commands
+        .map(|command| String::from_utf8_lossy(&command).replace('\0', " "))
+        .any(|command| command.starts_with(mark))
+}
+
+fn is_gone_within(mark: &str, time: Duration) -> bool {
+    let start = Instant::now();
+    while is_running(mark) {
+        if start.elapsed() > time {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[test]
+fn a_lab_that_is_killed_takes_everything_along() {
+    // Marks that no other process has: sleeps of odd lengths.
+    let (peer, own) = (format!("sleep 1{}.25", std::process::id()), format!("sleep 1{}.75", std::process::id()));
+    let script = format!("setsid {own} & echo started; {own}");
+    let mut child = lab()
+        .args(["link", "--peer", &format!("setsid {peer} & exec {peer}"), "--", "bash", "-c", &script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    assert!(is_running(&peer));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for mark in [&peer, &own] {
+        assert!(is_gone_within(mark, Duration::from_secs(10)), "{mark} is still there");
+    }
+    let cleaned = lab().arg("clean").output().unwrap();
+    assert!(cleaned.status.success());
+    let left = std::fs::read_dir(std::env::temp_dir()).unwrap().filter_map(Result::ok);
+    let ours = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("downpour-lab-"));
+    // Those of tests that run meanwhile have a process that holds them.
+    for folder in ours {
+        let lock = std::fs::File::open(Path::new(&folder.path()).join("lock"));
+        assert!(lock.is_ok_and(|lock| lock.try_lock().is_err()) || !folder.path().exists(), "{:?}", folder.path());
+    }
+}
+
+#[test]
+fn an_interrupted_command_ends_and_the_report_is_printed() {
+    let mut child = lab()
+        .args([
+            "link",
+            "--delay",
+            "1ms",
+            "--",
+            "bash",
+            "-c",
+            "trap 'exit 9' TERM; echo started; while :; do sleep 0.01; done",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(9));
+    assert!(stderr(&output).contains("verdict: "), "{}", stderr(&output));
+}
