@@ -93,7 +93,7 @@ pub(super) fn round_trips(keeper: &Path) -> Result<Finding, CheckError> {
 /// Whether a link that is offered too much carries what it should.
 pub(super) fn rate(rate: Rate, keeper: &Path) -> Result<Finding, CheckError> {
     let bits = rate.bits_per_second() as f64;
-    let network = start(&format!("rate={rate},delay=5ms,queue=1bdp"), keeper)?;
+    let network = start(&format!("rate={rate},delay=5ms,queue=20bdp"), keeper)?;
     let [from, to] = [open(&network.hosts()[0])?, open(&network.hosts()[1])?];
     let packet_bits = FULL_PACKET as f64 * 8.0;
     let interval = Duration::from_secs_f64(packet_bits / (bits * OVERLOAD));

@@ -1,4 +1,6 @@
 //! Traffic of one's own: numbered datagrams from one host to another, at a steady pace.
+//!
+//! The two ends have real-time priority where that is allowed: what is measured is the link, not how long they wait for a processor.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -50,23 +52,36 @@ pub(super) fn send_numbered(
     let address = to.local_addr()?;
     thread::scope(|scope| {
         let listener = scope.spawn(|| listen(to, ip_bytes));
-        let start = Instant::now();
-        let mut payload = vec![0; ip_bytes - HEADERS];
-        for number in 0..count {
-            while start.elapsed() < interval * number {
-                thread::sleep(TICK.min(interval * number - start.elapsed().min(interval * number)));
-            }
-            payload[..4].copy_from_slice(&number.to_be_bytes());
-            from.send_to(&payload, address)?;
-        }
-        let sent_in = start.elapsed();
+        let sender = scope.spawn(|| send_steadily(from, address, count, ip_bytes, interval));
+        let sent_in = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let heard = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok((heard, sent_in))
     })
 }
 
+fn send_steadily(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    count: u32,
+    ip_bytes: usize,
+    interval: Duration,
+) -> io::Result<Duration> {
+    let _ = make_real_time();
+    let start = Instant::now();
+    let mut payload = vec![0; ip_bytes - HEADERS];
+    for number in 0..count {
+        while start.elapsed() < interval * number {
+            thread::sleep(TICK.min((interval * number).saturating_sub(start.elapsed())));
+        }
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        socket.send_to(&payload, to)?;
+    }
+    Ok(start.elapsed())
+}
+
 /// Hears datagrams until there are none any more.
 fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
+    let _ = make_real_time();
     let mut buffer = vec![0; ip_bytes];
     let mut heard = Vec::new();
     // The first may have a long way.
@@ -88,8 +103,7 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
     }
 }
 
-/// Sends `count` datagrams, one each `interval`, to a host that sends them back; gives the round-trip time of each that came back. The two
-/// ends have real-time priority where that is allowed: what is measured is the link, not how long they wait for a processor.
+/// Sends `count` datagrams, one each `interval`, to a host that sends them back; gives the round-trip time of each that came back.
 pub(super) fn echo(from: &UdpSocket, to: &UdpSocket, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
     let address = to.local_addr()?;
     thread::scope(|scope| {
