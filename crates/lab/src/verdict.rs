@@ -82,7 +82,7 @@ impl Verdict {
 }
 
 /// Packets that went into a cable at one end and did not come out at the other, beyond what has a count of its own.
-fn unexplained(run: &Observation) -> u64 {
+pub(crate) fn unexplained(run: &Observation) -> u64 {
     let lost = |((near, far), handed): (&(InterfaceCounts, InterfaceCounts), &u64)| {
         handed.saturating_sub(far.received)
             + [near.send_drops, near.receive_drops, far.send_drops, far.receive_drops].iter().sum::<u64>()

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use netlink_packet_route::link::LinkFlags;
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
@@ -39,7 +40,7 @@ pub struct Host {
     address: Ipv4Addr,
     place: Place,
     /// The first process of the host: all others end with it, and it ends when its stdin does. `None` for this machine.
-    init: Option<Child>,
+    init: Mutex<Option<Child>>,
 }
 
 impl Host {
@@ -49,7 +50,7 @@ impl Host {
     /// A system that gives no thread.
     pub fn here(name: &str) -> io::Result<Self> {
         let (place, ()) = Place::new(name, || Ok(()))?;
-        Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: None })
+        Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: Mutex::new(None) })
     }
 
     /// A host with namespaces of its own, and no network yet. `names` is what it has as `/etc/hosts`; `keeper` is a program that calls
@@ -74,7 +75,7 @@ impl Host {
             init.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut [0])?;
             Ok(init)
         })?;
-        Ok(Self { name: name.to_owned(), address, place, init: Some(init) })
+        Ok(Self { name: name.to_owned(), address, place, init: Mutex::new(Some(init)) })
     }
 
     /// Its name, as in `/etc/hosts` over there.
@@ -109,6 +110,16 @@ impl Host {
     /// Those of [`Command::spawn`].
     pub fn spawn_in_front(&self, mut command: Command) -> io::Result<Child> {
         self.within(move || command.spawn())
+    }
+
+    /// Ends everything that runs on the host; nothing can be started on it any more. Does nothing on this machine itself.
+    pub fn end(&self) {
+        let init = self.init.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut init) = init {
+            drop(init.stdin.take());
+            // It is gone when all others are.
+            let _ = init.wait();
+        }
     }
 
     /// How many ports of TCP and UDP are open on the host.
@@ -165,10 +176,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        if let Some(init) = &mut self.init {
-            drop(init.stdin.take());
-            let _ = init.wait();
-        }
+        self.end();
     }
 }
 
