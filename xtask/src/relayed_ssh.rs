@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         delayed(io::stdin(), input, options.link.forward.delay);
     }
     let mut output = BufReader::new(output.ok_or_else(|| Failure::new("ssh without a stdout"))?);
-    let (lines, relay) = first_lines(&mut output, options.link)?;
+    let (lines, relay) = first_lines(&mut output, options.link.clone())?;
     let printed = delayed(io::Cursor::new(lines).chain(output), io::stdout(), options.link.backward.delay);
     let status = ssh.wait().map_err(Failure::at("ssh"))?;
     // A panic there has been told already.

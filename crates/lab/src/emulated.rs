@@ -34,8 +34,8 @@ impl Layout {
     pub fn pair(link: &Duplex) -> Result<Self, NetworkError> {
         let mut fabric = Fabric::new();
         let nodes = vec![fabric.add_host(), fabric.add_host()];
-        fabric.add_link(nodes[0], nodes[1], link.forward)?;
-        fabric.add_link(nodes[1], nodes[0], link.backward)?;
+        fabric.add_link(nodes[0], nodes[1], link.forward.clone())?;
+        fabric.add_link(nodes[1], nodes[0], link.backward.clone())?;
         Ok(Self {
             hosts: vec!["a".to_owned(), "b".to_owned()],
             pairs: vec![(0, 1)],

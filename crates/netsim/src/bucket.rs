@@ -1,9 +1,8 @@
 //! Token buckets.
 
 use crate::Rate;
-use crate::rate::BIT_PICOS_PER_BYTE;
 
-/// What may be sent at once, saved up at a rate. Counted in bits times picoseconds a second, so that no fraction is lost.
+/// What may be sent at once, saved up at a rate. Counted in the work it takes, so that no fraction is lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
     tokens: u128,
@@ -12,7 +11,7 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// A bucket that holds `bytes`.
     pub(crate) fn full(bytes: u64) -> Self {
-        Self { tokens: work(bytes) }
+        Self { tokens: Rate::work(bytes) }
     }
 
     /// Adds what comes in `picos` at `rate`; no more than `most` bytes stay.
@@ -24,25 +23,20 @@ impl Bucket {
 
     /// Pours away what is above `most` bytes.
     pub(crate) fn limit(&mut self, most: u64) {
-        self.tokens = self.tokens.min(work(most));
+        self.tokens = self.tokens.min(Rate::work(most));
     }
 
     /// Takes `bytes` if they are there.
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
-        let left = self.tokens.checked_sub(work(bytes.into()));
+        let left = self.tokens.checked_sub(Rate::work(bytes.into()));
         self.tokens = left.unwrap_or(self.tokens);
         left.is_some()
     }
 
-    /// Takes what there is for `bytes`, and says what work is left.
-    pub(crate) fn take_some(&mut self, bytes: u32) -> u128 {
-        let work = work(bytes.into());
+    /// Takes what there is, at most `work`, and says how much that was.
+    pub(crate) fn take_some(&mut self, work: u128) -> u128 {
         let taken = self.tokens.min(work);
         self.tokens -= taken;
-        work - taken
+        taken
     }
-}
-
-fn work(bytes: u64) -> u128 {
-    u128::from(bytes) * u128::from(BIT_PICOS_PER_BYTE)
 }

@@ -6,17 +6,21 @@ use crate::Rate;
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
-/// A packet passes the policer, then queue and rate, then loss, then delay and jitter, then reordering: what the policer drops never was in
+/// A packet meets the outages, then the policer, then queue and rate, then loss, then delay and jitter, then reordering: what the policer drops never was in
 /// the queue, and what the queue drops has used up the policer's tokens all the same. The text form
 /// (`rate=100M,delay=50ms,loss=5%,queue=256KB`) is read by `FromStr` and printed by `Display`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
     /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue.
     pub rate: Option<Rate>,
+    /// Other rates from given times on, in their order. They are in force for every bit that leaves after, those of waiting packets too.
+    pub steps: Vec<RateStep>,
     /// Token bucket of the rate in IP bytes. What was not used fills it, it begins full, and a packet leaves at once when its bytes are
     /// there, as with tbf in Linux (which drops packets larger than the bucket; here they wait for what is missing). `None`: every bit
     /// takes its time.
     pub bucket_bytes: Option<u64>,
+    /// When the link is down, in order: packets offered then are dropped. What waits or is under way goes on.
+    pub outages: Vec<Outage>,
     /// Packets above a rate are dropped on arrival.
     pub police: Option<Police>,
     /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
@@ -39,6 +43,24 @@ pub struct LinkConfig {
     pub mark: Mark,
     /// Seed of every random choice of this link.
     pub seed: u64,
+}
+
+/// A rate from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStep {
+    /// From when on, since the start of the run.
+    pub at: Duration,
+    /// The rate then.
+    pub rate: Rate,
+}
+
+/// A time without a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When it begins, since the start of the run.
+    pub from: Duration,
+    /// When it is over: the first instant at which packets pass again.
+    pub until: Duration,
 }
 
 /// A rate that packets are held to by dropping those above it: they pass while a token bucket has their bytes.
@@ -131,10 +153,34 @@ pub enum LinkError {
     /// A bucket that holds nothing.
     #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
     ZeroBucket,
+    /// An outage that is over before it begins.
+    #[error(
+        "an outage from {from:?} until {until:?} is empty: write its beginning and a later end, such as down=3s..5s"
+    )]
+    EmptyOutage {
+        /// Its beginning.
+        from: Duration,
+        /// Its end.
+        until: Duration,
+    },
+    /// Outages that overlap or are out of order.
+    #[error(
+        "an outage begins at {from:?}, before the one ahead of it is over: write them in order, such as down=3s..5s+8s..9s"
+    )]
+    OutageTooEarly {
+        /// Its beginning.
+        from: Duration,
+    },
+    /// Rates that are out of order.
+    #[error("a rate step at {at:?} is not after the one ahead of it: write them in order, such as step=10s:20M+20s:5M")]
+    StepTooEarly {
+        /// Its time.
+        at: Duration,
+    },
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
     ZeroPolice,
-    /// A queue, bucket, or marking by queue, where nothing ever waits.
+    /// A queue, bucket, rate step, or marking by queue, where nothing ever waits.
     #[error("{name} has no effect without a rate: write a rate too, such as rate=100M")]
     QueueWithoutRate {
         /// The key of the text form.
@@ -172,7 +218,8 @@ impl LinkConfig {
                 return Err(LinkError::BurstTooShort { loss, mean_burst, least });
             }
         }
-        if self.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+        let mut rates = self.rate.into_iter().chain(self.steps.iter().map(|step| step.rate));
+        if rates.any(|rate| rate.bits_per_second() == 0) {
             return Err(LinkError::ZeroRate);
         }
         if self.queue_bytes == Some(0) {
@@ -188,6 +235,7 @@ impl LinkConfig {
             ("queue", self.queue_bytes.is_some()),
             ("mark-above", self.mark.above_bytes.is_some()),
             ("bucket", self.bucket_bytes.is_some()),
+            ("step", !self.steps.is_empty()),
         ];
         if self.rate.is_none()
             && let Some((name, _)) = of_the_queue.into_iter().find(|(_, is_set)| *is_set)
@@ -197,23 +245,35 @@ impl LinkConfig {
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
             return Err(LinkError::ReorderWithoutExtra);
         }
+        self.check_times()
+    }
+
+    fn check_times(&self) -> Result<(), LinkError> {
+        if let Some(&Outage { from, until }) = self.outages.iter().find(|outage| outage.from >= outage.until) {
+            return Err(LinkError::EmptyOutage { from, until });
+        }
+        if let Some(pair) = self.outages.windows(2).find(|pair| pair[1].from < pair[0].until) {
+            return Err(LinkError::OutageTooEarly { from: pair[1].from });
+        }
+        if let Some(pair) = self.steps.windows(2).find(|pair| pair[1].at <= pair[0].at) {
+            return Err(LinkError::StepTooEarly { at: pair[1].at });
+        }
         Ok(())
     }
 
     /// The same link with the random streams of its `number`-th sibling: what is written once and built many times must not lose the
     /// same packets everywhere. Number 0 is the link itself, and giving a number twice takes it back.
     #[must_use]
-    pub fn sibling(mut self, number: u64) -> Self {
+    pub fn sibling(&self, number: u64) -> Self {
         // Exclusive or, so that it can be taken back; `Streams` mixes the seed before use.
-        self.seed ^= number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self
+        Self { seed: self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), ..self.clone() }
     }
 }
 
 /// Both directions of a link, which share no random stream.
 ///
 /// The text form is that of a [`LinkConfig`] for both directions alike, or one for each with ` / ` between them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Duplex {
     /// From the first node to the second.
     pub forward: LinkConfig,
@@ -229,7 +289,7 @@ impl Duplex {
 
     /// The same two directions with the random streams of their `number`-th sibling; see [`LinkConfig::sibling`].
     #[must_use]
-    pub fn sibling(self, number: u64) -> Self {
+    pub fn sibling(&self, number: u64) -> Self {
         // Even numbers: odd ones could meet the way back of a neighbour.
         let number = number.wrapping_mul(2);
         Self { forward: self.forward.sibling(number), backward: self.backward.sibling(number) }

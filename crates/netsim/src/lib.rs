@@ -32,7 +32,7 @@ mod time;
 pub mod topology;
 mod transit;
 
-pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Police, Reorder};
+pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Outage, Police, RateStep, Reorder};
 pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
 pub use link::{Deliveries, Delivery, DropReason, Ecn, Fate, Link, corrupt};
 pub use network::{Network, NetworkStats, Stalled};

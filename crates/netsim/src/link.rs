@@ -1,6 +1,7 @@
 //! The link: a calculator that says what becomes of a packet and when it leaves.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::random::{Draws, Streams, mix, unit, up_to};
 use crate::shaper::{Policer, Shaper};
@@ -41,6 +42,8 @@ pub enum DropReason {
     TooLarge,
     /// It was above the rate that packets are held to.
     Policed,
+    /// It came in an outage.
+    Down,
 }
 
 /// The arrivals of one packet.
@@ -159,12 +162,12 @@ impl Link {
         &self.config
     }
 
-    /// Changes the rate for packets offered from now on; those in the queue leave as already said.
+    /// Changes the rate for packets offered from now on, for good: rate steps are off. Packets in the queue leave as already said.
     ///
     /// # Errors
     /// Those of [`LinkConfig::check`]; the link is then as before.
     pub fn set_rate(&mut self, rate: Option<Rate>) -> Result<(), LinkError> {
-        self.set_config(LinkConfig { rate, ..self.config })
+        self.set_config(LinkConfig { rate, steps: Vec::new(), ..self.config.clone() })
     }
 
     /// Changes what the link does to packets offered from now on; those in the queue leave as already said. Order is kept across the
@@ -193,6 +196,9 @@ impl Link {
 
     /// Puts a packet into the queue, where it finds `found` bytes, and says when its last bit leaves.
     fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Time, DropReason> {
+        if self.is_down(now) {
+            return Err(DropReason::Down);
+        }
         if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
             return Err(DropReason::TooLarge);
         }
@@ -208,6 +214,12 @@ impl Link {
             self.queued_bytes += u64::from(ip_bytes);
         }
         Ok(departure)
+    }
+
+    fn is_down(&self, now: Time) -> bool {
+        // The ends of outages are whole nanoseconds, so nothing is lost here.
+        let since_start = Duration::from_nanos(now.as_nanos());
+        self.config.outages.iter().any(|outage| (outage.from..outage.until).contains(&since_start))
     }
 
     /// Whether random loss takes a packet that got through the queue. The chain advances for these only: a packet the queue refused

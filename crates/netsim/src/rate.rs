@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
-/// Picoseconds per second, times bits per byte: the work of a byte, which a rate does by so many bits per second.
-pub(crate) const BIT_PICOS_PER_BYTE: u64 = 8_000_000_000_000;
+/// Picoseconds per second, times bits per byte.
+const WORK_OF_A_BYTE: u64 = 8_000_000_000_000;
 
 impl Rate {
     /// A rate of `bits` bits per second. Zero is refused later, by [`crate::LinkConfig::check`].
@@ -23,13 +23,13 @@ impl Rate {
         self.0
     }
 
-    /// Picoseconds that `bytes` take. `remainder` carries what whole picoseconds leave over (in units of 1/rate) from one
-    /// packet to the next, so that a million packets take exactly as long as their sum.
-    pub(crate) fn picos_for(self, bytes: u32, remainder: &mut u64) -> u64 {
-        self.picos_for_work(u128::from(bytes) * u128::from(BIT_PICOS_PER_BYTE), remainder)
+    /// The work of sending `bytes`: in a second a rate does 10^12 times its bits of it.
+    pub(crate) fn work(bytes: u64) -> u128 {
+        u128::from(bytes) * u128::from(WORK_OF_A_BYTE)
     }
 
-    /// Picoseconds that so much work takes; of a byte it is [`BIT_PICOS_PER_BYTE`].
+    /// Picoseconds that `work` takes. `remainder` carries what whole picoseconds leave over from one packet to the next, so that a million
+    /// packets take exactly as long as their sum.
     pub(crate) fn picos_for_work(self, work: u128, remainder: &mut u64) -> u64 {
         let rate = self.0.max(1);
         // 64 bits are enough for a packet of up to 2 MB, and 128-bit division is an order of magnitude slower.
@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn narrow_and_wide_arithmetic_agree() {
         for rate in [1, 7, 999_999_937, 100_000_000_000, u64::MAX] {
-            for bytes in [1, 1500, 2_305_842, 2_305_844, u32::MAX] {
+            for bytes in [1_u32, 1500, 2_305_842, 2_305_844, u32::MAX] {
                 let mut remainder = rate - 1;
                 let work = u128::from(bytes) * 8_000_000_000_000 + u128::from(remainder);
-                let picos = Rate(rate).picos_for(bytes, &mut remainder);
+                let picos = Rate(rate).picos_for_work(Rate::work(bytes.into()), &mut remainder);
                 let exact = work / u128::from(rate);
                 assert_eq!(u128::from(picos), exact.min(u128::from(u64::MAX)), "{bytes} bytes at {rate} bit/s");
                 assert_eq!(u128::from(remainder), work % u128::from(rate), "{bytes} bytes at {rate} bit/s");

@@ -1,7 +1,7 @@
 //! What holds packets to a rate: the shaper, which makes them wait, and the policer, which does not.
 
 use crate::bucket::Bucket;
-use crate::{LinkConfig, Police, Time};
+use crate::{LinkConfig, Police, Rate, Time};
 
 /// Serves a queue: says when each packet has left it.
 #[derive(Clone, Debug)]
@@ -9,6 +9,8 @@ pub(crate) struct Shaper {
     /// Departure of the last packet, in whole picoseconds, and what is left over in units of 1/rate.
     busy_until: Time,
     remainder: u64,
+    /// How many rate steps have been taken by `busy_until`.
+    steps: usize,
     /// What is in the bucket at `busy_until`; empty where there is none.
     bucket: Bucket,
 }
@@ -16,7 +18,7 @@ pub(crate) struct Shaper {
 impl Shaper {
     /// Idle, with a full bucket.
     pub(crate) fn new(config: &LinkConfig) -> Self {
-        Self { busy_until: Time::ZERO, remainder: 0, bucket: Bucket::full(config.bucket_bytes.unwrap_or(0)) }
+        Self { busy_until: Time::ZERO, remainder: 0, steps: 0, bucket: Bucket::full(config.bucket_bytes.unwrap_or(0)) }
     }
 
     /// Takes over another configuration: a bucket keeps what is in it, a new one is full.
@@ -25,30 +27,71 @@ impl Shaper {
             // Its unit was 1/rate. Less than a picosecond goes with it.
             self.remainder = 0;
         }
+        self.steps = 0;
         match (from.bucket_bytes, to.bucket_bytes) {
             (None, Some(bytes)) => self.bucket = Bucket::full(bytes),
             (_, bytes) => self.bucket.limit(bytes.unwrap_or(0)),
         }
     }
 
-    /// Puts a packet behind the others and says when its last bit leaves.
+    /// Puts a packet behind the others and says when its last bit leaves; at once where there is no rate.
     pub(crate) fn depart(&mut self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
-        let Some(rate) = config.rate else {
+        if config.rate.is_none() {
             return now;
-        };
-        if self.busy_until < now {
-            if let Some(most) = config.bucket_bytes {
-                self.bucket.fill(now.as_picos() - self.busy_until.as_picos(), rate, most);
-            }
-            self.busy_until = now;
-            self.remainder = 0;
         }
-        let picos = match config.bucket_bytes {
-            None => rate.picos_for(ip_bytes, &mut self.remainder),
-            Some(_) => rate.picos_for_work(self.bucket.take_some(ip_bytes), &mut self.remainder),
-        };
-        self.busy_until = self.busy_until.plus_picos(picos);
+        if self.busy_until < now {
+            self.idle(now, config);
+        }
+        let mut work = Rate::work(ip_bytes.into());
+        if config.bucket_bytes.is_some() {
+            work -= self.bucket.take_some(work);
+        }
+        self.send(work, config);
         self.busy_until
+    }
+
+    /// Lets time go on without packets, which fills the bucket.
+    fn idle(&mut self, now: Time, config: &LinkConfig) {
+        if let Some(most) = config.bucket_bytes {
+            while self.busy_until < now {
+                let (rate, until) = self.rate(config);
+                let end = until.min(now);
+                self.bucket.fill(end.as_picos() - self.busy_until.as_picos(), rate, most);
+                self.busy_until = end;
+            }
+        }
+        self.busy_until = now;
+        self.remainder = 0;
+    }
+
+    /// Does some work at the rates of its time.
+    fn send(&mut self, mut work: u128, config: &LinkConfig) {
+        loop {
+            let (rate, until) = self.rate(config);
+            let mut remainder = self.remainder;
+            let end = self.busy_until.plus_picos(rate.picos_for_work(work, &mut remainder));
+            if end <= until {
+                self.remainder = remainder;
+                self.busy_until = end;
+                return;
+            }
+            let done = u128::from(until.as_picos() - self.busy_until.as_picos()) * u128::from(rate.bits_per_second());
+            work = work + u128::from(self.remainder) - done;
+            self.remainder = 0;
+            self.busy_until = until;
+        }
+    }
+
+    /// The rate at `busy_until`, and when it ends.
+    fn rate(&mut self, config: &LinkConfig) -> (Rate, Time) {
+        let mut next = config.steps.get(self.steps);
+        while next.is_some_and(|step| Time::from(step.at) <= self.busy_until) {
+            self.steps += 1;
+            next = config.steps.get(self.steps);
+        }
+        let taken = self.steps.checked_sub(1).map(|last| config.steps[last].rate);
+        let rate = taken.or(config.rate).expect("only a link with a rate has a queue");
+        (rate, next.map_or(Time::MAX, |step| step.at.into()))
     }
 }
 

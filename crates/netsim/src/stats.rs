@@ -33,6 +33,8 @@ pub struct LinkStats {
     pub dropped_too_large: Count,
     /// Packets above the rate they are held to.
     pub dropped_policed: Count,
+    /// Packets that came in an outage.
+    pub dropped_down: Count,
     /// Delivered packets that this link marked CE.
     pub marked: Count,
     /// Second copies.
@@ -50,6 +52,7 @@ impl LinkStats {
             DropReason::QueueFull => &mut self.dropped_queue_full,
             DropReason::Random => &mut self.dropped_random,
             DropReason::TooLarge => &mut self.dropped_too_large,
+            DropReason::Down => &mut self.dropped_down,
             DropReason::Policed => &mut self.dropped_policed,
         };
         count.add(ip_bytes);

@@ -74,5 +74,8 @@ pub fn dumbbell<N: Node>(
 /// # Errors
 /// A node that does not exist, or a link that makes no sense.
 pub fn join<N: Node>(network: &mut Network<N>, a: NodeId, b: NodeId, link: &Duplex) -> Result<Links, NetworkError> {
-    Ok(Links { forward: network.add_link(a, b, link.forward)?, backward: network.add_link(b, a, link.backward)? })
+    Ok(Links {
+        forward: network.add_link(a, b, link.forward.clone())?,
+        backward: network.add_link(b, a, link.backward.clone())?,
+    })
 }

@@ -187,7 +187,7 @@ fn a_seed_loses_the_same_packets_as_in_a_network() {
 
     let mut fabric = Fabric::new();
     let (a, b) = (fabric.add_host(), fabric.add_host());
-    let forward = fabric.add_link(a, b, link.forward).unwrap();
+    let forward = fabric.add_link(a, b, link.forward.clone()).unwrap();
     let mut came = Vec::new();
     for number in 0..2_000 {
         let now = Time::from(Duration::from_millis(1) * number);

@@ -16,8 +16,8 @@ fn delivery(fate: Fate) -> Delivery {
 }
 
 /// Fates of `count` packets of 1000 bytes, `GAP` apart.
-fn fates(config: LinkConfig, count: u64) -> Vec<Fate> {
-    let mut link = Link::new(config).expect("a good link");
+fn fates(config: &LinkConfig, count: u64) -> Vec<Fate> {
+    let mut link = Link::new(config.clone()).expect("a good link");
     let mut now = Time::ZERO;
     (0..count)
         .map(|_| {
@@ -45,18 +45,18 @@ fn assert_share(hits: u64, p: f64, what: &str) {
 fn bernoulli_loss_has_its_rate() {
     for (seed, p) in [(1, 0.001), (2, 0.01), (3, 0.05), (4, 0.5), (5, 0.99)] {
         let config = LinkConfig { loss: Loss::Bernoulli(p), seed, ..LinkConfig::default() };
-        let count = lost(&fates(config, MANY)).into_iter().filter(|&lost| lost).count() as u64;
+        let count = lost(&fates(&config, MANY)).into_iter().filter(|&lost| lost).count() as u64;
         assert_share(count, p, &format!("loss {p}, seed {seed}"));
     }
     let everything = LinkConfig { loss: Loss::Bernoulli(1.0), ..LinkConfig::default() };
-    assert!(lost(&fates(everything, 1000)).into_iter().all(|lost| lost));
+    assert!(lost(&fates(&everything, 1000)).into_iter().all(|lost| lost));
 }
 
 #[test]
 fn gilbert_elliott_loss_has_its_rate_and_its_bursts() {
     for (seed, loss, mean_burst) in [(1, 0.05, 5.0), (2, 0.1, 5.0), (3, 0.01, 20.0), (4, 0.3, 2.0), (5, 0.5, 2.0)] {
         let config = LinkConfig { loss: Loss::GilbertElliott { loss, mean_burst }, seed, ..LinkConfig::default() };
-        let lost = lost(&fates(config, 2_000_000));
+        let lost = lost(&fates(&config, 2_000_000));
         let packets = lost.len() as f64;
         let count = lost.iter().filter(|&&lost| lost).count() as f64;
         let bursts = f64::from(u8::from(lost[0])) + lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -128,16 +128,16 @@ fn one_impairment_does_not_change_the_draws_of_another() {
     ];
     let parts = ["loss=10%", "jitter=1us", "reorder=10%:2ms", "duplicate=10%", "corrupt=10%", "mark=10%"];
     let all: LinkConfig = format!("{},seed=5", parts.join(",")).parse().unwrap();
-    let together = fates(all, 20_000);
+    let together = fates(&all, 20_000);
     for (text, view) in single {
-        let alone = marks(&fates(format!("{text},seed=5").parse().unwrap(), 20_000), view);
+        let alone = marks(&fates(&format!("{text},seed=5").parse().unwrap(), 20_000), view);
         for (number, (alone, together)) in alone.iter().zip(marks(&together, view)).enumerate() {
             assert!(together.is_none() || *alone == together, "{text}: packet {number}, seed 5");
         }
     }
-    let alone = fates("loss=10%,seed=5".parse().unwrap(), 20_000);
+    let alone = fates(&"loss=10%,seed=5".parse().unwrap(), 20_000);
     assert_eq!(lost(&alone), lost(&together), "loss, seed 5");
-    let jittered = fates("jitter=1us,seed=5".parse().unwrap(), 20_000);
+    let jittered = fates(&"jitter=1us,seed=5".parse().unwrap(), 20_000);
     for (number, (alone, together)) in jittered.iter().zip(&together).enumerate() {
         if let Fate::Delivered(together) = together
             && !together.first.reordered
@@ -158,9 +158,9 @@ fn one_impairment_does_not_change_the_draws_of_another() {
 
 #[test]
 fn impairments_are_not_correlated() {
-    let config = "reorder=50%:2ms,duplicate=50%,corrupt=50%,mark=50%,seed=21".parse().unwrap();
+    let config: LinkConfig = "reorder=50%:2ms,duplicate=50%,corrupt=50%,mark=50%,seed=21".parse().unwrap();
     let mut pairs = [[0_u64; 4]; 4];
-    for fate in fates(config, MANY) {
+    for fate in fates(&config, MANY) {
         let Fate::Delivered(d) = fate else { continue };
         let bits = [d.first.reordered, d.duplicate.is_some(), d.first.corrupt.is_some(), d.first.ecn == Ecn::Ce];
         for (one, row) in pairs.iter_mut().enumerate() {
@@ -181,9 +181,9 @@ fn same_seed_same_run_and_another_seed_another() {
     let config: LinkConfig = "rate=8M,queue=20KB,delay=3ms,jitter=5ms,loss=5%,burst=3,reorder=5%:9ms,duplicate=5%,corrupt=5%,mark=5%,seed=77"
         .parse()
         .unwrap();
-    assert_eq!(fates(config, 10_000), fates(config, 10_000), "seed 77");
-    assert_ne!(fates(config, 10_000), fates(LinkConfig { seed: 78, ..config }, 10_000), "seeds 77 and 78");
-    assert_ne!(fates(config, 10_000), fates(config.sibling(1), 10_000), "seed 77 and its sibling");
+    assert_eq!(fates(&config, 10_000), fates(&config, 10_000), "seed 77");
+    assert_ne!(fates(&config, 10_000), fates(&LinkConfig { seed: 78, ..config.clone() }, 10_000), "seeds 77 and 78");
+    assert_ne!(fates(&config, 10_000), fates(&config.sibling(1), 10_000), "seed 77 and its sibling");
     assert_eq!(config.sibling(4).sibling(4), config);
 }
 
@@ -191,7 +191,7 @@ fn same_seed_same_run_and_another_seed_another() {
 fn jitter_keeps_order_and_spreads_evenly() {
     let jitter = Duration::from_millis(10);
     let config = LinkConfig { delay: Duration::from_millis(5), jitter, seed: 3, ..LinkConfig::default() };
-    let mut link = Link::new(config).unwrap();
+    let mut link = Link::new(config.clone()).unwrap();
     let mut last = Time::ZERO;
     for number in 0..50_000_u64 {
         let now = Time::from_nanos(number * 100_000);
@@ -218,15 +218,15 @@ fn bursts_may_already_be_under_way_at_the_first_packet() {
     for seed in 0..MANY {
         let config =
             LinkConfig { loss: Loss::GilbertElliott { loss: 0.2, mean_burst: 10.0 }, seed, ..LinkConfig::default() };
-        count += u64::from(lost(&fates(config, 1))[0]);
+        count += u64::from(lost(&fates(&config, 1))[0]);
     }
     assert_share(count, 0.2, "first packets lost, seeds from 0");
 }
 
 #[test]
 fn flipped_bits_are_spread_evenly() {
-    let config = "corrupt=1%,seed=13".parse().unwrap();
-    let entropies: Vec<u64> = fates(config, MANY).into_iter().filter_map(|fate| delivery(fate).corrupt).collect();
+    let config: LinkConfig = "corrupt=1%,seed=13".parse().unwrap();
+    let entropies: Vec<u64> = fates(&config, MANY).into_iter().filter_map(|fate| delivery(fate).corrupt).collect();
     for bit in 0..64 {
         let ones = entropies.iter().filter(|&&entropy| entropy >> bit & 1 == 1).count() as f64;
         let (mean, sigma) = (entropies.len() as f64 / 2.0, (entropies.len() as f64 / 4.0).sqrt());
@@ -241,7 +241,7 @@ fn impairments_pause_and_go_on_with_the_same_draws() {
             "rate=8M,queue=40KB,delay=3ms,jitter=50us,{loss},reorder=20%:900us,duplicate=20%,corrupt=20%,mark=20%,mark-above=100B,seed=17"
         );
         let config: LinkConfig = text.parse().unwrap();
-        let (mut paused, mut steady) = (Link::new(config).unwrap(), Link::new(config).unwrap());
+        let (mut paused, mut steady) = (Link::new(config.clone()).unwrap(), Link::new(config).unwrap());
         let mut differ = 0;
         for number in 0..6_000_u64 {
             // Apart by more than jitter, so that order alone moves nothing; packets of two sizes, so that one waits now and then.

@@ -135,8 +135,8 @@ fn rate_steps_keep_what_was_said() {
     assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(1_100_000), "order is kept");
     assert_eq!(link.set_rate(Some(Rate::from_bits_per_second(0))), Err(LinkError::ZeroRate));
     assert_eq!(link.config().rate, None);
-    let before = *link.config();
-    link.set_config(LinkConfig { seed: 99, ..before }).unwrap();
+    let before = link.config().clone();
+    link.set_config(LinkConfig { seed: 99, ..before.clone() }).unwrap();
     assert_eq!(*link.config(), before, "the seed stays");
 }
 

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use netsim::{Duplex, LinkConfig, Loss, Mark, Police, Rate, Reorder};
+use netsim::{Duplex, LinkConfig, Loss, Mark, Outage, Police, Rate, RateStep, Reorder};
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,seed=7";
+    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
+    let seconds = Duration::from_secs;
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
+        steps: [(10, 20), (20, 5)]
+            .map(|(at, rate)| RateStep { at: seconds(at), rate: Rate::from_megabits_per_second(rate) })
+            .into(),
+        outages: [(3, 5), (8, 9)].map(|(from, until)| Outage { from: seconds(from), until: seconds(until) }).into(),
         bucket_bytes: Some(10_000),
         police: Some(Police { rate: Rate::from_megabits_per_second(90), burst_bytes: 20_000 }),
         queue_bytes: Some(256_000),
@@ -22,7 +27,7 @@ fn every_key_is_read() {
         mark: Mark { above_bytes: Some(65_536), probability: 0.02 },
         seed: 7,
     };
-    assert_eq!(text.parse(), Ok(config));
+    assert_eq!(text.parse(), Ok(config.clone()));
     assert_eq!(config.to_string(), text);
     assert_eq!(" burst = 5 , loss = 0.05 ".parse::<LinkConfig>().unwrap().loss, config.loss);
     assert_eq!("perfect".parse(), Ok(LinkConfig::default()));
@@ -67,6 +72,18 @@ fn what_is_printed_reads_back_the_same() {
             mark: Mark { above_bytes: (seed % 3 == 0).then_some(seed), probability: probability() },
             reorder: Reorder { probability: probability(), extra: Duration::from_nanos(random.u64(1..1 << 40)) },
             rate: Some(Rate::from_bits_per_second(random.u64(1..))),
+            steps: (0..random.u64(..3))
+                .map(|number| RateStep {
+                    at: Duration::from_nanos(number << 40 | random.u64(..1 << 40)),
+                    rate: Rate::from_bits_per_second(random.u64(1..)),
+                })
+                .collect(),
+            outages: (0..random.u64(..3))
+                .map(|number| Outage {
+                    from: Duration::from_nanos(number << 40 | random.u64(..1 << 39)),
+                    until: Duration::from_nanos(number << 40 | random.u64(1 << 39..1 << 40)),
+                })
+                .collect(),
             bucket_bytes: random.bool().then(|| random.u64(1..)),
             police: random
                 .bool()
@@ -83,9 +100,10 @@ fn what_is_printed_reads_back_the_same() {
             seed,
         };
         let text = config.to_string();
-        assert_eq!(text.parse(), Ok(config), "{text}");
-        let link = Duplex::new(config, LinkConfig { seed: seed / 2, ..config });
-        assert_eq!(link.to_string().parse(), Ok(link), "{link}");
+        assert_eq!(text.parse(), Ok(config.clone()), "{text}");
+        let link = Duplex::new(config.clone(), LinkConfig { seed: seed / 2, ..config });
+        let text = link.to_string();
+        assert_eq!(text.parse(), Ok(link), "{text}");
     }
 }
 
@@ -137,7 +155,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed",
+            "there is no \"speed\": the keys are rate, step, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),

@@ -71,10 +71,10 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
         topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;
     let cut = |network: &mut Network<Host>, dead: bool| {
         for (link, config) in
-            [(pair.links.forward, scenario.link.forward), (pair.links.backward, scenario.link.backward)]
+            [(pair.links.forward, &scenario.link.forward), (pair.links.backward, &scenario.link.backward)]
         {
             let loss = if dead { Loss::Bernoulli(1.0) } else { config.loss };
-            network.set_link(link, netsim::LinkConfig { loss, ..config }).map_err(|error| error.to_string())?;
+            network.set_link(link, netsim::LinkConfig { loss, ..config.clone() }).map_err(|error| error.to_string())?;
         }
         Ok::<(), String>(())
     };

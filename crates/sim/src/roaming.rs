@@ -108,15 +108,15 @@ impl Roaming {
         }
         network.add_node(door(None));
         let mut ways = Vec::new();
-        for (side, config) in [(0, link.forward), (1, link.backward)] {
+        for (side, config) in [(0, &link.forward), (1, &link.backward)] {
             for nth in 0..DOORS {
                 let config = config.sibling(nth as u64 * 4);
                 let there = Self::door(1 - side, nth);
-                ways.push((network.add_link(host(side), there, config)?, config));
+                ways.push((network.add_link(host(side), there, config.clone())?, config));
                 network.add_link(there, host(1 - side), LinkConfig::default())?;
             }
             let away = config.sibling(1_000);
-            ways.push((network.add_link(host(side), Self::STRANGER, away)?, away));
+            ways.push((network.add_link(host(side), Self::STRANGER, away.clone())?, away));
         }
         Ok(Self { network, ways })
     }
@@ -193,7 +193,7 @@ impl Roaming {
     /// # Errors
     /// A link that makes no sense.
     pub fn change_links(&mut self, change: impl Fn(LinkConfig) -> LinkConfig) -> Result<(), NetworkError> {
-        self.ways.iter().try_for_each(|(link, config)| self.network.set_link(*link, change(*config)))
+        self.ways.iter().try_for_each(|(link, config)| self.network.set_link(*link, change(config.clone())))
     }
 
     /// Runs until `over` or `until`.

@@ -30,7 +30,7 @@ pub(super) struct Crossing<'a> {
     /// The folder it goes to.
     pub(super) into: &'a Path,
     /// The network between.
-    pub(super) link: Duplex,
+    pub(super) link: &'a Duplex,
     /// Of both sides.
     pub(super) profile: Profile,
     /// Stop after this time, counted from the first datagram.
@@ -66,7 +66,7 @@ impl Crossing<'_> {
         )?;
         let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("a listener without a ticket"))?;
         let server = *ticket.addresses.first().ok_or_else(|| internal("a ticket without an address"))?;
-        let relay = Relay::start(server, self.link).map_err(|error| Failure::new(Code::Other, error))?;
+        let relay = Relay::start(server, self.link.clone()).map_err(|error| Failure::new(Code::Other, error))?;
         ticket.addresses = vec![relay.address()];
         let mut sender = downpour::send(
             vec![self.source.to_owned()],

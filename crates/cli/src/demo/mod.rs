@@ -40,7 +40,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     output.say(format_args!("{what} over {}.", args.link));
     output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
-    let mut stage = Stage { folder: &folder, source: &source, link: args.link };
+    let mut stage = Stage { folder: &folder, source: &source, link: &args.link };
 
     let outcome = stage.cross("downpour", Profile::auto().with_told_rate(told), None, &mut output, interrupts).await?;
     let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
@@ -101,7 +101,7 @@ fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
 struct Stage<'a> {
     folder: &'a TempDir,
     source: &'a Path,
-    link: Duplex,
+    link: &'a Duplex,
 }
 
 impl Stage<'_> {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Duplex, LinkConfig, LinkError, Loss, Police, Rate, Reorder};
+use crate::{Duplex, LinkConfig, LinkError, Loss, Outage, Police, Rate, RateStep, Reorder};
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
 /// A text that is not a link, with what to write.
@@ -17,7 +17,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above and seed"
+        "there is no {0:?}: the keys are rate, step, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -132,6 +132,18 @@ fn bdp_bytes(bdps: u64, rate: Rate, rtt: Duration) -> u64 {
 fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), TextError> {
     match key {
         "rate" => config.rate = Some(value.parse()?),
+        "step" => {
+            config.steps = read_all(key, value, "10s:20M+20s:5M (from when, and how fast)", |part| {
+                let (at, rate) = part.split_once(':')?;
+                Some(RateStep { at: time(key, at).ok()?, rate: rate.parse().ok()? })
+            })?;
+        }
+        "down" => {
+            config.outages = read_all(key, value, "3s..5s or 3s..5s+8s..9s", |part| {
+                let (from, until) = part.split_once("..")?;
+                Some(Outage { from: time(key, from).ok()?, until: time(key, until).ok()? })
+            })?;
+        }
         "bucket" => config.bucket_bytes = Some(size(key, value)?),
         "police" => {
             const EXAMPLE: &str = "10M:20KB (a rate, and how much passes at once)";
@@ -163,11 +175,28 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
     Ok(())
 }
 
+/// Reads parts with `+` between them.
+fn read_all<T>(
+    key: &str,
+    value: &str,
+    example: &'static str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, TextError> {
+    value.split('+').map(|part| read(part.trim()).ok_or_else(|| bad(key, value, example))).collect()
+}
+
+/// Such parts again; none for nothing.
+fn print_all<T>(key: &str, values: &[T], print: impl Fn(&T) -> String) -> Option<String> {
+    let parts: Vec<String> = values.iter().map(print).collect();
+    (!parts.is_empty()).then(|| format!("{key}={}", parts.join("+")))
+}
+
 impl fmt::Display for LinkConfig {
     /// What is not the default, so that reading it back gives the same link.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.rate.map(|rate| format!("rate={rate}")));
+        parts.extend(print_all("step", &self.steps, |step| format!("{}:{}", print_time(step.at), step.rate)));
         parts.extend(self.bucket_bytes.map(|bytes| format!("bucket={}", print_size(bytes))));
         parts.extend(
             self.police.map(|Police { rate, burst_bytes }| format!("police={rate}:{}", print_size(burst_bytes))),
@@ -197,6 +226,8 @@ impl fmt::Display for LinkConfig {
             }
         }
         parts.extend(self.mark.above_bytes.map(|bytes| format!("mark-above={}", print_size(bytes))));
+        let print_outage = |outage: &Outage| format!("{}..{}", print_time(outage.from), print_time(outage.until));
+        parts.extend(print_all("down", &self.outages, print_outage));
         if self.seed != 0 {
             parts.push(format!("seed={}", self.seed));
         }

@@ -156,7 +156,7 @@ impl Scenario {
         let other = 1 - side;
         // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds without being the path's death.
         let bursty =
-            [self.link.forward, self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
+            [&self.link.forward, &self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
         let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
         let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
         HostConfig {
@@ -232,7 +232,6 @@ fn link(random: &mut Rng) -> LinkConfig {
     LinkConfig {
         rate: Some(netsim::Rate::from_bits_per_second(rate)),
         queue_bytes: queue,
-        mtu: None,
         delay: rarely(random, 2, Duration::from_millis(600)) + part(random, Duration::from_millis(30), 2),
         jitter: rarely(random, 3, Duration::from_millis(100)),
         loss,
@@ -244,11 +243,12 @@ fn link(random: &mut Rng) -> LinkConfig {
             probability: chance(random, 0.2),
         },
         seed: random.u64(..),
+        ..LinkConfig::default()
     }
 }
 
 fn profile(random: &mut Rng, link: &Duplex) -> Profile {
-    let slower = [link.forward, link.backward].iter().filter_map(|link| link.rate).min();
+    let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
     let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
     let mut profile = match random.u8(..5) {
         0 => Profile::arq(),

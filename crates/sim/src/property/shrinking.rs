@@ -83,10 +83,12 @@ pub fn run(scenario: &Scenario, shrinks: &[Shrink]) -> Result<Report, String> {
         watch.run(&mut network, *at)?;
         last = *at;
         for (link, config, mtu) in [
-            (pair.links.forward, scenario.link.forward, *forward),
-            (pair.links.backward, scenario.link.backward, *backward),
+            (pair.links.forward, &scenario.link.forward, *forward),
+            (pair.links.backward, &scenario.link.backward, *backward),
         ] {
-            network.set_link(link, LinkConfig { mtu: Some(mtu), ..config }).map_err(|error| error.to_string())?;
+            network
+                .set_link(link, LinkConfig { mtu: Some(mtu), ..config.clone() })
+                .map_err(|error| error.to_string())?;
         }
     }
     watch.run(&mut network, last + scenario.patience())?;

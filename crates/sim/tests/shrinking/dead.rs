@@ -22,8 +22,8 @@ fn a_path_that_carries_no_symbols_is_given_up_although_it_answers() {
         let (mut network, pair) = topology::pair(host(0), host(1), &link).expect("a network");
         let shrunk = netsim::Time::ZERO + millis(400);
         network.run_until(shrunk).expect("time passes");
-        for (id, config) in [(pair.links.forward, link.forward), (pair.links.backward, link.backward)] {
-            network.set_link(id, LinkConfig { mtu: Some(600), ..config }).expect("a link");
+        for (id, config) in [(pair.links.forward, &link.forward), (pair.links.backward, &link.backward)] {
+            network.set_link(id, LinkConfig { mtu: Some(600), ..config.clone() }).expect("a link");
         }
         let dead_after = EndpointConfig::default().limits.dead_after;
         network.run_while(|nodes| !nodes[0].is_over(), shrunk + dead_after + millis(3_000)).expect("time passes");

@@ -85,8 +85,8 @@ fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrun
     let mut shrunk = Shrunk { found: Vec::new(), sizes: Vec::new(), completed: Duration::ZERO, symbols: 0 };
     for (at, mtu) in shrinks {
         network.run_until(netsim::Time::ZERO + millis(*at)).expect("time passes");
-        for (id, config) in [(pair.links.forward, link.forward), (pair.links.backward, link.backward)] {
-            network.set_link(id, LinkConfig { mtu: Some(*mtu), ..config }).expect("a link");
+        for (id, config) in [(pair.links.forward, &link.forward), (pair.links.backward, &link.backward)] {
+            network.set_link(id, LinkConfig { mtu: Some(*mtu), ..config.clone() }).expect("a link");
         }
         while let Some(stats) = network.node_mut(pair.a).and_then(|host| host.stats().pop()) {
             let size = stats.symbol_size;

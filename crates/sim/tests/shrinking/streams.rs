@@ -41,8 +41,8 @@ fn run(case: &Case) -> Seen {
     let (mut network, pair) = topology::pair(host(0), host(1), &link).expect("a network");
     for (at, mtu) in &case.shrinks {
         network.run_until(netsim::Time::ZERO + millis(*at)).expect("time passes");
-        for (id, config) in [(pair.links.forward, link.forward), (pair.links.backward, link.backward)] {
-            network.set_link(id, LinkConfig { mtu: Some(*mtu), ..config }).expect("a link");
+        for (id, config) in [(pair.links.forward, &link.forward), (pair.links.backward, &link.backward)] {
+            network.set_link(id, LinkConfig { mtu: Some(*mtu), ..config.clone() }).expect("a link");
         }
     }
     let over = |nodes: &[Host]| nodes.iter().all(Host::is_over);
