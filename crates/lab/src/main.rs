@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use lab::args::{Cli, Command, Switch};
 use lab::exit::{Code, Failure};
+use lab::peers::{self, Programs};
 use lab::{control, link, selftest, space};
 
 fn main() -> ExitCode {
@@ -23,6 +24,13 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
             .map(|()| Code::Done as u8)
             .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
+        Command::Peers => Programs::of_this()
+            .map(|programs| print!("{}", peers::table(&programs)))
+            .map(|()| Code::Done as u8)
+            .map_err(|error| Failure::new(Code::Other, error)),
+        Command::Peer { end } => {
+            peers::run_own(end).map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
+        }
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),

@@ -5,6 +5,7 @@ mod link;
 use clap::{Parser, Subcommand};
 
 use crate::exit;
+use crate::peers::OwnPeer;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
 
 /// Emulated links that real programs run over, and honest comparisons.
@@ -36,10 +37,19 @@ pub enum Command {
     /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a
     /// minute. Run it while the machine does what it does during your experiments.
     Selftest,
+    /// List the programs that can be measured, and what installs those that are absent
+    Peers,
     /// Remove what a lab that was killed left behind
     ///
     /// That is at most folders of temporary files: the kernel ends namespaces and what runs in them together with the lab.
     Clean,
+    /// One end of a transfer, started by the tables of the peers.
+    #[command(hide = true)]
+    Peer {
+        /// Which.
+        #[command(subcommand)]
+        end: OwnPeer,
+    },
     /// The first process of a host.
     #[command(hide = true)]
     KeepHost,

@@ -1,0 +1,56 @@
+//! Downpour itself, as its users run it: the program, a ticket, and a profile.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::peer::{Need, Peer};
+use super::run::{Run, Stop};
+
+/// Downpour's files, encrypted.
+const DOWNPOUR: Peer = Peer {
+    name: "",
+    needs: &[Need::Program {
+        name: "downpour",
+        install: "cargo build --release --package cli",
+        version: &["--version"],
+    }],
+    encrypted: true,
+    route_congestion: None,
+    told: false,
+    clock: ["the sender is started", "the receiver says that the file is verified, synced and under its name"],
+    play: |run| transfer(run, "auto", false),
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
+    Peer { name: "downpour-arq-told", told: true, play: |run| transfer(run, "arq", true), ..DOWNPOUR },
+    Peer { name: "downpour-auto", ..DOWNPOUR },
+    Peer { name: "downpour-auto-told", told: true, play: |run| transfer(run, "auto", true), ..DOWNPOUR },
+];
+
+fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, Stop> {
+    let ticket = run.stage.own("ticket");
+    let mut receive = run.downpour("recv");
+    receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
+    receive.arg("--into").arg(run.stage.into());
+    let mut receiver = run.start_read(run.to, receive)?;
+    // The ticket is written before the first line is.
+    run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
+    let mut send = run.downpour("send");
+    send.args(["--quiet", "--to", "--profile", profile, "--ticket-file"]).arg(ticket);
+    if told {
+        // It counts whole IP packets, as the rate of the path does.
+        send.arg("--rate").arg(format!("{}bit/s", run.told(100).bits_per_second()));
+    }
+    send.arg(run.stage.source());
+    run.start_clock();
+    let mut sender = run.start(run.from, send)?;
+    let ((), at) = run.said(&mut receiver, &mut [&mut sender], |line| is(line, "file").then_some(()))?;
+    Ok(at)
+}
+
+/// Whether a line of `--json` is of this type.
+fn is(line: &str, kind: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|line| line["type"] == kind)
+}

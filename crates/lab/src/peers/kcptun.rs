@@ -1,0 +1,61 @@
+//! kcptun: TCP in a tunnel of KCP over UDP, without congestion control.
+
+use std::time::Duration;
+
+use super::own;
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+use super::tcp;
+
+const INSTALL: &str = "apt-get install kcptun";
+
+/// The tunnel, encrypted (AES-CFB, without authentication).
+const KCPTUN: Peer = Peer {
+    name: "",
+    needs: &[
+        Need::Program { name: "kcptun-server", install: INSTALL, version: &[] },
+        Need::Program { name: "kcptun-client", install: INSTALL, version: &["--version"] },
+    ],
+    encrypted: true,
+    route_congestion: None,
+    told: false,
+    clock: [
+        "a TCP sender is started at the tunnel's near end, which listens already and has yet to say a word to the far one",
+        "the stamp of the TCP receiver at the far end when the last byte is in its file",
+    ],
+    play: |run| transfer(run, FEC),
+};
+
+pub(super) const PEERS: &[Peer] =
+    &[Peer { name: "kcptun", ..KCPTUN }, Peer { name: "kcptun-nofec", play: |run| transfer(run, NO_FEC), ..KCPTUN }];
+
+/// Data and parity packets of a Reed-Solomon block; these are its own defaults.
+const FEC: [u8; 2] = [10, 3];
+/// Two zeros switch the code off.
+const NO_FEC: [u8; 2] = [0, 0];
+/// Packets under way: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
+const WINDOW: &str = "2048";
+
+fn transfer(run: &mut Run<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Stop> {
+    let (mut receiver, port) = tcp::start_receiver(run, 1)?;
+    let [far, near] = [Run::free_port(run.to)?, Run::free_port(run.from)?];
+    let options = |name| {
+        let mut command = run.program(name);
+        command.args(["--mode", "fast3", "--crypt", "aes-128", "--nocomp", "--quiet"]);
+        command.args(["--sndwnd", WINDOW, "--rcvwnd", WINDOW]);
+        command.args([format!("--datashard={data}"), format!("--parityshard={parity}")]);
+        command
+    };
+    let entry = std::net::SocketAddrV4::new(run.from.address(), near);
+    let mut serve = options("kcptun-server");
+    serve.args(["--listen", &run.at_receiver(far).to_string(), "--target", &run.at_receiver(port).to_string()]);
+    let mut tunnel = options("kcptun-client");
+    tunnel.args(["--localaddr", &entry.to_string(), "--remoteaddr", &run.at_receiver(far).to_string()]);
+    let mut server = run.start(run.to, serve)?;
+    run.listens(&mut server, run.to, Protocol::Udp, far)?;
+    let mut client = run.start(run.from, tunnel)?;
+    run.listens(&mut client, run.from, Protocol::Tcp, near)?;
+    run.start_clock();
+    let mut sender = tcp::start_sender(run, entry, None, 1)?;
+    own::complete(run, &mut receiver, &mut [&mut sender, &mut client, &mut server])
+}

@@ -1,0 +1,166 @@
+//! The file senders and receivers that this program itself is: `downpour-lab peer ...`, started by the tables of the peers.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+use super::process::Process;
+use super::run::{Run, Stop};
+use super::{PeerError, clock, quic, tcp};
+
+/// One end of a transfer.
+#[derive(Debug, Subcommand)]
+pub enum OwnPeer {
+    /// Send a file over TCP
+    TcpSend(TcpSend),
+    /// Receive a file over TCP
+    TcpReceive(TcpReceive),
+    /// Send a file over QUIC
+    QuicSend(QuicSend),
+    /// Receive a file over QUIC
+    QuicReceive(QuicReceive),
+}
+
+/// `tcp-send`.
+#[derive(Args, Debug)]
+pub struct TcpSend {
+    /// Where the receiver listens
+    #[arg(long)]
+    pub(super) to: SocketAddrV4,
+    /// The congestion control of its sockets [default: the system's]
+    #[arg(long)]
+    pub(super) congestion: Option<String>,
+    /// Connections that share the file
+    #[arg(long, default_value_t = 1)]
+    pub(super) streams: u64,
+    /// The file
+    pub(super) file: PathBuf,
+}
+
+/// `tcp-receive`.
+#[derive(Args, Debug)]
+pub struct TcpReceive {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long)]
+    pub(super) listen: SocketAddrV4,
+    /// Connections that share the file
+    #[arg(long, default_value_t = 1)]
+    pub(super) streams: u64,
+    /// Bytes of the file
+    #[arg(long)]
+    pub(super) size: u64,
+    /// The file to make
+    pub(super) file: PathBuf,
+}
+
+/// `quic-send`.
+#[derive(Args, Debug)]
+pub struct QuicSend {
+    /// Where the receiver listens
+    #[arg(long)]
+    pub(super) to: SocketAddrV4,
+    /// The congestion control
+    #[arg(long, value_enum)]
+    pub(super) congestion: quic::Congestion,
+    /// The receiver's certificate (DER), which alone is trusted
+    #[arg(long)]
+    pub(super) certificate: PathBuf,
+    /// The file
+    pub(super) file: PathBuf,
+}
+
+/// `quic-receive`.
+#[derive(Args, Debug)]
+pub struct QuicReceive {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long)]
+    pub(super) listen: SocketAddrV4,
+    /// Where to write the certificate that it makes for itself (DER)
+    #[arg(long)]
+    pub(super) certificate: PathBuf,
+    /// Bytes of the file
+    #[arg(long)]
+    pub(super) size: u64,
+    /// The file to make
+    pub(super) file: PathBuf,
+}
+
+/// Runs one end to its end.
+///
+/// # Errors
+/// What the system or the other end refused, in one line.
+pub fn run(own: OwnPeer) -> io::Result<()> {
+    match own {
+        OwnPeer::TcpSend(args) => tcp::send(&args),
+        OwnPeer::TcpReceive(args) => tcp::receive(&args),
+        OwnPeer::QuicSend(args) => quic::send(&args),
+        OwnPeer::QuicReceive(args) => quic::receive(&args),
+    }
+}
+
+/// What one of them prints for whoever started it: a line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Said {
+    /// The receiver listens on this port.
+    Listening(u16),
+    /// The sender is connected, and the kernel says that this controls its congestion.
+    Congestion(String),
+    /// The receiver had the last byte at this time, in nanoseconds of [`clock::now`].
+    Complete(u64),
+}
+
+impl Said {
+    /// Prints it.
+    pub(super) fn print(&self) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&line)?;
+        stdout.flush()
+    }
+
+    /// The last byte is there.
+    pub(super) fn complete_now() -> Self {
+        Self::Complete(u64::try_from(clock::now().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The next line of one of them.
+fn next(run: &Run<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Stop> {
+    let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
+    let program = process.name.clone();
+    serde_json::from_str(&line).map_err(|_| PeerError::Strange { program, line }.into())
+}
+
+fn strange(process: &Process, said: &Said) -> Stop {
+    PeerError::Strange { program: process.name.clone(), line: format!("{said:?}") }.into()
+}
+
+/// The port on which a receiver listens.
+pub(super) fn port(run: &Run<'_>, receiver: &mut Process) -> Result<u16, Stop> {
+    match next(run, receiver, &mut [])? {
+        Said::Listening(port) => Ok(port),
+        said => Err(strange(receiver, &said)),
+    }
+}
+
+/// The congestion control of a sender.
+pub(super) fn congestion(run: &Run<'_>, sender: &mut Process, others: &mut [&mut Process]) -> Result<String, Stop> {
+    match next(run, sender, others)? {
+        Said::Congestion(name) => Ok(name),
+        said => Err(strange(sender, &said)),
+    }
+}
+
+/// When a receiver had the last byte.
+pub(super) fn complete(run: &Run<'_>, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+    match next(run, receiver, others)? {
+        Said::Complete(at) => Ok(Duration::from_nanos(at)),
+        said => Err(strange(receiver, &said)),
+    }
+}

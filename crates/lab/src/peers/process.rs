@@ -1,0 +1,165 @@
+//! A program that takes part in a transfer.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+
+use super::clock;
+use crate::space::Host;
+
+/// How much of what a program said last is shown.
+const LAST_WORDS: u64 = 2000;
+
+/// What becomes of the lines a program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stdout {
+    /// They go where its complaints go.
+    Log,
+    /// Somebody reads them with [`Process::line`].
+    Read,
+}
+
+/// A program under way. It ends with this value at the latest, and with it all that it started.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) name: String,
+    child: Child,
+    pid: Pid,
+    /// Readable once the program has ended.
+    end: OwnedFd,
+    lines: Option<BufReader<ChildStdout>>,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts `command` on `host`; what it says goes to the file `log`.
+    pub(super) fn start(host: &Host, mut command: Command, stdout: Stdout, log: PathBuf) -> io::Result<Self> {
+        let program = PathBuf::from(command.get_program());
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = File::create(&log)?;
+        command.stdin(Stdio::null()).stderr(file.try_clone()?);
+        match stdout {
+            Stdout::Log => command.stdout(file),
+            Stdout::Read => command.stdout(Stdio::piped()),
+        };
+        let mut child = host.spawn(command)?;
+        let pid = Pid::from_child(&child);
+        let end = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+            // Nobody will watch it.
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        let lines = child.stdout.take().map(BufReader::new);
+        Ok(Self { name, child, pid, end, lines, log, status: None })
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        Ok(self.status)
+    }
+
+    /// How it ended; waits for that, which is not long for one whose output has.
+    pub(super) fn settled(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.status = Some(status);
+        Ok(status)
+    }
+
+    /// The next line it prints; waits for one. Nothing when there will be none.
+    pub(super) fn line(&mut self) -> io::Result<Option<String>> {
+        let Some(lines) = &mut self.lines else { return Ok(None) };
+        let mut line = String::new();
+        if lines.read_line(&mut line)? == 0 {
+            self.lines = None;
+            return Ok(None);
+        }
+        Ok(Some(line))
+    }
+
+    /// Whether [`Process::line`] has something to begin with.
+    pub(super) fn is_readable(&self) -> bool {
+        let Some(lines) = &self.lines else { return false };
+        let mut event = [PollFd::from_borrowed_fd(lines.get_ref().as_fd(), PollFlags::IN)];
+        !lines.buffer().is_empty() || poll(&mut event, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    /// The end of what it said, in one line.
+    pub(super) fn last_words(&self) -> String {
+        let read = || {
+            let mut file = File::open(&self.log)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS)))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            io::Result::Ok(bytes)
+        };
+        let bytes = read().unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(3)..].join("; ").replace(char::is_control, " ")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // All of these fail only for processes that have ended. A daemon's children may have left its group, so they are looked up
+        // while their parents still live.
+        let below = descendants(self.pid);
+        if self.status.is_none() {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
+        for process in below {
+            let _ = kill_process(process, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until one of the processes ends, or `read` prints something, or the clock shows `deadline`.
+pub(super) fn wait(read: Option<&Process>, processes: &[&Process], deadline: Duration) -> io::Result<()> {
+    let left = deadline.saturating_sub(clock::now());
+    let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+    // What has ended stays readable: it would be waited for in vain.
+    let under_way = processes.iter().filter(|process| process.status.is_none());
+    let mut events: Vec<_> = under_way.map(|process| PollFd::new(&process.end, PollFlags::IN)).collect();
+    if let Some(lines) = read.and_then(|process| process.lines.as_ref()) {
+        events.push(PollFd::from_borrowed_fd(lines.get_ref().as_fd(), PollFlags::IN));
+    }
+    match poll(&mut events, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The processes below one.
+fn descendants(of: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes: Vec<(Pid, Pid)> =
+        entries.filter_map(|entry| parent(&fs::read_to_string(entry.path().join("stat")).ok()?)).collect();
+    let (mut below, mut parents) = (Vec::new(), vec![of]);
+    while let Some(parent) = parents.pop() {
+        for (process, _) in processes.iter().filter(|(_, its)| *its == parent) {
+            parents.push(*process);
+            below.push(*process);
+        }
+    }
+    below
+}
+
+/// A process and its parent, of a line such as `12 (name) S 1 ...` (proc_pid_stat(5)).
+fn parent(stat: &str) -> Option<(Pid, Pid)> {
+    let (process, rest) = stat.split_once(" (")?;
+    let (_, rest) = rest.rsplit_once(") ")?;
+    let pid = |text: &str| Pid::from_raw(text.parse().ok()?);
+    Some((pid(process)?, pid(rest.split(' ').nth(1)?)?))
+}

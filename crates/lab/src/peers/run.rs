@@ -1,0 +1,263 @@
+//! What a peer's table works with while it moves a file.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use netsim::Rate;
+
+use super::clock;
+use super::error::PeerError;
+use super::process::{self, Process, Stdout};
+use super::stage::Stage;
+use super::transfer::Job;
+use crate::space::Host;
+
+/// For a program to begin to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the kernel is asked who listens.
+const PERIOD: Duration = Duration::from_millis(2);
+/// How often a free port is looked for that both UDP and TCP have.
+const ATTEMPTS: usize = 16;
+
+/// Why a peer stopped before the file was there.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The time was up.
+    Cap,
+    /// Something went wrong.
+    Failed(PeerError),
+}
+
+impl From<PeerError> for Stop {
+    fn from(error: PeerError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a socket listens with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Protocol {
+    Tcp,
+    Udp,
+}
+
+/// A transfer under way.
+pub(super) struct Run<'a> {
+    /// The host that has the file.
+    pub(super) from: &'a Host,
+    /// The host that gets it.
+    pub(super) to: &'a Host,
+    pub(super) job: &'a Job,
+    pub(super) stage: &'a Stage,
+    cap: Duration,
+    /// When the clock started; by then whatever must listen listens.
+    started: Option<Duration>,
+    /// The congestion control that the kernel says the file was sent with.
+    pub(super) congestion: Option<String>,
+    logs: usize,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(from: &'a Host, to: &'a Host, job: &'a Job, stage: &'a Stage, cap: Duration) -> Self {
+        Self { from, to, job, stage, cap, started: None, congestion: None, logs: 0 }
+    }
+
+    /// A program, to be given its arguments.
+    pub(super) fn program(&self, name: &str) -> Command {
+        // Whether it is there was asked before; should it be gone by now, then starting it will say so.
+        let mut command = Command::new(self.job.programs.find(name).unwrap_or_else(|| PathBuf::from(name)));
+        command.current_dir(self.stage.into());
+        command
+    }
+
+    /// `downpour-lab peer`, to be given its arguments.
+    pub(super) fn own(&self, name: &str) -> Command {
+        let mut command = Command::new(self.job.programs.lab());
+        command.args(["peer", name]);
+        command
+    }
+
+    /// `downpour`, as it is without a configuration, to be given the arguments of a command.
+    pub(super) fn downpour(&self, name: &str) -> Command {
+        let mut command = self.program("downpour");
+        command.args(["--config", "none", name]);
+        command
+    }
+
+    /// Starts a program whose lines nobody reads.
+    pub(super) fn start(&mut self, host: &Host, command: Command) -> Result<Process, Stop> {
+        self.spawn(host, command, Stdout::Log)
+    }
+
+    /// Starts a program whose lines are read.
+    pub(super) fn start_read(&mut self, host: &Host, command: Command) -> Result<Process, Stop> {
+        self.spawn(host, command, Stdout::Read)
+    }
+
+    fn spawn(&mut self, host: &Host, command: Command, stdout: Stdout) -> Result<Process, Stop> {
+        self.logs += 1;
+        let log = self.stage.own(&format!("{}.log", self.logs));
+        let program = Path::new(command.get_program()).display().to_string();
+        Ok(Process::start(host, command, stdout, log).map_err(PeerError::at(program))?)
+    }
+
+    /// Runs a program to its end, which must be a good one.
+    pub(super) fn complete(&mut self, host: &Host, command: Command) -> Result<(), Stop> {
+        let mut process = self.start(host, command)?;
+        self.exit(&mut process, &mut []).map(drop)
+    }
+
+    /// A port of `host` that was free a moment ago, for UDP and for TCP: most programs cannot be asked to choose one.
+    pub(super) fn free_port(host: &Host) -> Result<u16, Stop> {
+        let address = host.address();
+        let port = host.within(move || {
+            let mut result = TcpListener::bind((address, 0));
+            for _ in 0..ATTEMPTS {
+                let port = result?.local_addr()?.port();
+                if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+                    return Ok(port);
+                }
+                result = TcpListener::bind((address, 0));
+            }
+            result?.local_addr().map(|address| address.port())
+        });
+        Ok(port.map_err(PeerError::at(format!("a free port of {address}")))?)
+    }
+
+    /// Waits until something on the process's host listens there, as the kernel has it: a connection made to find out would be taken for
+    /// the sender's.
+    pub(super) fn listens(
+        &self,
+        process: &mut Process,
+        host: &Host,
+        protocol: Protocol,
+        port: u16,
+    ) -> Result<(), Stop> {
+        let begun = clock::now();
+        while !host.within(move || is_open(protocol, port)) {
+            if process.ended().map_err(PeerError::at(process.name.clone()))?.is_some() {
+                return Err(ended_early(process).into());
+            }
+            if clock::now() > begun + PATIENCE {
+                let (program, said) = (process.name.clone(), process.last_words());
+                return Err(PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into());
+            }
+            thread::sleep(PERIOD);
+        }
+        Ok(())
+    }
+
+    /// Starts the clock.
+    pub(super) fn start_clock(&mut self) {
+        self.started = Some(clock::now());
+    }
+
+    /// When the clock started.
+    pub(super) fn started(&self) -> Duration {
+        self.started.unwrap_or_default()
+    }
+
+    /// Waits until `process` ends well, and gives the time. None of the others may end badly before.
+    pub(super) fn exit(&self, process: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+        self.until(false, process, others, |process| {
+            match process.ended().map_err(PeerError::at(process.name.clone()))? {
+                Some(status) if status.success() => Ok(Some(clock::now())),
+                Some(_) => Err(ended_early(process)),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Waits for a line of `process` in which `wanted` finds something. None of the others may end badly before.
+    pub(super) fn said<T>(
+        &self,
+        process: &mut Process,
+        others: &mut [&mut Process],
+        mut wanted: impl FnMut(&str) -> Option<T>,
+    ) -> Result<(T, Duration), Stop> {
+        self.until(true, process, others, |process| {
+            if process.ended().map_err(PeerError::at(process.name.clone()))?.is_none() && !process.is_readable() {
+                return Ok(None);
+            }
+            match process.line().map_err(PeerError::at(process.name.clone()))? {
+                Some(line) => Ok(wanted(&line).map(|found| (found, clock::now()))),
+                None => Err(ended_early(process)),
+            }
+        })
+    }
+
+    fn until<T>(
+        &self,
+        reads: bool,
+        process: &mut Process,
+        others: &mut [&mut Process],
+        mut step: impl FnMut(&mut Process) -> Result<Option<T>, PeerError>,
+    ) -> Result<T, Stop> {
+        let deadline = self.started.map_or_else(|| clock::now() + PATIENCE, |started| started + self.cap);
+        loop {
+            if let Some(found) = step(process)? {
+                return Ok(found);
+            }
+            for other in &mut *others {
+                let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
+                if status.is_some_and(|status| !status.success()) {
+                    return Err(ended_early(other).into());
+                }
+            }
+            if clock::now() >= deadline {
+                return Err(self.too_late(process));
+            }
+            let mut all: Vec<&Process> = others.iter().map(|other| &**other).collect();
+            all.push(process);
+            process::wait(reads.then_some(process), &all, deadline).map_err(PeerError::at("waiting for a program"))?;
+        }
+    }
+
+    fn too_late(&self, process: &Process) -> Stop {
+        if self.started.is_some() {
+            return Stop::Cap;
+        }
+        let (program, said) = (process.name.clone(), process.last_words());
+        PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into()
+    }
+
+    /// The rate of the path, in parts of a hundred.
+    pub(super) fn told(&self, percent: u64) -> Rate {
+        // Whether there is one was asked before.
+        let rate = self.job.told.unwrap_or(Rate::from_bits_per_second(0));
+        Rate::from_bits_per_second(rate.bits_per_second() / 100 * percent)
+    }
+
+    /// Where a port of the receiving host is.
+    pub(super) fn at_receiver(&self, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.to.address(), port)
+    }
+}
+
+fn ended_early(process: &mut Process) -> PeerError {
+    let (program, said) = (process.name.clone(), process.last_words());
+    match process.settled() {
+        Ok(status) => PeerError::Failed { program, status, said },
+        Err(error) => PeerError::System { what: program, error },
+    }
+}
+
+/// Whether a socket of this network namespace listens on the port.
+pub(super) fn is_open(protocol: Protocol, port: u16) -> bool {
+    // Listening sockets are in state 10 (TCP_LISTEN); a bound UDP socket that is not connected is in 7 (TCP_CLOSE).
+    let (tables, state) = match protocol {
+        Protocol::Tcp => (["tcp", "tcp6"], "0A"),
+        Protocol::Udp => (["udp", "udp6"], "07"),
+    };
+    let port = format!(":{port:04X}");
+    // That of the thread: its namespace is not the one of the process.
+    let lines = tables.map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default());
+    lines.iter().flat_map(|table| table.lines().skip(1)).any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some(state)
+    })
+}

@@ -1,0 +1,187 @@
+//! scp and rsync over ssh, through an sshd of their own: keys, a port and a configuration that go away with the run.
+//!
+//! Neither program can choose a congestion control, so the hosts' routes do.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::getuid;
+
+use super::error::PeerError;
+use super::peer::{Need, Peer};
+use super::process::Process;
+use super::run::{Protocol, Run, Stop};
+
+const SSHD: Need = Need::Program { name: "sshd", install: "apt-get install openssh-server", version: &[] };
+const SSH: Need = Need::Program { name: "ssh", install: "apt-get install openssh-client", version: &["-V"] };
+const KEYGEN: Need = Need::Program { name: "ssh-keygen", install: "apt-get install openssh-client", version: &[] };
+const SCP: Need = Need::Program { name: "scp", install: "apt-get install openssh-client", version: &[] };
+const RSYNC: Need = Need::Program { name: "rsync", install: "apt-get install rsync", version: &["--version"] };
+/// For [`Identity::Alone`].
+const UNSHARE: Need = Need::Program { name: "unshare", install: "apt-get install util-linux", version: &[] };
+
+/// scp, encrypted, with the ciphers that ssh chooses by itself.
+const OVER_SSH: Peer = Peer {
+    name: "",
+    needs: &[SSHD, SSH, KEYGEN, UNSHARE, SCP],
+    encrypted: true,
+    route_congestion: Some("cubic"),
+    told: false,
+    clock: ["scp is started, and has yet to log in", "scp's exit, which waits for the receiver's answer"],
+    play: scp,
+};
+
+/// The same with rsync.
+const RSYNCED: Peer = Peer {
+    needs: &[SSHD, SSH, KEYGEN, UNSHARE, RSYNC],
+    clock: ["rsync is started, and has yet to log in", "rsync's exit, which waits for the receiver's answer"],
+    play: rsync,
+    ..OVER_SSH
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "scp-cubic", ..OVER_SSH },
+    Peer { name: "scp-bbr", route_congestion: Some("bbr"), ..OVER_SSH },
+    Peer { name: "rsync-cubic", ..RSYNCED },
+    Peer { name: "rsync-bbr", route_congestion: Some("bbr"), ..RSYNCED },
+];
+
+fn scp(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    let server = Server::start(run)?;
+    let mut scp = run.program("scp");
+    scp.arg("-q").args(server.options(run)).arg(run.stage.source()).arg(server.target(run));
+    server.timed(run, scp)
+}
+
+fn rsync(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    let server = Server::start(run)?;
+    let mut rsync = run.program("rsync");
+    // There is nothing over there to compare with. The words of -e are split at spaces, and a folder of the lab has none.
+    rsync.args(["--whole-file", "-e", &format!("ssh {}", server.options(run).join(" "))]);
+    rsync.arg(run.stage.source()).arg(server.target(run));
+    server.timed(run, rsync)
+}
+
+/// A running sshd on the receiving host.
+struct Server {
+    port: u16,
+    user: String,
+    process: Process,
+}
+
+/// As whom sshd runs, and lets in.
+enum Identity {
+    /// Whoever runs the lab, who is no administrator.
+    Own(String),
+    /// A user whom only sshd and what it starts know, in a user namespace below the lab's.
+    Alone,
+}
+
+/// The user of [`Identity::Alone`], and its number over there.
+const ALONE: (&str, u32) = ("lab", 1000);
+
+impl Server {
+    fn start(run: &mut Run<'_>) -> Result<Self, Stop> {
+        for key in ["host", "user"] {
+            let mut make = run.program("ssh-keygen");
+            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(run.stage.own(key));
+            run.complete(run.to, make)?;
+        }
+        let port = Run::free_port(run.to)?;
+        let config = run.stage.own("sshd_config");
+        write_config(run, &config, port).map_err(PeerError::at("sshd's configuration"))?;
+        let sshd = run.program("sshd");
+        let sshd = Path::new(sshd.get_program()).to_owned();
+        let (user, mut command) = match identity().map_err(PeerError::at("id -un"))? {
+            Identity::Own(user) => (user, Command::new(&sshd)),
+            Identity::Alone => {
+                let command = alone(run, &sshd).map_err(PeerError::at("a user for sshd"))?;
+                (ALONE.0.to_owned(), command)
+            }
+        };
+        command.args(["-D", "-e", "-f"]).arg(config);
+        let mut process = run.start(run.to, command)?;
+        run.listens(&mut process, run.to, Protocol::Tcp, port)?;
+        Ok(Self { port, user, process })
+    }
+
+    /// What leads ssh, scp and rsync to it, whatever the user's own configuration says.
+    fn options(&self, run: &Run<'_>) -> Vec<String> {
+        let mut options = vec!["-F".to_owned(), "none".to_owned()];
+        for option in [
+            "BatchMode=yes",
+            "IdentitiesOnly=yes",
+            "IdentityAgent=none",
+            "LogLevel=ERROR",
+            "StrictHostKeyChecking=no",
+            "GlobalKnownHostsFile=/dev/null",
+            &format!("UserKnownHostsFile={}", run.stage.own("known_hosts").display()),
+            &format!("IdentityFile={}", run.stage.own("user").display()),
+            &format!("Port={}", self.port),
+        ] {
+            options.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        options
+    }
+
+    /// The file over there.
+    fn target(&self, run: &Run<'_>) -> String {
+        format!("{}@{}:{}", self.user, run.to.address(), run.stage.target().display())
+    }
+
+    /// Runs the copying program to its end.
+    fn timed(mut self, run: &mut Run<'_>, command: Command) -> Result<Duration, Stop> {
+        run.start_clock();
+        let mut copy = run.start(run.from, command)?;
+        run.exit(&mut copy, &mut [&mut self.process])
+    }
+}
+
+/// Nobody but the key made for this run gets in; the system's own defaults decide about ciphers.
+fn write_config(run: &Run<'_>, path: &Path, port: u16) -> io::Result<()> {
+    let own = |name: &str| run.stage.own(name).display().to_string();
+    let config = [
+        format!("Port {port}"),
+        format!("ListenAddress {}", run.to.address()),
+        format!("HostKey {}", own("host")),
+        format!("AuthorizedKeysFile {}", own("user.pub")),
+        "AuthenticationMethods publickey".into(),
+        "PermitRootLogin prohibit-password".into(),
+        // The keys lie in a temporary folder, whose parent everybody may write to.
+        "StrictModes no".into(),
+        "UsePAM no".into(),
+        // A name is not looked up on a host that has no resolver.
+        "UseDNS no".into(),
+        "PidFile none".into(),
+        "Subsystem sftp internal-sftp".into(),
+    ];
+    fs::write(path, config.join("\n") + "\n")
+}
+
+/// An administrator's sshd becomes other users in turn, which it cannot where a user namespace has no others; it also insists on a folder
+/// that only exists once the system's own sshd was started. So it must not think itself an administrator's.
+fn identity() -> io::Result<Identity> {
+    if getuid().is_root() {
+        return Ok(Identity::Alone);
+    }
+    let name = Command::new("id").arg("-un").output()?.stdout;
+    Ok(Identity::Own(String::from_utf8_lossy(&name).trim().to_owned()))
+}
+
+/// Starts sshd as a user that it finds in a list of users of its own.
+fn alone(run: &Run<'_>, sshd: &Path) -> io::Result<Command> {
+    let (name, number) = ALONE;
+    let users = run.stage.own("passwd");
+    let home = run.stage.own("");
+    fs::write(&users, format!("{name}:x:{number}:{number}::{}:/bin/sh\n", home.display()))?;
+    let script = format!(
+        "users=$1; shift; mount --bind \"$users\" /etc/passwd && \
+         exec unshare --user --map-user={number} --map-group={number} -- \"$@\""
+    );
+    let mut command = run.program("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "--", "sh", "-c", &script, "sh"]).arg(users).arg(sshd);
+    Ok(command)
+}

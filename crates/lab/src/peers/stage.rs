@@ -1,0 +1,109 @@
+//! The folder of one transfer: the file that is sent, and room for the one that comes.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A file system in memory, where there is one: what is measured is a network and not a disk.
+const MEMORY: &str = "/dev/shm";
+/// What every folder's name begins with.
+pub(super) const PREFIX: &str = "downpour-lab-";
+/// The name of the file at both ends.
+const NAME: &str = "file";
+const CHUNK: usize = 1 << 20;
+
+/// A fresh folder, which goes away with this value.
+#[derive(Debug)]
+pub(super) struct Stage {
+    folder: TempDir,
+    digest: blake3::Hash,
+}
+
+impl Stage {
+    /// Makes the folder, and the file of `size` bytes that `seed` decides: bytes that no program on the way can compress.
+    pub(super) fn new(size: u64, seed: u64) -> io::Result<Self> {
+        // The file, its copy, and as much again for programs that keep what comes under another name at first.
+        let needed = size.saturating_mul(3);
+        let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
+        let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place)?;
+        for name in ["sent", "received", "own"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        let digest = generate(&folder.path().join("sent").join(NAME), size, seed)?;
+        Ok(Self { folder, digest })
+    }
+
+    /// The file that is sent.
+    pub(super) fn source(&self) -> PathBuf {
+        self.folder.path().join("sent").join(NAME)
+    }
+
+    /// The folder in which it is to arrive, and nothing else is.
+    pub(super) fn into(&self) -> PathBuf {
+        self.folder.path().join("received")
+    }
+
+    /// Where it is to be in the end.
+    pub(super) fn target(&self) -> PathBuf {
+        self.into().join(NAME)
+    }
+
+    /// A place for something of the peer's own: keys, a configuration, a log.
+    pub(super) fn own(&self, name: &str) -> PathBuf {
+        self.folder.path().join("own").join(name)
+    }
+
+    /// Whether what arrived is what was sent.
+    pub(super) fn is_equal(&self) -> io::Result<bool> {
+        let mut hasher = blake3::Hasher::new();
+        match File::open(self.target()) {
+            Ok(file) => hasher.update_reader(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(hasher.finalize() == self.digest)
+    }
+
+    /// Bytes of files in the folder they arrive in, whatever their names: what has been written, not the lengths that were set ahead of it.
+    pub(super) fn arrived(&self) -> u64 {
+        let mut folders = vec![self.into()];
+        let mut bytes = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                    // `st_blocks` counts units of 512 bytes on every file system.
+                    Ok(metadata) => bytes += metadata.len().min(metadata.blocks() * 512),
+                    // It was there a moment ago under another name.
+                    Err(_) => {}
+                }
+            }
+        }
+        bytes
+    }
+}
+
+fn room(folder: &Path) -> Option<u64> {
+    rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
+}
+
+/// Writes the file and gives its digest.
+fn generate(path: &Path, size: u64, seed: u64) -> io::Result<blake3::Hash> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = vec![0; CHUNK];
+    let mut file = File::create_new(path)?;
+    let mut left = size;
+    while left > 0 {
+        let part = &mut chunk[..usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK)];
+        random.fill(part);
+        hasher.update(part);
+        file.write_all(part)?;
+        left -= part.len() as u64;
+    }
+    Ok(hasher.finalize())
+}

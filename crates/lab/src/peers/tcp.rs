@@ -1,0 +1,177 @@
+//! The kernel's TCP: a file over one connection or several, each with a share of it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt as _;
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use rustix::net::{AddressFamily, SocketType, connect, socket};
+
+use super::own::{self, Said, TcpReceive, TcpSend};
+use super::peer::{Need, Peer};
+use super::process::Process;
+use super::run::{Run, Stop};
+
+/// The kernel's TCP, unencrypted.
+const TCP: Peer = Peer {
+    name: "",
+    needs: &[],
+    encrypted: false,
+    route_congestion: None,
+    told: false,
+    clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
+    play: |run| transfer(run, "reno", 1),
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "tcp-cubic", needs: &[Need::Congestion("cubic")], play: |run| transfer(run, "cubic", 1), ..TCP },
+    Peer { name: "tcp-reno", needs: &[Need::Congestion("reno")], ..TCP },
+    Peer { name: "tcp-bbr", needs: &[Need::Congestion("bbr")], play: |run| transfer(run, "bbr", 1), ..TCP },
+    Peer { name: "tcp8-cubic", needs: &[Need::Congestion("cubic")], play: |run| transfer(run, "cubic", 8), ..TCP },
+    Peer { name: "tcp8-reno", needs: &[Need::Congestion("reno")], play: |run| transfer(run, "reno", 8), ..TCP },
+    Peer { name: "tcp8-bbr", needs: &[Need::Congestion("bbr")], play: |run| transfer(run, "bbr", 8), ..TCP },
+];
+
+/// What a receiver reads at a time.
+const CHUNK: usize = 256 << 10;
+/// What the receiver sends on every connection when it has the whole file.
+const RECEIVED: u8 = 1;
+
+fn transfer(run: &mut Run<'_>, congestion: &str, streams: u64) -> Result<Duration, Stop> {
+    let (mut receiver, port) = start_receiver(run, streams)?;
+    run.start_clock();
+    let mut sender = start_sender(run, run.at_receiver(port), Some(congestion), streams)?;
+    run.congestion = Some(own::congestion(run, &mut sender, &mut [&mut receiver])?);
+    own::complete(run, &mut receiver, &mut [&mut sender])
+}
+
+/// A receiver, and the port on which it listens.
+pub(super) fn start_receiver(run: &mut Run<'_>, streams: u64) -> Result<(Process, u16), Stop> {
+    let mut receive = run.own("tcp-receive");
+    receive.arg(format!("--listen={}", run.at_receiver(0)));
+    receive.arg(format!("--streams={streams}")).arg(format!("--size={}", run.job.size)).arg(run.stage.target());
+    let mut receiver = run.start_read(run.to, receive)?;
+    let port = own::port(run, &mut receiver)?;
+    Ok((receiver, port))
+}
+
+/// A sender to a receiver, or to the tunnel that ends there.
+pub(super) fn start_sender(
+    run: &mut Run<'_>,
+    to: SocketAddrV4,
+    congestion: Option<&str>,
+    streams: u64,
+) -> Result<Process, Stop> {
+    let mut send = run.own("tcp-send");
+    send.arg(format!("--to={to}")).arg(format!("--streams={streams}"));
+    send.args(congestion.map(|name| format!("--congestion={name}"))).arg(run.stage.source());
+    run.start_read(run.from, send)
+}
+
+/// `downpour-lab peer tcp-send`.
+pub(super) fn send(args: &TcpSend) -> io::Result<()> {
+    let size = args.file.metadata()?.len();
+    let streams = args.streams.max(1);
+    let sockets: Vec<TcpStream> =
+        (0..streams).map(|_| dial(args.to, args.congestion.as_deref())).collect::<io::Result<_>>()?;
+    Said::Congestion(sockets.first().map(tcp_congestion).transpose()?.unwrap_or_default()).print()?;
+    let end = |stream: u64| size / streams * stream + (size % streams).min(stream);
+    let shares: Vec<_> = sockets
+        .into_iter()
+        .zip(0..)
+        .map(|(socket, stream)| {
+            let mut file = File::open(&args.file)?;
+            file.seek(SeekFrom::Start(end(stream)))?;
+            let (offset, length) = (end(stream), end(stream + 1) - end(stream));
+            Ok(thread::spawn(move || send_share(socket, file, offset, length)))
+        })
+        .collect::<io::Result<_>>()?;
+    join(shares).map(drop)
+}
+
+/// A connection whose congestion control is the one asked for, as the kernel says when it stands.
+fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    if let Some(name) = congestion {
+        set_tcp_congestion(&fd, name).map_err(|error| io::Error::other(format!("TCP with {name}: {error}")))?;
+    }
+    connect(&fd, &to).map_err(|error| io::Error::other(format!("{to}: {error}")))?;
+    let used = tcp_congestion(&fd)?;
+    match congestion {
+        // The route's own setting goes before the socket's.
+        Some(wanted) if wanted != used => Err(io::Error::other(format!(
+            "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
+        ))),
+        _ => Ok(fd.into()),
+    }
+}
+
+/// A share is its offset and its length, 8 bytes each and the highest first, and its bytes.
+fn send_share(mut socket: TcpStream, file: File, offset: u64, length: u64) -> io::Result<()> {
+    socket.write_all(&[offset.to_be_bytes(), length.to_be_bytes()].concat())?;
+    // In the kernel, by sendfile(2).
+    let sent = io::copy(&mut file.take(length), &mut socket)?;
+    if sent < length {
+        return Err(io::Error::other("the file shrank"));
+    }
+    let mut answer = [0];
+    socket.read_exact(&mut answer)?;
+    if answer == [RECEIVED] { Ok(()) } else { Err(io::Error::other(format!("the receiver answers {}", answer[0]))) }
+}
+
+/// `downpour-lab peer tcp-receive`.
+pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
+    let listener = TcpListener::bind(args.listen)?;
+    let file = File::create_new(&args.file)?;
+    Said::Listening(listener.local_addr()?.port()).print()?;
+    let shares: Vec<_> = (0..args.streams.max(1))
+        .map(|_| {
+            let (socket, _) = listener.accept()?;
+            let (file, size) = (file.try_clone()?, args.size);
+            Ok(thread::spawn(move || receive_share(socket, &file, size)))
+        })
+        .collect::<io::Result<_>>()?;
+    let shares = join(shares)?;
+    let bytes: u64 = shares.iter().map(|(_, length)| length).sum();
+    if bytes != args.size {
+        return Err(io::Error::other(format!("the shares are {bytes} bytes, the file {}", args.size)));
+    }
+    Said::complete_now().print()?;
+    for (mut socket, _) in shares {
+        socket.write_all(&[RECEIVED])?;
+        socket.shutdown(Shutdown::Write)?;
+    }
+    Ok(())
+}
+
+/// Gives the connection and how many bytes came on it.
+fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io::Result<(TcpStream, u64)> {
+    let mut number = || {
+        let mut bytes = [0; 8];
+        socket.read_exact(&mut bytes).map(|()| u64::from_be_bytes(bytes))
+    };
+    let (mut offset, length) = (number()?, number()?);
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        return Err(io::Error::other(format!("a share of {length} bytes at {offset}, and the file has {size}")));
+    }
+    let end = offset + length;
+    let mut chunk = vec![0; CHUNK];
+    while offset < end {
+        let most = usize::try_from(end - offset).unwrap_or(CHUNK).min(CHUNK);
+        let part = match socket.read(&mut chunk[..most])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => &chunk[..read],
+        };
+        file.write_all_at(part, offset)?;
+        offset += part.len() as u64;
+    }
+    Ok((socket, length))
+}
+
+fn join<T>(threads: Vec<thread::JoinHandle<io::Result<T>>>) -> io::Result<Vec<T>> {
+    let join = |thread: thread::JoinHandle<io::Result<T>>| thread.join().expect("a share does not panic");
+    threads.into_iter().map(join).collect()
+}

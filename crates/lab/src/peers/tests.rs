@@ -1,0 +1,172 @@
+//! Transfers by peers that exist only here: those that go wrong.
+
+use std::fs;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+use super::{Job, PeerError, Presence, Programs, Transfer, all, clock, named, table, transfer};
+use crate::space::Host;
+
+const COPY: Peer = Peer {
+    name: "copy",
+    needs: &[],
+    encrypted: false,
+    route_congestion: None,
+    told: false,
+    clock: ["it begins", "it ends"],
+    play: |run| copy(run, |_| {}),
+};
+
+fn copy(run: &mut Run<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Stop> {
+    run.start_clock();
+    let mut bytes = fs::read(run.stage.source()).expect("the file that is sent");
+    change(&mut bytes);
+    fs::write(run.stage.target(), bytes).expect("room for its copy");
+    Ok(clock::now())
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
+fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
+    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let programs = Programs::of_this().expect("this program");
+    transfer(peer, &from, &to, &Job { size: 100_000, seed: 7, told: None, programs }, cap)
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn what_arrives_is_compared_byte_for_byte() {
+    let good = tried(&COPY, SOON).expect("a copy");
+    assert!(good.equal && good.seconds.is_some_and(|seconds| seconds < 5.0), "{good:?}");
+    assert_eq!(good.bytes_there, 100_000);
+    assert_eq!((good.clock.starts.as_str(), good.clock.ends.as_str()), ("it begins", "it ends"));
+    let flipped = Peer { play: |run| copy(run, |bytes| bytes[99_999] ^= 1), ..COPY };
+    let flipped = tried(&flipped, SOON).expect("a copy");
+    assert!(!flipped.equal && flipped.seconds.is_some() && flipped.bytes_there == 100_000, "{flipped:?}");
+    let short = Peer { play: |run| copy(run, |bytes| bytes.truncate(10)), ..COPY };
+    let short = tried(&short, SOON).expect("a copy");
+    assert!(!short.equal && short.bytes_there == 10, "{short:?}");
+    let nothing = Peer { play: |run| Ok(run.started()), ..COPY };
+    let nothing = tried(&nothing, SOON).expect("nothing at all");
+    assert!(!nothing.equal && nothing.bytes_there == 0, "{nothing:?}");
+}
+
+/// The process that [`the_cap_ends_all_that_was_started`] starts in a session of its own.
+static STRAY: Mutex<Option<u32>> = Mutex::new(None);
+
+#[test]
+fn the_cap_ends_all_that_was_started() {
+    let endless = Peer {
+        play: |run| {
+            let target = run.stage.target();
+            let script = "head -c 5000 /dev/zero >\"$0\"; setsid sh -c 'echo $$; exec sleep 600' & wait";
+            let mut command = shell(script);
+            command.arg(target);
+            let mut process = run.start_read(run.to, command)?;
+            run.start_clock();
+            let (stray, _) = run.said(&mut process, &mut [], |line| line.trim().parse().ok())?;
+            *STRAY.lock().expect("one test") = Some(stray);
+            run.exit(&mut process, &mut [])
+        },
+        ..COPY
+    };
+    let begun = Instant::now();
+    let cut = tried(&endless, Duration::from_secs(1)).expect("no error");
+    let took = begun.elapsed();
+    assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
+    assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, false, 5000));
+    let stray = STRAY.lock().expect("one test").expect("it was started");
+    // Whoever inherited it may take a moment to bury it.
+    let lives = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    while lives() {
+        assert!(begun.elapsed() < SOON, "{stray} lives on");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_program_that_fails_is_quoted() {
+    let failing = Peer {
+        play: |run| {
+            let mut receiver = run.start(run.to, shell("exec sleep 600"))?;
+            run.start_clock();
+            let mut sender = run.start(run.from, shell("echo first >&2; echo 'no route\tto b' >&2; exit 3"))?;
+            run.exit(&mut receiver, &mut [&mut sender])
+        },
+        ..COPY
+    };
+    let begun = Instant::now();
+    let error = tried(&failing, Duration::from_secs(600)).expect_err("it failed").to_string();
+    assert_eq!(error, "sh ended with exit status: 3: first; no route to b");
+    assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn a_receiver_that_ends_instead_of_listening_is_quoted() {
+    let deaf = Peer {
+        play: |run| {
+            let port = Run::free_port(run.to)?;
+            let mut receiver = run.start(run.to, shell("echo in use >&2; exit 1"))?;
+            run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
+            Ok(run.started())
+        },
+        ..COPY
+    };
+    let error = tried(&deaf, SOON).expect_err("it does not listen").to_string();
+    assert_eq!(error, "sh ended with exit status: 1: in use");
+}
+
+#[test]
+fn who_listens_is_seen_without_a_connection() {
+    let host = Host::here("a").expect("a host");
+    let free = Run::free_port(&host).expect("a port");
+    assert!(!super::run::is_open(Protocol::Tcp, free) && !super::run::is_open(Protocol::Udp, free));
+    let tcp = std::net::TcpListener::bind((host.address(), 0)).expect("a port");
+    let udp = std::net::UdpSocket::bind((host.address(), 0)).expect("a port");
+    let port = |address: std::io::Result<std::net::SocketAddr>| address.expect("an address").port();
+    assert!(super::run::is_open(Protocol::Tcp, port(tcp.local_addr())));
+    assert!(super::run::is_open(Protocol::Udp, port(udp.local_addr())));
+}
+
+#[test]
+fn what_is_absent_is_named_with_the_line_that_installs_it() {
+    const NEEDS: &[Need] = &[
+        Need::Congestion("reno"),
+        Need::Program { name: "downpour-no-such-program", install: "apt-get install it", version: &[] },
+    ];
+    let absent = Peer { needs: NEEDS, ..COPY };
+    let error = tried(&absent, SOON).expect_err("it is absent").to_string();
+    assert_eq!(error, "copy needs the program downpour-no-such-program: apt-get install it");
+    let unknown = Peer { needs: &[Need::Congestion("nosuch")], ..COPY };
+    let programs = Programs::of_this().expect("this program");
+    let missing = Presence::Absent { missing: "the kernel's nosuch".into(), install: "modprobe tcp_nosuch".into() };
+    assert_eq!(unknown.presence(&programs), missing);
+    assert_eq!(COPY.presence(&programs), Presence::Present);
+}
+
+#[test]
+fn a_peer_that_must_be_told_a_rate_is_not_run_without() {
+    let error = tried(&Peer { told: true, ..COPY }, SOON).expect_err("no rate").to_string();
+    assert_eq!(error, "copy must be told the rate of the path");
+}
+
+#[test]
+fn names_are_found_and_differ() {
+    let names: Vec<&str> = all().map(Peer::name).collect();
+    for name in &names {
+        assert_eq!(named(name).expect("listed").name(), *name);
+        assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
+    }
+    assert!(named("tcp-vegas").is_err_and(|error| error.to_string().contains("'tcp-vegas'")));
+    let text = table(&Programs::of_this().expect("this program"));
+    assert!(names.iter().all(|name| text.contains(name)), "{text}");
+}

@@ -1,0 +1,96 @@
+//! One transfer, from the making of the file to the comparison of what arrived.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use netsim::Rate;
+use serde::{Deserialize, Serialize};
+
+use super::error::PeerError;
+use super::peer::{Clock, Need, Peer, Presence};
+use super::programs::Programs;
+use super::run::{Run, Stop};
+use super::stage::Stage;
+use crate::space::Host;
+
+/// What is to be moved.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Bytes of the file.
+    pub size: u64,
+    /// Decides which bytes; nothing can compress them.
+    pub seed: u64,
+    /// The rate of the path, in IP bits per second, for peers that must be told one.
+    pub told: Option<Rate>,
+    /// Where programs are.
+    pub programs: Programs,
+}
+
+/// How a transfer went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// From one end of the clock to the other; nothing when the file was not there within the cap.
+    pub seconds: Option<f64>,
+    /// Bytes of the file at the receiver when it was over; of an unfinished one the books of the receiving program may be among them.
+    pub bytes_there: u64,
+    /// Whether what arrived is what was sent, byte for byte.
+    pub equal: bool,
+    /// The two ends of the clock.
+    pub clock: Clock,
+    /// Whether nobody on the way can read the file.
+    pub encrypted: bool,
+    /// The congestion control that the kernel says the sender had, for TCP whose socket is ours.
+    pub congestion: Option<String>,
+    /// The first line that each program says of its version.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Moves a file of `job` from one host to the other with `peer`, for at most `cap` from the start of its clock.
+///
+/// The file and its copy lie in a fresh folder, in memory where that has room. Nothing that was started is left when this returns.
+///
+/// # Errors
+/// Whatever keeps it from being measured: a program that is absent, does not listen or ends badly, and a system that refuses something.
+/// A file that is not there in time is none of these.
+pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -> Result<Transfer, PeerError> {
+    if let Presence::Absent { missing, install } = peer.presence(&job.programs) {
+        return Err(PeerError::Absent { peer: peer.name, missing, install });
+    }
+    if peer.told && job.told.is_none() {
+        return Err(PeerError::NotTold { peer: peer.name });
+    }
+    let stage = Stage::new(job.size, job.seed).map_err(PeerError::at("a folder for the transfer"))?;
+    let versions = versions(peer, &job.programs);
+    let mut run = Run::new(from, to, job, &stage, cap);
+    let ended = match (peer.play)(&mut run) {
+        Ok(ended) => Some(ended),
+        Err(Stop::Cap) => None,
+        Err(Stop::Failed(error)) => return Err(error),
+    };
+    let equal = ended.is_some() && stage.is_equal().map_err(PeerError::at("the file that arrived"))?;
+    Ok(Transfer {
+        seconds: ended.map(|ended| ended.saturating_sub(run.started()).as_secs_f64()),
+        bytes_there: if equal { job.size } else { stage.arrived().min(job.size) },
+        equal,
+        clock: peer.clock(),
+        encrypted: peer.encrypted,
+        congestion: run.congestion,
+        versions,
+    })
+}
+
+/// What the programs of a peer say of themselves.
+fn versions(peer: &Peer, programs: &Programs) -> BTreeMap<String, String> {
+    let told = peer.needs.iter().filter_map(|need| match *need {
+        Need::Program { name, version, .. } if !version.is_empty() => {
+            let output = Command::new(programs.find(name)?).args(version).stdin(Stdio::null()).output().ok()?;
+            // Some use the one, some the other.
+            let said = [output.stdout, output.stderr].concat();
+            let line = String::from_utf8_lossy(&said).lines().map(str::trim).find(|line| !line.is_empty())?.to_owned();
+            Some((name.to_owned(), line))
+        }
+        _ => None,
+    });
+    told.collect()
+}

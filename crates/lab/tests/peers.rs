@@ -1,0 +1,101 @@
+//! Small files by every peer, from this machine to itself.
+//!
+//! The kernel's TCP and quinn are part of this program. The others are tried with `cargo test -p lab --test peers -- --ignored` where
+//! `cargo xtask lab-deps` has installed them and `cargo build` has built downpour; one that is absent fails and says what installs it.
+
+use std::fs;
+use std::time::Duration;
+
+use lab::peers::{Job, PeerError, Programs, Transfer, named, transfer};
+use lab::space::Host;
+use netsim::Rate;
+
+const CAP: Duration = Duration::from_secs(60);
+
+fn moved(name: &str, size: u64) -> Transfer {
+    tried(name, size).unwrap_or_else(|error| panic!("{name}, {size} bytes: {error}"))
+}
+
+fn tried(name: &str, size: u64) -> Result<Transfer, PeerError> {
+    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let peer = named(name).expect("a peer");
+    let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
+    let job = Job { size, seed: size + 1, told: Some(Rate::from_megabits_per_second(1000)), programs };
+    transfer(peer, &from, &to, &job, CAP)
+}
+
+/// Moves files of these sizes, which must arrive.
+fn moves(name: &str, sizes: &[u64]) {
+    for size in sizes {
+        let transfer = moved(name, *size);
+        assert!(transfer.equal, "{name}, {size} bytes: {transfer:?}");
+        assert_eq!(transfer.bytes_there, *size, "{name}");
+        let seconds = transfer.seconds.expect("it is there");
+        assert!(seconds > 0.0 && seconds < CAP.as_secs_f64(), "{name}, {size} bytes: {seconds} s");
+    }
+}
+
+const SIZES: [u64; 3] = [0, 1, 1_000_000];
+
+/// Congestion controls that this user may choose: cubic may need an administrator.
+fn may_choose(congestion: &str) -> bool {
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").expect("a Linux kernel");
+    allowed.split_whitespace().any(|allowed| allowed == congestion)
+}
+
+#[test]
+fn tcp() {
+    for name in ["tcp-reno", "tcp8-reno"] {
+        moves(name, &SIZES);
+        assert_eq!(moved(name, 7).congestion.as_deref(), Some("reno"));
+    }
+    for congestion in ["cubic", "bbr"].into_iter().filter(|congestion| may_choose(congestion)) {
+        let name = format!("tcp-{congestion}");
+        moves(&name, &SIZES);
+        assert_eq!(moved(&name, 7).congestion.as_deref(), Some(congestion));
+    }
+}
+
+#[test]
+fn quinn() {
+    moves("quinn-cubic", &SIZES);
+    moves("quinn-bbr", &SIZES);
+    assert!(moved("quinn-cubic", 1).encrypted);
+}
+
+#[test]
+#[ignore = "needs an administrator, who may choose cubic"]
+fn tcp_with_any_congestion_control() {
+    for congestion in ["cubic", "bbr"] {
+        for name in [format!("tcp-{congestion}"), format!("tcp8-{congestion}")] {
+            moves(&name, &SIZES);
+            assert_eq!(moved(&name, 7).congestion.as_deref(), Some(congestion));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs downpour: cargo build --package cli"]
+fn downpour() {
+    for name in ["downpour-arq", "downpour-auto", "downpour-arq-told", "downpour-auto-told"] {
+        moves(name, &SIZES);
+    }
+    assert!(moved("downpour-auto", 1).versions["downpour"].starts_with("downpour "));
+}
+
+#[test]
+#[ignore = "needs sshd, scp and rsync: apt-get install openssh-server openssh-client rsync"]
+fn ssh() {
+    for name in ["scp-cubic", "scp-bbr", "rsync-cubic", "rsync-bbr"] {
+        moves(name, &SIZES);
+    }
+    let route = |name| named(name).expect("a peer").route_congestion();
+    assert_eq!((route("scp-cubic"), route("rsync-bbr"), route("tcp-cubic")), (Some("cubic"), Some("bbr"), None));
+}
+
+#[test]
+#[ignore = "needs kcptun: apt-get install kcptun"]
+fn kcptun() {
+    moves("kcptun", &SIZES);
+    moves("kcptun-nofec", &SIZES);
+}
