@@ -94,8 +94,31 @@ fn ssh() {
 }
 
 #[test]
+#[ignore = "needs iperf3 (apt-get install iperf3), and an administrator, who may choose cubic"]
+fn iperf3() {
+    for congestion in ["cubic", "reno", "bbr"] {
+        let name = format!("iperf3-{congestion}");
+        moves(&name, &SIZES[1..]);
+        assert_eq!(moved(&name, 7).congestion.as_deref(), Some(congestion));
+    }
+    assert_eq!(tried("iperf3-reno", 0).expect_err("endless").to_string(), "iperf3 sends no empty file");
+}
+
+#[test]
 #[ignore = "needs kcptun: apt-get install kcptun"]
 fn kcptun() {
     moves("kcptun", &SIZES);
     moves("kcptun-nofec", &SIZES);
+}
+
+#[test]
+#[ignore = "needs uftp: apt-get install uftp"]
+fn uftp() {
+    moves("uftp", &SIZES);
+}
+
+#[test]
+#[ignore = "needs srt-file-transmit: apt-get install srt-tools"]
+fn srt() {
+    moves("srt", &SIZES);
 }

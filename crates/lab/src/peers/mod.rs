@@ -6,6 +6,7 @@
 mod clock;
 mod downpour;
 mod error;
+mod iperf3;
 mod kcptun;
 mod own;
 mod peer;
@@ -13,12 +14,14 @@ mod process;
 mod programs;
 mod quic;
 mod run;
+mod srt;
 mod ssh;
 mod stage;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod uftp;
 
 pub use error::PeerError;
 pub use own::{OwnPeer, QuicReceive, QuicSend, TcpReceive, TcpSend, run as run_own};
@@ -28,7 +31,8 @@ pub use quic::Congestion;
 pub use transfer::{Job, Transfer, transfer};
 
 /// The rows of every file.
-const TABLES: &[&[Peer]] = &[tcp::PEERS, downpour::PEERS, ssh::PEERS, quic::PEERS, kcptun::PEERS];
+const TABLES: &[&[Peer]] =
+    &[tcp::PEERS, downpour::PEERS, ssh::PEERS, quic::PEERS, iperf3::PEERS, kcptun::PEERS, uftp::PEERS, srt::PEERS];
 
 /// Every peer.
 pub fn all() -> impl Iterator<Item = &'static Peer> {

@@ -1,0 +1,67 @@
+//! iperf3, from file to file.
+//!
+//! It runs in reverse (`-R`): the receiver is the client and ends the test when it has counted all bytes. The other way round the server
+//! stops reading when the sender has sent enough, and what is still on its way never gets into the file.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::PeerError;
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+
+const PROGRAM: Need = Need::Program { name: "iperf3", install: "apt-get install iperf3", version: &["--version"] };
+
+/// iperf3 over TCP, unencrypted.
+const IPERF3: Peer = Peer {
+    name: "",
+    needs: &[PROGRAM, Need::Congestion("reno")],
+    encrypted: false,
+    route_congestion: None,
+    told: false,
+    clock: [
+        "iperf3 has connected and agreed on the test: about four round trips are over",
+        "the receiver has counted all bytes, by its own report",
+    ],
+    play: |run| transfer(run, "reno"),
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer {
+        name: "iperf3-cubic",
+        needs: &[PROGRAM, Need::Congestion("cubic")],
+        play: |run| transfer(run, "cubic"),
+        ..IPERF3
+    },
+    Peer { name: "iperf3-reno", ..IPERF3 },
+    Peer { name: "iperf3-bbr", needs: &[PROGRAM, Need::Congestion("bbr")], play: |run| transfer(run, "bbr"), ..IPERF3 },
+];
+
+fn transfer(run: &mut Run<'_>, congestion: &str) -> Result<Duration, Stop> {
+    if run.job.size == 0 {
+        return Err(PeerError::Empty { peer: "iperf3" }.into());
+    }
+    let port = Run::free_port(run.from)?;
+    let mut serve = run.program("iperf3");
+    serve.args(["--server", "--one-off", "--port", &port.to_string(), "--bind", &run.from.address().to_string()]);
+    serve.arg("--file").arg(run.stage.source());
+    let mut sender = run.start(run.from, serve)?;
+    run.listens(&mut sender, run.from, Protocol::Tcp, port)?;
+    let mut fetch = run.program("iperf3");
+    fetch.args(["--client", &run.from.address().to_string(), "--port", &port.to_string(), "--reverse"]);
+    fetch.args(["--congestion", congestion, "--bytes", &run.job.size.to_string(), "--file"]).arg(run.stage.target());
+    let report = run.stage.own("report");
+    fetch.arg("--json").arg("--logfile").arg(&report);
+    run.start_clock();
+    let mut receiver = run.start(run.to, fetch)?;
+    run.exit(&mut receiver, &mut [&mut sender])?;
+    let report = std::fs::read(report).map_err(PeerError::at("the report of iperf3"))?;
+    let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    run.congestion = report["end"]["sender_tcp_congestion"].as_str().map(str::to_owned);
+    let seconds = report["end"]["sum_received"]["seconds"].as_f64();
+    let took = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let program = "iperf3".to_owned();
+    let took = took.ok_or_else(|| PeerError::Strange { program, line: report["error"].to_string() })?;
+    Ok(run.started() + took)
+}

@@ -1,0 +1,30 @@
+//! SRT in its file mode, with its own congestion control for files.
+
+use std::time::Duration;
+
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+
+pub(super) const PEERS: &[Peer] = &[Peer {
+    name: "srt",
+    needs: &[Need::Program { name: "srt-file-transmit", install: "apt-get install srt-tools", version: &["-version"] }],
+    encrypted: false,
+    route_congestion: None,
+    told: false,
+    clock: ["the sender is started", "the receiver's exit"],
+    play: transfer,
+}];
+
+fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    let port = Run::free_port(run.to)?;
+    let at = run.at_receiver(port);
+    let mut receive = run.program("srt-file-transmit");
+    receive.args(["-quiet", &format!("srt://{at}?mode=listener"), &format!("file://{}", run.stage.target().display())]);
+    let mut receiver = run.start(run.to, receive)?;
+    run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
+    let mut send = run.program("srt-file-transmit");
+    send.args(["-quiet", &format!("file://{}", run.stage.source().display()), &format!("srt://{at}?mode=caller")]);
+    run.start_clock();
+    let mut sender = run.start(run.from, send)?;
+    run.exit(&mut receiver, &mut [&mut sender])
+}

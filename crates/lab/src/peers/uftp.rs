@@ -1,0 +1,44 @@
+//! UFTP, which sends at the rate it is told, to one receiver.
+
+use std::time::Duration;
+
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+
+const INSTALL: &str = "apt-get install uftp";
+
+pub(super) const PEERS: &[Peer] = &[Peer {
+    name: "uftp",
+    needs: &[
+        Need::Program { name: "uftpd", install: INSTALL, version: &[] },
+        Need::Program { name: "uftp", install: INSTALL, version: &[] },
+    ],
+    encrypted: false,
+    route_congestion: None,
+    told: true,
+    clock: ["the sender is started, and has yet to announce the file", "the receiver's status line for the file"],
+    play: transfer,
+}];
+
+/// Of the rate of the path: what it adds to a block of 1300 bytes does not count in its own rate.
+const PERCENT: u64 = 95;
+/// Bytes of socket buffer; its default is for slower paths.
+const BUFFER: &str = "4194304";
+
+fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    let port = Run::free_port(run.to)?;
+    let mut receive = run.program("uftpd");
+    // In the foreground, without asking for the names of addresses, and its status to where it is read.
+    receive.args(["-d", "-q", "-F", "/dev/stdout", "-B", BUFFER, "-p", &port.to_string()]);
+    receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.into());
+    let mut receiver = run.start_read(run.to, receive)?;
+    run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
+    let mut send = run.program("uftp");
+    let kilobits = run.told(PERCENT).bits_per_second().div_ceil(1000);
+    send.args(["-R", &kilobits.to_string(), "-B", BUFFER, "-p", &port.to_string()]);
+    send.args(["-I", &run.from.address().to_string(), "-M", &run.to.address().to_string()]).arg(run.stage.source());
+    run.start_clock();
+    let mut sender = run.start(run.from, send)?;
+    let ((), at) = run.said(&mut receiver, &mut [&mut sender], |line| line.starts_with("RESULT;").then_some(()))?;
+    Ok(at)
+}
