@@ -122,3 +122,11 @@ fn uftp() {
 fn srt() {
     moves("srt", &SIZES);
 }
+
+#[test]
+#[ignore = "needs hysteria: its program in PATH"]
+fn hysteria() {
+    moves("hysteria-bbr", &SIZES);
+    moves("hysteria-brutal", &SIZES);
+    assert!(moved("hysteria-bbr", 1).versions["hysteria"].starts_with("Version:"));
+}

@@ -6,6 +6,7 @@
 mod clock;
 mod downpour;
 mod error;
+mod hysteria;
 mod iperf3;
 mod kcptun;
 mod own;
@@ -31,8 +32,17 @@ pub use quic::Congestion;
 pub use transfer::{Job, Transfer, transfer};
 
 /// The rows of every file.
-const TABLES: &[&[Peer]] =
-    &[tcp::PEERS, downpour::PEERS, ssh::PEERS, quic::PEERS, iperf3::PEERS, kcptun::PEERS, uftp::PEERS, srt::PEERS];
+const TABLES: &[&[Peer]] = &[
+    tcp::PEERS,
+    downpour::PEERS,
+    ssh::PEERS,
+    quic::PEERS,
+    iperf3::PEERS,
+    kcptun::PEERS,
+    uftp::PEERS,
+    srt::PEERS,
+    hysteria::PEERS,
+];
 
 /// Every peer.
 pub fn all() -> impl Iterator<Item = &'static Peer> {

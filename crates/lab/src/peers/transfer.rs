@@ -42,7 +42,7 @@ pub struct Transfer {
     pub encrypted: bool,
     /// The congestion control that the kernel says the sender had, for TCP whose socket is ours.
     pub congestion: Option<String>,
-    /// The first line that each program says of its version.
+    /// What each program says of its version.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -87,8 +87,10 @@ fn versions(peer: &Peer, programs: &Programs) -> BTreeMap<String, String> {
             let output = Command::new(programs.find(name)?).args(version).stdin(Stdio::null()).output().ok()?;
             // Some use the one, some the other.
             let said = [output.stdout, output.stderr].concat();
-            let line = String::from_utf8_lossy(&said).lines().map(str::trim).find(|line| !line.is_empty())?.to_owned();
-            Some((name.to_owned(), line))
+            let said = String::from_utf8_lossy(&said);
+            // Some show a picture first.
+            let tells = |line: &&str| line.contains(|c: char| c.is_ascii_digit()) || line.contains("ersion");
+            Some((name.to_owned(), said.lines().map(str::trim).find(tells)?.to_owned()))
         }
         _ => None,
     });

@@ -1,0 +1,94 @@
+//! hysteria 2: TCP in a tunnel of QUIC, with BBR or with a rate that it is told ("brutal").
+
+use std::fs;
+use std::net::SocketAddrV4;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::error::PeerError;
+use super::own;
+use super::peer::{Need, Peer};
+use super::run::{Protocol, Run, Stop};
+use super::tcp;
+
+/// The tunnel, encrypted.
+const HYSTERIA: Peer = Peer {
+    name: "",
+    needs: &[Need::Program {
+        name: "hysteria",
+        install: "put the program of https://github.com/apernet/hysteria/releases into a folder of PATH",
+        version: &["version"],
+    }],
+    encrypted: true,
+    route_congestion: None,
+    told: false,
+    clock: [
+        "a TCP sender is started at the tunnel's near end, which has connected to the far one",
+        "the stamp of the TCP receiver at the far end when the last byte is in its file",
+    ],
+    play: |run| transfer(run, &json!({})),
+};
+
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "hysteria-bbr", ..HYSTERIA },
+    Peer { name: "hysteria-brutal", told: true, play: brutal, ..HYSTERIA },
+];
+
+/// Of the rate of the path: headers do not count in its own rate.
+const PERCENT: u64 = 95;
+/// The name in the certificate, and no secret: nobody else reaches the tunnel.
+const NAME: &str = "downpour-lab";
+
+fn brutal(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    let rate = format!("{} bps", run.told(PERCENT).bits_per_second());
+    transfer(run, &json!({ "up": rate, "down": rate }))
+}
+
+fn transfer(run: &mut Run<'_>, bandwidth: &Value) -> Result<Duration, Stop> {
+    let (mut receiver, port) = tcp::start_receiver(run, 1)?;
+    let far = run.at_receiver(Run::free_port(run.to)?);
+    let near = SocketAddrV4::new(run.from.address(), Run::free_port(run.from)?);
+    let [certificate, key] = ["certificate", "key"].map(|name| run.stage.own(name));
+    let own = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]).map_err(std::io::Error::other);
+    let own = own.map_err(PeerError::at("a certificate"))?;
+    write(&certificate, &own.cert.pem())?;
+    write(&key, &own.signing_key.serialize_pem())?;
+    let server = json!({
+        "listen": far,
+        "tls": { "cert": certificate, "key": key },
+        "auth": { "type": "password", "password": NAME },
+    });
+    let client = json!({
+        "server": far,
+        "auth": NAME,
+        "tls": { "sni": NAME, "ca": certificate },
+        "bandwidth": bandwidth,
+        "tcpForwarding": [{ "listen": near, "remote": run.at_receiver(port) }],
+    });
+    let command = side(run, "server", &server)?;
+    let mut server = run.start(run.to, command)?;
+    run.listens(&mut server, run.to, Protocol::Udp, far.port())?;
+    let command = side(run, "client", &client)?;
+    let mut client = run.start(run.from, command)?;
+    // It does not before it is connected.
+    run.listens(&mut client, run.from, Protocol::Tcp, near.port())?;
+    run.start_clock();
+    let mut sender = tcp::start_sender(run, near, None, 1)?;
+    own::complete(run, &mut receiver, &mut [&mut sender, &mut client, &mut server])
+}
+
+/// One end of the tunnel.
+fn side(run: &Run<'_>, side: &str, config: &Value) -> Result<Command, Stop> {
+    let path = run.stage.own(&format!("{side}.json"));
+    write(&path, &config.to_string())?;
+    let mut command = run.program("hysteria");
+    command.args([side, "--disable-update-check", "--config"]).arg(path);
+    Ok(command)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), PeerError> {
+    fs::write(path, text).map_err(PeerError::at(path.display().to_string()))
+}
