@@ -2,7 +2,7 @@
 //!
 //! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
-//! [`peers`] moves files between hosts with the programs that are measured.
+//! [`peers`] moves files between hosts with the programs that are measured, and [`plan`] says what is to be measured.
 
 pub mod args;
 pub mod control;
@@ -11,6 +11,7 @@ pub mod emulator;
 pub mod exit;
 pub mod link;
 pub mod peers;
+pub mod plan;
 pub mod selftest;
 pub mod space;
 pub mod summary;

@@ -1,0 +1,413 @@
+//! From what is written to a plan that can be run.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::error::Source;
+use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values};
+use super::{
+    Axis, Floor, Picture, Plan, PlanError, Point, Published, PublishedPoint, Scale, Sweep, Topology, axis, link,
+};
+
+const CAP: Duration = Duration::from_secs(120);
+const TOLD: f64 = 0.95;
+/// A plan of more cases was not meant.
+const MOST_CASES: usize = 100_000;
+
+/// Reads and checks. Without `known` any peer will do.
+pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<Plan, PlanError> {
+    let source = Source { file, text };
+    let mut written: PlanText = toml::from_str(text).map_err(|error| source.error(error.span(), error.message()))?;
+    let builder = Builder { source, known };
+    let name = builder.name(&written.name, "rc-udp/fig10")?;
+    let peers = builder.peers(&written.peers)?;
+    let base = Base {
+        link: &written.link,
+        size: &written.size,
+        peers: &peers,
+        repeats: builder.repeats(written.repeats.as_ref())?.unwrap_or(1),
+        cap: builder.cap(written.cap.as_ref())?.unwrap_or(CAP),
+        x_scale: written.picture.x_scale,
+        title: &written.title,
+    };
+    builder.size(base.size)?;
+    builder.link(base.link)?;
+    let sweeps = match written.ranges.take() {
+        Some(ranges) if !written.sweep.is_empty() => {
+            let what = "a plan has [ranges] or [[sweep]]s: write one of them";
+            return Err(source.error(Some(ranges.span()), what));
+        }
+        Some(ranges) => {
+            let span = ranges.span();
+            builder.product(&base, ranges.into_inner().all(), written.picture.x.as_ref(), span)?
+        }
+        None => builder.sweeps(&base, &written.sweep, written.picture.x.as_ref())?,
+    };
+    let picture = builder.picture(&written.picture)?;
+    let plan = Plan {
+        title: written.title.clone(),
+        claims: std::mem::take(&mut written.claim),
+        published: builder.published(&written.published, &sweeps, &base)?,
+        seeds: builder.seeds(written.seeds.as_ref())?,
+        warm_up: written.warm_up.unwrap_or(1),
+        shuffle: written.shuffle,
+        told: builder.told(written.told.as_ref())?,
+        topology: written.topology.as_ref().map(|topology| builder.topology(topology)).transpose()?,
+        file: file.to_owned(),
+        name,
+        sweeps,
+        peers,
+        picture,
+    };
+    builder.drawable(&plan)?;
+    Ok(plan)
+}
+
+/// What sweeps start from.
+struct Base<'a> {
+    link: &'a Spanned<String>,
+    size: &'a Spanned<String>,
+    peers: &'a [String],
+    repeats: u32,
+    cap: Duration,
+    x_scale: Scale,
+    title: &'a str,
+}
+
+struct Builder<'a> {
+    source: Source<'a>,
+    known: Option<&'a [String]>,
+}
+
+impl Builder<'_> {
+    fn refuse<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> PlanError {
+        self.source.error(Some(at.span()), message)
+    }
+
+    /// Names become names of files and folders.
+    fn name(&self, name: &Spanned<String>, example: &str) -> Result<String, PlanError> {
+        let good =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        if name.get_ref().split('/').all(good) {
+            return Ok(name.get_ref().clone());
+        }
+        let message =
+            format!("{:?} is no name: write lower-case letters, digits and -, such as {example}", name.get_ref());
+        Err(self.refuse(name, message))
+    }
+
+    fn peers(&self, peers: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, PlanError> {
+        let names = self.values(peers, "peers")?;
+        for name in names {
+            let (Some(known), peer) = (self.known, name.get_ref()) else { continue };
+            if !known.contains(peer) {
+                let message = format!("there is no peer {peer:?}: the peers are {}", known.join(", "));
+                return Err(self.refuse(name, message));
+            }
+        }
+        Ok(names.iter().map(|name| name.get_ref().clone()).collect())
+    }
+
+    /// A range that is not empty and holds nothing twice.
+    fn values<'v>(&self, values: &'v Values, key: &str) -> Result<&'v [Spanned<String>], PlanError> {
+        let mut seen = HashSet::new();
+        let all = values.get_ref();
+        if all.is_empty() {
+            return Err(self.refuse(values, format!("{key} is empty: write at least one value")));
+        }
+        match all.iter().find(|value| !seen.insert(value.get_ref())) {
+            Some(twice) => {
+                Err(self.refuse(twice, format!("{:?} stands twice in {key}: write it once", twice.get_ref())))
+            }
+            None => Ok(all),
+        }
+    }
+
+    fn link(&self, text: &Spanned<String>) -> Result<(), PlanError> {
+        link::with(text.get_ref(), "").map(drop).map_err(|error| self.refuse(text, error.to_string()))
+    }
+
+    fn size(&self, text: &Spanned<String>) -> Result<u64, PlanError> {
+        axis::bytes(text.get_ref()).map_err(|error| self.refuse(text, error.to_string()))
+    }
+
+    fn cap(&self, text: Option<&Spanned<String>>) -> Result<Option<Duration>, PlanError> {
+        let Some(text) = text else { return Ok(None) };
+        match axis::time("cap", text.get_ref()) {
+            Ok(cap) if !cap.is_zero() => Ok(Some(cap)),
+            Ok(_) => Err(self.refuse(text, "cap is 0: write how long a run may take, such as 120s")),
+            Err(error) => Err(self.refuse(text, error.to_string())),
+        }
+    }
+
+    fn repeats(&self, repeats: Option<&Spanned<u32>>) -> Result<Option<u32>, PlanError> {
+        match repeats {
+            Some(none) if *none.get_ref() == 0 => Err(self.refuse(none, "repeats is 0: write at least 1")),
+            repeats => Ok(repeats.map(|repeats| *repeats.get_ref())),
+        }
+    }
+
+    fn seeds(&self, seeds: Option<&Spanned<Vec<u64>>>) -> Result<Vec<u64>, PlanError> {
+        let Some(seeds) = seeds else { return Ok(vec![1]) };
+        let mut seen = HashSet::new();
+        match seeds.get_ref().iter().find(|seed| !seen.insert(**seed)) {
+            Some(twice) => Err(self.refuse(seeds, format!("{twice} stands twice in seeds: write it once"))),
+            None if seen.is_empty() => Err(self.refuse(seeds, "seeds is empty: write at least one value")),
+            None => Ok(seeds.get_ref().clone()),
+        }
+    }
+
+    fn told(&self, told: Option<&Spanned<String>>) -> Result<f64, PlanError> {
+        let Some(told) = told else { return Ok(TOLD) };
+        match axis::share("told", told.get_ref()) {
+            Ok(share) if share > 0.0 => Ok(share),
+            _ => Err(self
+                .refuse(told, format!("told is {:?}: write a share of the link's rate, such as 95%", told.get_ref()))),
+        }
+    }
+
+    fn topology(&self, written: &Spanned<TopologyText>) -> Result<Topology, PlanError> {
+        let TopologyText { file, between, pair } = written.get_ref();
+        let path = self.source.file.parent().unwrap_or(Path::new("")).join(file);
+        let text = std::fs::read(&path)
+            .map_err(|error| self.refuse(written, format!("topology {} cannot be read: {error}", path.display())))?;
+        let digest = blake3::hash(&text).to_hex().to_string();
+        Ok(Topology { file: path, digest, between: between.clone(), pair: pair.clone() })
+    }
+
+    fn picture(&self, written: &PictureText) -> Result<Picture, PlanError> {
+        let round_trips = match &written.floor_round_trips {
+            None => 1.0,
+            Some(number) if (0.0..100.0).contains(number.get_ref()) => *number.get_ref(),
+            Some(number) => return Err(self.refuse(number, "floor-round-trips: write a number such as 1.5")),
+        };
+        Ok(Picture {
+            y: written.y,
+            y_scale: written.y_scale,
+            spread: written.spread,
+            floor: written.floor.unwrap_or(true).then_some(Floor { round_trips }),
+        })
+    }
+
+    /// Nothing on a logarithmic axis that has no place there.
+    fn drawable(&self, plan: &Plan) -> Result<(), PlanError> {
+        let cases: usize =
+            plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
+        if cases.saturating_mul(plan.seeds.len()) > MOST_CASES {
+            return Err(self
+                .source
+                .error(None, format!("more than {MOST_CASES} cases: write fewer values or repeats")));
+        }
+        for sweep in plan.sweeps.iter().filter(|sweep| sweep.scale == Scale::Log) {
+            if sweep.points.iter().any(|point| point.x <= 0.0) {
+                let (key, name) = (sweep.axis.key(), &sweep.name);
+                let message =
+                    format!("{key} is 0 in {name}, which has no place on a logarithmic axis: write a linear scale");
+                return Err(self.source.error(None, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn sweeps(
+        &self,
+        base: &Base<'_>,
+        written: &[Spanned<SweepText>],
+        x: Option<&Spanned<Axis>>,
+    ) -> Result<Vec<Sweep>, PlanError> {
+        if let Some(x) = x {
+            return Err(self.refuse(x, "x belongs to [ranges]: a [[sweep]] is drawn along what it varies"));
+        }
+        if written.is_empty() {
+            return Err(self.source.error(None, "nothing is varied: write [ranges] or a [[sweep]]"));
+        }
+        let mut sweeps: Vec<Sweep> = Vec::new();
+        for text in written {
+            let sweep = self.sweep(base, text.get_ref())?;
+            if sweeps.iter().any(|other| other.name == sweep.name) {
+                let message = format!("two sweeps are called {:?}: give each a name of its own", sweep.name);
+                return Err(self.refuse(&text.get_ref().name, message));
+            }
+            let same =
+                |other: &&Sweep| (other.axis, &other.points, &other.peers) == (sweep.axis, &sweep.points, &sweep.peers);
+            if let Some(same) = sweeps.iter().find(same) {
+                let message = format!("{:?} is the same sweep as {:?}: write it once", sweep.name, same.name);
+                return Err(self.refuse(&text.get_ref().name, message));
+            }
+            sweeps.push(sweep);
+        }
+        Ok(sweeps)
+    }
+
+    fn sweep(&self, base: &Base<'_>, written: &SweepText) -> Result<Sweep, PlanError> {
+        let name = self.name(&written.name, "loss")?;
+        let link = written.link.as_ref().unwrap_or(base.link);
+        self.link(link)?;
+        let size = self.size(written.size.as_ref().unwrap_or(base.size))?;
+        let peers = match &written.peers {
+            Some(peers) => self.peers(peers)?,
+            None => base.peers.to_vec(),
+        };
+        Ok(Sweep {
+            title: written.title.clone().unwrap_or_else(|| base.title.to_owned()),
+            axis: written.vary,
+            scale: written.scale.unwrap_or(base.x_scale),
+            points: self.points(written.vary, link.get_ref(), size, &written.values)?,
+            peers,
+            repeats: self.repeats(written.repeats.as_ref())?.unwrap_or(base.repeats),
+            cap: self.cap(written.cap.as_ref())?.unwrap_or(base.cap),
+            name,
+        })
+    }
+
+    fn points(&self, axis: Axis, link: &str, size: u64, values: &Values) -> Result<Vec<Point>, PlanError> {
+        let values = self.values(values, axis.key())?;
+        let mut points = Vec::with_capacity(values.len());
+        for (index, value) in values.iter().enumerate() {
+            let text = value.get_ref();
+            let varied = axis.vary(link, size, text).map_err(|error| self.refuse(value, error.to_string()))?;
+            let x = match axis.coordinate(&varied.link.duplex, varied.size) {
+                Some(x) => x,
+                None if axis == Axis::Link => index as f64,
+                None => {
+                    let message = format!("{}={text} leaves the link without: write a value that it has", axis.key());
+                    return Err(self.refuse(value, message));
+                }
+            };
+            if varied.size == 0 {
+                return Err(self.refuse(value, "size is 0: write a size such as 10MB"));
+            }
+            let label = if text.is_empty() { "as it is".to_owned() } else { text.clone() };
+            points.push(Point { label, x, link: varied.link, size: varied.size });
+        }
+        Ok(points)
+    }
+
+    /// One sweep along `x` for each combination of the other ranges.
+    fn product(
+        &self,
+        base: &Base<'_>,
+        ranges: Vec<(Axis, Values)>,
+        x: Option<&Spanned<Axis>>,
+        span: std::ops::Range<usize>,
+    ) -> Result<Vec<Sweep>, PlanError> {
+        let axis = match (x, &ranges[..]) {
+            (_, []) => return Err(self.source.error(Some(span), "ranges is empty: write at least one range")),
+            (Some(x), _) => *x.get_ref(),
+            (None, [(only, _)]) => *only,
+            (None, _) => {
+                let axes: Vec<_> = ranges.iter().map(|(axis, _)| axis.key()).collect();
+                let message =
+                    format!("several ranges: write x = \"{}\" under [picture] to say which is the axis", axes[0]);
+                return Err(self.source.error(Some(span), message));
+            }
+        };
+        let Some(along) = ranges.iter().position(|(other, _)| *other == axis) else {
+            let message = format!("x is {}, which has no range: write one under [ranges]", axis.key());
+            return Err(self.source.error(Some(span), message));
+        };
+        let mut combinations = vec![Combination::of(base.link.get_ref(), self.size(base.size)?)];
+        for (other, values) in ranges.iter().enumerate().filter(|(index, _)| *index != along).map(|(_, range)| range) {
+            let mut next = Vec::new();
+            for value in self.values(values, other.key())? {
+                for combination in &combinations {
+                    next.push(combination.with(*other, value.get_ref()).map_err(|error| self.refuse(value, error))?);
+                }
+            }
+            combinations = next;
+        }
+        let sweep = |combination: &Combination| {
+            let Combination { link, size, values } = combination;
+            Ok(Sweep {
+                name: std::iter::once(axis.key().to_owned())
+                    .chain(values.iter().map(|value| slug(value)))
+                    .collect::<Vec<_>>()
+                    .join("-"),
+                title: std::iter::once(base.title.to_owned())
+                    .chain(values.iter().cloned())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                axis,
+                scale: base.x_scale,
+                points: self.points(axis, link, *size, &ranges[along].1)?,
+                peers: base.peers.to_vec(),
+                repeats: base.repeats,
+                cap: base.cap,
+            })
+        };
+        combinations.iter().map(sweep).collect()
+    }
+
+    fn published(
+        &self,
+        written: &[Spanned<PublishedText>],
+        sweeps: &[Sweep],
+        base: &Base<'_>,
+    ) -> Result<Vec<Published>, PlanError> {
+        let one = |text: &Spanned<PublishedText>| {
+            let PublishedText { sweep, label, section, claim, points } = text.get_ref();
+            let found = match sweep {
+                Some(name) => sweeps.iter().find(|sweep| sweep.name == *name.get_ref()),
+                None => sweeps.first().filter(|_| sweeps.len() == 1),
+            };
+            let Some(found) = found else {
+                let names: Vec<_> = sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
+                return Err(self.refuse(
+                    text,
+                    format!("published belongs to no sweep: write sweep = one of {}", names.join(", ")),
+                ));
+            };
+            if claim.is_none() && points.is_empty() {
+                return Err(self.refuse(text, "nothing is published here: write points, or the claim in words"));
+            }
+            let place = |x: &Spanned<String>| {
+                if let Some(point) = found.points.iter().find(|point| point.label == *x.get_ref()) {
+                    return Ok(point.x);
+                }
+                let varied = found.axis.vary(base.link.get_ref(), 1, x.get_ref()).ok();
+                varied
+                    .and_then(|varied| found.axis.coordinate(&varied.link.duplex, varied.size))
+                    .ok_or_else(|| self.refuse(x, format!("{:?} is no {}", x.get_ref(), found.axis.key())))
+            };
+            let points =
+                points.iter().map(|point| Ok(PublishedPoint { x: place(&point.x)?, y: point.y, error: point.error }));
+            Ok(Published {
+                sweep: found.name.clone(),
+                label: label.clone(),
+                section: section.clone(),
+                claim: claim.clone(),
+                points: points.collect::<Result<_, _>>()?,
+            })
+        };
+        written.iter().map(one).collect()
+    }
+}
+
+/// One value of each range but that of the axis.
+struct Combination {
+    link: String,
+    size: u64,
+    values: Vec<String>,
+}
+
+impl Combination {
+    fn of(link: &str, size: u64) -> Self {
+        Self { link: link.to_owned(), size, values: Vec::new() }
+    }
+
+    fn with(&self, axis: Axis, value: &str) -> Result<Self, String> {
+        let varied = axis.vary(&self.link, self.size, value).map_err(|error| error.to_string())?;
+        let words = if axis == Axis::Link { value.to_owned() } else { format!("{} {value}", axis.key()) };
+        let values = self.values.iter().cloned().chain([words]).collect();
+        Ok(Self { link: varied.link.text, size: varied.size, values })
+    }
+}
+
+/// Words as a part of a file's name.
+fn slug(words: &str) -> String {
+    let good = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    words.chars().map(good).collect::<String>().trim_matches('-').to_owned()
+}

@@ -1,0 +1,52 @@
+//! Why a plan is refused.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A plan that cannot be read, or makes no sense: `FILE:LINE: what is wrong: what to write`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    file: PathBuf,
+    line: Option<usize>,
+    message: String,
+}
+
+impl PlanError {
+    /// What is wrong with a file, and in which line, counted from 1.
+    pub(crate) fn new(file: &Path, line: Option<usize>, message: impl Into<String>) -> Self {
+        // What others say may take several lines; an error of ours takes one.
+        let message = message.into().split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { file: file.to_owned(), line, message }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        write!(f, " {}", self.message)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// A file's name and text, to say where something is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    /// Something is wrong there.
+    pub(super) fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> PlanError {
+        let line = span.map(|span| {
+            let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+            before.iter().filter(|byte| **byte == b'\n').count() + 1
+        });
+        PlanError::new(self.file, line, message)
+    }
+}

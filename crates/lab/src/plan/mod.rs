@@ -1,0 +1,207 @@
+//! Plans: what is to be measured, read from a `PLAN.toml` and checked before anything runs.
+//!
+//! A plan varies one thing at a time around a base link (`[[sweep]]`), or everything with everything (`[ranges]`, which becomes one
+//! sweep along the axis of the picture for each combination of the others). All that draws and reports sees only sweeps.
+
+mod axis;
+mod build;
+mod case;
+mod error;
+mod link;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use netsim::Duplex;
+
+pub use axis::{Axis, Scale};
+pub use case::{Case, Topology};
+pub use error::PlanError;
+pub use text::{Claim, Floor, Quantity, Spread};
+
+/// A plan that has been checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Its name, as in `downpour-lab reproduce NAME`: words of lower-case letters, digits and `-`, joined by `/`.
+    pub name: String,
+    /// One line that says what is measured.
+    pub title: String,
+    /// What the document says.
+    pub claims: Vec<Claim>,
+    /// What is varied, each around its base. There is at least one, and no two have the same name.
+    pub sweeps: Vec<Sweep>,
+    /// Who is measured, in the order of the legend.
+    pub peers: Vec<String>,
+    /// Seeds of the links. Each case runs once for each, as many times as the sweep repeats it.
+    pub seeds: Vec<u64>,
+    /// Runs of each peer at the start that are thrown away.
+    pub warm_up: u32,
+    /// Seed of the order in which the cases run.
+    pub shuffle: u64,
+    /// The share of the link's rate that peers are told which want to be told one.
+    pub told: f64,
+    /// How it is drawn.
+    pub picture: Picture,
+    /// What was published, to be drawn beside what is measured.
+    pub published: Vec<Published>,
+    /// Where the link of the plan lies, if it is not all there is.
+    pub topology: Option<Topology>,
+    /// The file it was read from.
+    pub file: PathBuf,
+}
+
+/// One axis, varied around a base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// Its name: that of the picture's file.
+    pub name: String,
+    /// Title of the picture.
+    pub title: String,
+    /// What is varied.
+    pub axis: Axis,
+    /// How the axis is drawn.
+    pub scale: Scale,
+    /// The values, in the order of the plan.
+    pub points: Vec<Point>,
+    /// Who is measured here.
+    pub peers: Vec<String>,
+    /// Runs of each case with each seed.
+    pub repeats: u32,
+    /// A run that has not ended by then did not finish.
+    pub cap: Duration,
+}
+
+/// One value of a sweep's axis, with all that follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// As the plan writes it: `1%`.
+    pub label: String,
+    /// Where it stands on the axis, in the unit of [`Axis::unit`].
+    pub x: f64,
+    /// The link, still without a seed.
+    pub link: LinkText,
+    /// Bytes to move.
+    pub size: u64,
+}
+
+/// A link as text, which is what cases and records hold, and as numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkText {
+    /// What was written, with the values of the sweep put in.
+    pub text: String,
+    /// What it means.
+    pub duplex: Duplex,
+}
+
+/// How results are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Picture {
+    /// What stands on the vertical axis.
+    pub y: Quantity,
+    /// How that axis is drawn.
+    pub y_scale: Scale,
+    /// What the error bars show.
+    pub spread: Spread,
+    /// The floor, unless the plan wants none.
+    pub floor: Option<Floor>,
+}
+
+/// What a document says of one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The sweep it belongs to.
+    pub sweep: String,
+    /// Name of the series.
+    pub label: String,
+    /// Where it stands in the document.
+    pub section: String,
+    /// The claim in words, where no number survived.
+    pub claim: Option<String>,
+    /// The points.
+    pub points: Vec<PublishedPoint>,
+}
+
+/// One published number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedPoint {
+    /// Place on the sweep's axis.
+    pub x: f64,
+    /// In the unit of the picture's vertical axis.
+    pub y: f64,
+    /// Half the length of its error bar.
+    pub error: Option<f64>,
+}
+
+impl Plan {
+    /// Reads and checks a plan. `peers` are the names of those that can be measured.
+    ///
+    /// # Errors
+    /// One line that names the file, the line in it, and what to write.
+    pub fn read(file: &Path, peers: &[String]) -> Result<Self, PlanError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
+        Self::parse(file, &text, peers)
+    }
+
+    /// A plan from the text of its file; see [`Plan::read`]. Topologies are looked for beside the file.
+    ///
+    /// # Errors
+    /// Those of [`Plan::read`].
+    pub fn parse(file: &Path, text: &str, peers: &[String]) -> Result<Self, PlanError> {
+        build::plan(file, text, Some(peers))
+    }
+
+    /// The plan that results were measured by: whatever its peers were, they have been.
+    ///
+    /// # Errors
+    /// Those of [`Plan::read`].
+    pub fn of_results(file: &Path) -> Result<Self, PlanError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
+        build::plan(file, &text, None)
+    }
+
+    /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut seen = std::collections::HashSet::new();
+        let mut cases = Vec::new();
+        for sweep in &self.sweeps {
+            for point in &sweep.points {
+                for peer in &sweep.peers {
+                    cases.extend(self.cases_at(sweep, point, peer).filter(|case| seen.insert(case.id())));
+                }
+            }
+        }
+        cases
+    }
+
+    /// The cases of one peer at one point: one for each seed and repeat.
+    pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = Case> {
+        let told =
+            point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
+        let runs = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
+        runs.map(move |(seed, repeat)| Case {
+            experiment: self.name.clone(),
+            sweep: sweep.name.clone(),
+            link: link::seeded(&point.link.text, seed),
+            topology: self.topology.clone(),
+            peer: peer.to_owned(),
+            size: point.size,
+            seed,
+            repeat,
+            told,
+            cap_seconds: sweep.cap.as_secs_f64(),
+        })
+    }
+}
+
+impl Point {
+    /// The least time that any protocol over IPv4 needs for it, in seconds; `None` without a rate, or where all is lost.
+    pub fn floor(&self, floor: Floor) -> Option<f64> {
+        floor.seconds(self.size, &self.link.duplex)
+    }
+}
+
+#[cfg(test)]
+mod tests;

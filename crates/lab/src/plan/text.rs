@@ -1,0 +1,179 @@
+//! `PLAN.toml` as it is written.
+
+use netsim::Duplex;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::{Axis, Scale};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct PlanText {
+    pub(super) name: Spanned<String>,
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) claim: Vec<Claim>,
+    pub(super) link: Spanned<String>,
+    pub(super) topology: Option<Spanned<TopologyText>>,
+    pub(super) size: Spanned<String>,
+    pub(super) peers: Spanned<Vec<Spanned<String>>>,
+    pub(super) seeds: Option<Spanned<Vec<u64>>>,
+    pub(super) repeats: Option<Spanned<u32>>,
+    pub(super) cap: Option<Spanned<String>>,
+    pub(super) warm_up: Option<u32>,
+    #[serde(default)]
+    pub(super) shuffle: u64,
+    pub(super) told: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) picture: PictureText,
+    pub(super) ranges: Option<Spanned<RangesText>>,
+    #[serde(default)]
+    pub(super) sweep: Vec<Spanned<SweepText>>,
+    #[serde(default)]
+    pub(super) published: Vec<Spanned<PublishedText>>,
+}
+
+/// What a document says in words.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The claim.
+    pub text: String,
+    /// Where it stands.
+    pub section: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopologyText {
+    pub(super) file: String,
+    pub(super) between: [String; 2],
+    pub(super) pair: [String; 2],
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct PictureText {
+    pub(super) x: Option<Spanned<Axis>>,
+    #[serde(default)]
+    pub(super) x_scale: Scale,
+    #[serde(default)]
+    pub(super) y: Quantity,
+    #[serde(default)]
+    pub(super) y_scale: Scale,
+    #[serde(default)]
+    pub(super) spread: Spread,
+    pub(super) floor: Option<bool>,
+    pub(super) floor_round_trips: Option<Spanned<f64>>,
+}
+
+/// What stands on the vertical axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Seconds until all bytes are there.
+    #[default]
+    Seconds,
+    /// Bytes of the file per second, in Mbit/s.
+    Goodput,
+}
+
+/// What error bars show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// The shortest and the longest run.
+    #[default]
+    Range,
+    /// The middle half of the runs.
+    Quartiles,
+}
+
+/// How the least time is counted that any protocol needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// Round trips that cannot be avoided.
+    pub round_trips: f64,
+}
+
+/// IPv4 and UDP headers: what every datagram costs at least.
+const HEADERS: f64 = 28.0;
+const MTU: f64 = 1500.0;
+
+impl Floor {
+    /// `a x RTT + S x w / (R x (1 - p))`, in seconds: `size` bytes in full packets with nothing but IPv4 and UDP headers (w) over the
+    /// rate R, of which the share p is lost. Nobody is faster, whatever the protocol: TCP's headers are longer.
+    pub(super) fn seconds(self, size: u64, link: &Duplex) -> Option<f64> {
+        let rate = link.forward.rate?.bits_per_second() as f64;
+        let mtu = link.forward.mtu.map_or(MTU, f64::from).min(MTU);
+        let carried = rate * (1.0 - link.forward.loss.mean()) * (mtu - HEADERS) / mtu;
+        let rtt = (link.forward.delay + link.backward.delay).as_secs_f64();
+        (carried > 0.0).then(|| self.round_trips * rtt + size as f64 * 8.0 / carried)
+    }
+}
+
+/// Values of each axis, all of them with all.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RangesText {
+    loss: Option<Values>,
+    delay: Option<Values>,
+    rate: Option<Values>,
+    burst: Option<Values>,
+    queue: Option<Values>,
+    size: Option<Values>,
+    link: Option<Values>,
+}
+
+pub(super) type Values = Spanned<Vec<Spanned<String>>>;
+
+impl RangesText {
+    /// The axes that have a range, in the order of the picture titles.
+    pub(super) fn all(self) -> Vec<(Axis, Values)> {
+        let all = [
+            // Loss before bursts, and both after parts that may bring them.
+            (Axis::Size, self.size),
+            (Axis::Link, self.link),
+            (Axis::Rate, self.rate),
+            (Axis::Queue, self.queue),
+            (Axis::Delay, self.delay),
+            (Axis::Loss, self.loss),
+            (Axis::Burst, self.burst),
+        ];
+        all.into_iter().filter_map(|(axis, values)| Some((axis, values?))).collect()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct SweepText {
+    pub(super) name: Spanned<String>,
+    pub(super) title: Option<String>,
+    pub(super) vary: Axis,
+    pub(super) values: Values,
+    pub(super) link: Option<Spanned<String>>,
+    pub(super) size: Option<Spanned<String>>,
+    pub(super) peers: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) repeats: Option<Spanned<u32>>,
+    pub(super) cap: Option<Spanned<String>>,
+    pub(super) scale: Option<Scale>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedText {
+    pub(super) sweep: Option<Spanned<String>>,
+    pub(super) label: String,
+    pub(super) section: String,
+    pub(super) claim: Option<String>,
+    #[serde(default)]
+    pub(super) points: Vec<PointText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PointText {
+    pub(super) x: Spanned<String>,
+    pub(super) y: f64,
+    pub(super) error: Option<f64>,
+}
