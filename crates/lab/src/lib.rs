@@ -12,6 +12,7 @@ pub mod exit;
 pub mod link;
 pub mod peers;
 pub mod plan;
+pub mod results;
 pub mod selftest;
 pub mod space;
 pub mod summary;

@@ -1,0 +1,103 @@
+//! Records as a table for other programs.
+
+use super::{Ending, Record};
+
+const COLUMNS: &str = "id,experiment,sweep,peer,link,topology,size,seed,repeat,told,cap_seconds,attempt,date,end,seconds,reason,bytes_there,\
+equal,wire_bytes,model_drops,valid,reasons,lateness_p50_us,lateness_p99_us,lateness_max_us,ring_drops,unexplained_drops,\
+cpu_share,kernel,versions,congestion,offloads,back_end,encrypted,clock_starts,clock_ends";
+
+/// One line for each record under one of names, as RFC 4180 has it but with plain line ends. What is not known is empty.
+pub fn csv(records: &[Record]) -> String {
+    let mut text = format!("{COLUMNS}\n");
+    for record in records {
+        let fields: Vec<String> = fields(record).iter().map(|field| quoted(field)).collect();
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn fields(record: &Record) -> Vec<String> {
+    let Record { case, outcome, .. } = record;
+    let (verdict, environment) = (&outcome.verdict, &outcome.environment);
+    let (end, seconds, reason) = match &outcome.ending {
+        Ending::Finished { seconds } => ("finished", seconds.to_string(), String::new()),
+        Ending::NotFinished => ("not-finished", String::new(), String::new()),
+        Ending::Failed { reason } => ("failed", String::new(), reason.clone()),
+    };
+    let versions: Vec<String> =
+        environment.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    vec![
+        record.id.clone(),
+        case.experiment.clone(),
+        case.sweep.clone(),
+        case.peer.clone(),
+        case.link.clone(),
+        case.topology.as_ref().map_or_else(String::new, |topology| topology.file.display().to_string()),
+        case.size.to_string(),
+        case.seed.to_string(),
+        case.repeat.to_string(),
+        case.told.map_or_else(String::new, |told| told.to_string()),
+        case.cap_seconds.to_string(),
+        record.attempt.to_string(),
+        record.date.clone(),
+        end.to_owned(),
+        seconds,
+        reason,
+        outcome.bytes_there.to_string(),
+        outcome.equal.to_string(),
+        outcome.wire_bytes.to_string(),
+        outcome.model_drops.to_string(),
+        verdict.is_valid().to_string(),
+        verdict.reasons.join("; "),
+        verdict.lateness.p50_us.to_string(),
+        verdict.lateness.p99_us.to_string(),
+        verdict.lateness.max_us.to_string(),
+        verdict.ring_drops.to_string(),
+        verdict.unexplained_drops.to_string(),
+        verdict.cpu_share.to_string(),
+        record.kernel.clone(),
+        versions.join("; "),
+        environment.congestion.clone().unwrap_or_default(),
+        environment.offloads.clone(),
+        environment.back_end.clone(),
+        environment.encrypted.to_string(),
+        outcome.clock.starts.clone(),
+        outcome.clock.ends.clone(),
+    ]
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_record() {
+        let mut late = record(0.0);
+        late.outcome.ending = Ending::Failed { reason: "said \"no\", twice".into() };
+        late.outcome.verdict.reasons = vec!["late".into(), "ring".into()];
+        late.case.told = None;
+        let text = csv(&[record(1.25), late]);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        let id = record(1.25).id;
+        assert_eq!(
+            lines[1],
+            format!(
+                "{id},e,s,tcp-cubic,\"rate=10M,seed=1\",,1000000,1,0,9500000,60,1,2026-01-02T03:04:05Z,finished,1.25,,1000000,true,\
+                 1100000,7,true,,0,0,0,0,0,0,6.18.0,tcp 1,cubic,off,veth,false,connect,last byte"
+            )
+        );
+        assert!(lines[2].contains(",failed,,\"said \"\"no\"\", twice\",") && lines[2].contains(",false,late; ring,"));
+        assert_eq!(COLUMNS.split(',').count(), fields(&record(1.0)).len());
+    }
+}

@@ -1,0 +1,214 @@
+//! What is kept of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Case;
+
+/// Version of the form of records. It counts up when a reader of an older one would misunderstand them; new fields alone do not change it.
+pub const SCHEMA: u32 = 1;
+
+/// One run: what was asked for, what came of it, and whether it may be believed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of this form: [`SCHEMA`].
+    pub schema: u32,
+    /// [`Case::id`]: runs with the same id were asked for the same.
+    pub id: String,
+    /// What was asked for.
+    pub case: Case,
+    /// Which try at this case it was, from 1: invalid runs are made again.
+    pub attempt: u32,
+    /// When it ended, in UTC, as RFC 3339 writes it.
+    pub date: String,
+    /// Release of the kernel, as `uname -r` prints it.
+    pub kernel: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What one run came to, as it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether it finished.
+    pub ending: Ending,
+    /// Bytes at the receiver when it ended.
+    pub bytes_there: u64,
+    /// Whether they are those that were sent, all of them.
+    pub equal: bool,
+    /// IP bytes that entered the link, both directions together.
+    pub wire_bytes: u64,
+    /// Packets that the model of the link dropped, both directions together.
+    pub model_drops: u64,
+    /// Between which two moments time was taken.
+    pub clock: Clock,
+    /// Whether the emulator did what the model says.
+    pub verdict: Verdict,
+    /// What it ran on and with.
+    pub environment: Environment,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "end")]
+pub enum Ending {
+    /// All bytes were there.
+    Finished {
+        /// Seconds between the two ends of the clock.
+        seconds: f64,
+    },
+    /// The cap came first.
+    NotFinished,
+    /// The peer gave up, or what arrived is not what was sent.
+    Failed {
+        /// What it said, in one line.
+        reason: String,
+    },
+}
+
+/// The two ends of the clock, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// When it starts: `the sender's process is started`.
+    pub starts: String,
+    /// When it stops: `the receiver holds the last byte`.
+    pub ends: String,
+}
+
+/// Whether a run may be believed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Why it may not; empty for a valid run.
+    pub reasons: Vec<String>,
+    /// How late packets left the emulator.
+    pub lateness: Lateness,
+    /// Packets that its rings lost.
+    pub ring_drops: u64,
+    /// Packets that went missing without the model's doing.
+    pub unexplained_drops: u64,
+    /// Share of one core that the emulator used.
+    pub cpu_share: f64,
+}
+
+/// Lateness of packets against the model, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Half of them were less late.
+    pub p50_us: f64,
+    /// One in a hundred was later.
+    pub p99_us: f64,
+    /// The latest.
+    pub max_us: f64,
+}
+
+/// What a run was made on and with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Version of each program that took part, by its name.
+    pub versions: BTreeMap<String, String>,
+    /// Congestion control, where it could be pinned or is known.
+    pub congestion: Option<String>,
+    /// Segmentation offloads of the interfaces, in words.
+    pub offloads: String,
+    /// How packets got into the emulator and out of it.
+    pub back_end: String,
+    /// Whether the bytes were encrypted on the way.
+    pub encrypted: bool,
+}
+
+impl Verdict {
+    /// Whether the run may enter a table.
+    pub fn is_valid(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}
+
+impl Record {
+    /// Whether the run may enter a table.
+    pub fn is_valid(&self) -> bool {
+        self.outcome.verdict.is_valid()
+    }
+
+    /// Whether a case needs no further run: this one is valid, and if it did not finish it had no less time than is given now.
+    pub fn settles(&self, case: &Case) -> bool {
+        self.is_valid() && (self.outcome.ending != Ending::NotFinished || self.case.cap_seconds >= case.cap_seconds)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A valid record of a run that took this long.
+    pub(crate) fn record(seconds: f64) -> Record {
+        let case = Case {
+            experiment: "e".into(),
+            sweep: "s".into(),
+            link: "rate=10M,seed=1".into(),
+            topology: None,
+            peer: "tcp-cubic".into(),
+            size: 1_000_000,
+            seed: 1,
+            repeat: 0,
+            told: Some(9_500_000),
+            cap_seconds: 60.0,
+        };
+        Record {
+            schema: SCHEMA,
+            id: case.id(),
+            case,
+            attempt: 1,
+            date: "2026-01-02T03:04:05Z".into(),
+            kernel: "6.18.0".into(),
+            outcome: Outcome {
+                ending: Ending::Finished { seconds },
+                bytes_there: 1_000_000,
+                equal: true,
+                wire_bytes: 1_100_000,
+                model_drops: 7,
+                clock: Clock { starts: "connect".into(), ends: "last byte".into() },
+                verdict: Verdict::default(),
+                environment: Environment {
+                    versions: [("tcp".to_owned(), "1".to_owned())].into(),
+                    congestion: Some("cubic".into()),
+                    offloads: "off".into(),
+                    back_end: "veth".into(),
+                    encrypted: false,
+                },
+            },
+        }
+    }
+
+    #[test]
+    fn the_form_on_disk() {
+        let text = serde_json::to_string(&record(1.5)).expect("JSON");
+        let expected = concat!(
+            r#"{"schema":1,"id":"b320fda708ccd69c","case":{"experiment":"e","sweep":"s","link":"rate=10M,seed=1","#,
+            r#""peer":"tcp-cubic","size":1000000,"seed":1,"repeat":0,"told":9500000,"cap_seconds":60.0},"attempt":1,"#,
+            r#""date":"2026-01-02T03:04:05Z","kernel":"6.18.0","ending":{"end":"finished","seconds":1.5},"#,
+            r#""bytes_there":1000000,"equal":true,"wire_bytes":1100000,"model_drops":7,"#,
+            r#""clock":{"starts":"connect","ends":"last byte"},"verdict":{"reasons":[],"#,
+            r#""lateness":{"p50_us":0.0,"p99_us":0.0,"max_us":0.0},"ring_drops":0,"unexplained_drops":0,"cpu_share":0.0},"#,
+            r#""environment":{"versions":{"tcp":"1"},"congestion":"cubic","offloads":"off","back_end":"veth","encrypted":false}}"#,
+        );
+        let expected = expected.replace("b320fda708ccd69c", &record(1.5).case.id());
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("it reads back"), record(1.5));
+    }
+
+    #[test]
+    fn a_case_is_settled_by_a_valid_run_with_enough_time() {
+        let mut found = record(1.0);
+        let case = found.case.clone();
+        assert!(found.settles(&case));
+        found.outcome.ending = Ending::NotFinished;
+        assert!(found.settles(&case));
+        assert!(!found.settles(&Case { cap_seconds: 61.0, ..case.clone() }), "it may finish in the longer time");
+        found.outcome.ending = Ending::Failed { reason: "gave up".into() };
+        assert!(found.settles(&Case { cap_seconds: 61.0, ..case.clone() }));
+        found.outcome.verdict.reasons.push("late".into());
+        assert!(!found.settles(&case));
+    }
+}

@@ -1,0 +1,168 @@
+//! What runs that were asked for the same say together.
+
+use super::{Ending, Record};
+
+/// A number, or what it is at least.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// As measured.
+    Exactly(f64),
+    /// Runs did not finish: it is this or more.
+    AtLeast(f64),
+}
+
+impl Bound {
+    /// The number, or the bound.
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Exactly(value) | Self::AtLeast(value) => value,
+        }
+    }
+
+    /// Whether it is only a bound.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Self::AtLeast(_))
+    }
+}
+
+/// Times in seconds of the valid runs of one peer at one point. A run that did not finish, or failed, counts as one that takes at least
+/// its cap; invalid runs count nowhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Valid runs that finished.
+    pub finished: usize,
+    /// Valid runs that the cap ended.
+    pub not_finished: usize,
+    /// Valid runs in which the peer failed.
+    pub failed: usize,
+    /// Runs that may not be believed, and are in none of the numbers.
+    pub invalid: usize,
+    /// What there is of times, where any run is valid.
+    pub times: Option<Times>,
+}
+
+/// Order statistics of times, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// The shortest.
+    pub min: Bound,
+    /// A quarter is shorter.
+    pub first_quartile: Bound,
+    /// The middle. With an even number, half way between the two in the middle; their upper one where it did not finish.
+    pub median: Bound,
+    /// A quarter is longer.
+    pub third_quartile: Bound,
+    /// The longest.
+    pub max: Bound,
+}
+
+impl Summary {
+    /// Of runs that were all asked for the same, but for seed and repeat.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut summary = Self { finished: 0, not_finished: 0, failed: 0, invalid: 0, times: None };
+        let mut times = Vec::new();
+        for record in records {
+            if !record.is_valid() {
+                summary.invalid += 1;
+                continue;
+            }
+            let count = match record.outcome.ending {
+                Ending::Finished { seconds } => {
+                    times.push(Bound::Exactly(seconds));
+                    &mut summary.finished
+                }
+                Ending::NotFinished => {
+                    times.push(Bound::AtLeast(record.case.cap_seconds));
+                    &mut summary.not_finished
+                }
+                Ending::Failed { .. } => {
+                    times.push(Bound::AtLeast(record.case.cap_seconds));
+                    &mut summary.failed
+                }
+            };
+            *count += 1;
+        }
+        summary.times = Times::of(times);
+        summary
+    }
+
+    /// Valid runs.
+    pub fn valid(&self) -> usize {
+        self.finished + self.not_finished + self.failed
+    }
+}
+
+impl Times {
+    fn of(mut times: Vec<Bound>) -> Option<Self> {
+        // What did not finish comes last, whatever its cap.
+        times.sort_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(a.value().total_cmp(&b.value())));
+        Some(Self {
+            min: *times.first()?,
+            first_quartile: quantile(&times, 0.25),
+            median: quantile(&times, 0.5),
+            third_quartile: quantile(&times, 0.75),
+            max: *times.last()?,
+        })
+    }
+}
+
+/// Linear between the two neighbours; the upper one where that is only a bound.
+fn quantile(sorted: &[Bound], share: f64) -> Bound {
+    let place = share * (sorted.len() - 1) as f64;
+    let (lower, upper) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    match upper {
+        Bound::Exactly(upper) => Bound::Exactly(lower.value() + (upper - lower.value()) * place.fract()),
+        Bound::AtLeast(_) => upper,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::Bound::{AtLeast, Exactly};
+    use super::*;
+
+    /// Runs of these seconds, and so many that did not finish in 60 s.
+    fn runs(seconds: &[f64], not_finished: usize) -> Vec<Record> {
+        let finished = seconds.iter().map(|seconds| record(*seconds));
+        let mut late = record(0.0);
+        late.outcome.ending = Ending::NotFinished;
+        finished.chain(std::iter::repeat_n(late, not_finished)).collect()
+    }
+
+    fn times(seconds: &[f64], not_finished: usize) -> [Bound; 5] {
+        let times = Summary::of(&runs(seconds, not_finished)).times.expect("valid runs");
+        [times.min, times.first_quartile, times.median, times.third_quartile, times.max]
+    }
+
+    #[test]
+    fn order_statistics() {
+        assert_eq!(times(&[2.0], 0), [Exactly(2.0); 5]);
+        assert_eq!(times(&[4.0, 1.0, 2.0], 0), [1.0, 1.5, 2.0, 3.0, 4.0].map(Exactly));
+        assert_eq!(times(&[4.0, 1.0, 2.0, 3.0], 0), [1.0, 1.75, 2.5, 3.25, 4.0].map(Exactly));
+    }
+
+    #[test]
+    fn runs_that_did_not_finish_are_lower_bounds() {
+        let late = AtLeast(60.0);
+        assert_eq!(times(&[3.0, 1.0, 2.0, 4.0], 1), [Exactly(1.0), Exactly(2.0), Exactly(3.0), Exactly(4.0), late]);
+        assert_eq!(times(&[1.0, 2.0], 2), [Exactly(1.0), Exactly(1.75), late, late, late], "half did not finish");
+        assert_eq!(times(&[], 3), [late; 5]);
+        // A longer time than the cap of another run: what did not finish still comes last.
+        assert_eq!(times(&[100.0], 2)[2], late);
+    }
+
+    #[test]
+    fn invalid_runs_count_nowhere_and_failed_ones_as_not_finished() {
+        let mut all = runs(&[1.0, 2.0, 3.0], 0);
+        all[0].outcome.verdict.reasons.push("late".into());
+        all[2].outcome.ending = Ending::Failed { reason: "bytes differ".into() };
+        let summary = Summary::of(&all);
+        assert_eq!((summary.finished, summary.not_finished, summary.failed, summary.invalid), (1, 0, 1, 1));
+        assert_eq!(summary.valid(), 2);
+        let times = summary.times.expect("valid runs");
+        assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(60.0)));
+        all.truncate(1);
+        assert_eq!(Summary::of(&all).times, None);
+    }
+}

@@ -1,0 +1,216 @@
+//! The folder that holds results: records are only ever appended, line by line.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{Record, SCHEMA};
+
+/// The file of a folder of results that holds the records.
+pub const RECORDS: &str = "results.jsonl";
+
+/// The records of one folder, open to take more. Nobody else can open it meanwhile.
+#[derive(Debug)]
+pub struct Store {
+    file: File,
+    path: PathBuf,
+    /// Bytes of whole lines.
+    length: u64,
+    records: Vec<Record>,
+    /// Bytes of a torn last line that were cut off.
+    cut: u64,
+}
+
+/// Why results cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Reading or making the folder failed.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// What was to be read.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A record did not fit on the disk.
+    #[error("{} cannot take another result: {error}; make room and run the same command again, what is there is kept", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Somebody else writes there.
+    #[error("another run writes to {}: wait for it, or name another folder with --out", .0.display())]
+    Busy(PathBuf),
+    /// A line that is no record.
+    #[error("{}:{line}: {error}: mend that line or take it out", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// A line of a later program.
+    #[error("{}:{line}: form {schema} of records, and this program knows {SCHEMA}: use a newer one", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Its form.
+        schema: u64,
+    },
+}
+
+impl Store {
+    /// Opens a folder of results and reads what is there; makes it where there is none. A last line without its end, which a killed
+    /// program or a full disk leaves, is cut off.
+    ///
+    /// # Errors
+    /// See [`StoreError`]. Nothing is changed then.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(RECORDS);
+        let failed = |error| StoreError::Io { path: path.clone(), error };
+        fs::create_dir_all(folder).map_err(|error| StoreError::Io { path: folder.to_owned(), error })?;
+        let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let bytes = fs::read(&path).map_err(failed)?;
+        let (records, length) = parse(&path, &bytes)?;
+        let cut = bytes.len() as u64 - length;
+        if cut > 0 {
+            file.set_len(length).map_err(failed)?;
+        }
+        Ok(Self { file, path, length, records, cut })
+    }
+
+    /// The records of a folder, or none where none were made. A torn last line is passed over and left where it is.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn read(folder: &Path) -> Result<Vec<Record>, StoreError> {
+        let path = folder.join(RECORDS);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(parse(&path, &bytes)?.0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(StoreError::Io { path, error }),
+        }
+    }
+
+    /// What is there.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Bytes of a torn last line that opening cut off.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Adds a record, and returns when the disk has it.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] where it could not be written whole. What was there before is, and nothing else.
+    pub fn append(&mut self, record: Record) -> Result<(), StoreError> {
+        let mut line = serde_json::to_vec(&record).expect("plain values have a JSON form");
+        line.push(b'\n');
+        if let Err(error) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
+            // If this fails too, the next one to open it cuts the torn line.
+            let _ = self.file.set_len(self.length);
+            return Err(StoreError::Full { path: self.path.clone(), error });
+        }
+        self.length += line.len() as u64;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+/// The records of whole lines, and the bytes that those take.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, u64), StoreError> {
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let mut records = Vec::new();
+    for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let at = |error| StoreError::Line { path: path.to_owned(), line: index + 1, error };
+        #[derive(serde::Deserialize)]
+        struct Form {
+            schema: u64,
+        }
+        let Form { schema } = serde_json::from_slice(line).map_err(at)?;
+        if schema > u64::from(SCHEMA) {
+            return Err(StoreError::Schema { path: path.to_owned(), line: index + 1, schema });
+        }
+        records.push(serde_json::from_slice(line).map_err(at)?);
+    }
+    Ok((records, whole as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    fn seconds(store: &Store) -> Vec<f64> {
+        let of = |record: &Record| match record.outcome.ending {
+            super::super::Ending::Finished { seconds } => seconds,
+            _ => f64::NAN,
+        };
+        store.records().iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_torn_last_line_is_cut_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let mut store = Store::open(folder.path()).expect("a new folder");
+        store.append(record(1.0)).expect("room");
+        store.append(record(2.0)).expect("room");
+        drop(store);
+        let whole = fs::read(&path).expect("records");
+        for torn in [1, 10, whole.len() / 2 - 1] {
+            let mut bytes = whole.clone();
+            bytes.extend_from_slice(&whole[..torn]);
+            fs::write(&path, &bytes).expect("written");
+            assert_eq!(Store::read(folder.path()).expect("readable").len(), 2);
+            let mut store = Store::open(folder.path()).expect("a torn line is no error");
+            assert_eq!((store.cut(), seconds(&store)), (torn as u64, vec![1.0, 2.0]));
+            assert_eq!(fs::read(&path).expect("records"), whole);
+            store.append(record(3.0)).expect("room");
+            drop(store);
+            assert_eq!(seconds(&Store::open(folder.path()).expect("whole")), [1.0, 2.0, 3.0]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_further_up_is_named_and_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let good = serde_json::to_string(&record(1.0)).expect("JSON");
+        for (text, hint) in [
+            (format!("{good}\n{{\"schema\":1}}\n{good}\n"), "results.jsonl:2: missing field `id`"),
+            (format!("{good}\n{good}\nhello\n"), "results.jsonl:3: expected value"),
+            (good.replacen(":1,", ":2,", 1) + "\n", "results.jsonl:1: form 2 of records, and this program knows 1"),
+        ] {
+            fs::write(&path, &text).expect("written");
+            let error = Store::open(folder.path()).expect_err("no record").to_string();
+            assert!(error.contains(hint), "{error}");
+            assert_eq!(fs::read_to_string(&path).expect("text"), text);
+        }
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Store::open(folder.path()).expect("a new folder");
+        let error = Store::open(folder.path()).expect_err("locked").to_string();
+        assert!(error.contains("another run writes to"), "{error}");
+        assert_eq!(Store::read(folder.path()).expect("reading is free").len(), 0);
+        drop(first);
+        Store::open(folder.path()).expect("free again");
+    }
+}

@@ -1,0 +1,65 @@
+//! A disk that takes no more. A process of its own: the limit that stands in for it holds for all of it.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use lab::plan::Case;
+use lab::results::{Clock, Ending, Environment, Outcome, RECORDS, Record, SCHEMA, Store, Verdict};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+fn record() -> Record {
+    let case = Case {
+        experiment: "e".into(),
+        sweep: "s".into(),
+        link: "rate=10M".into(),
+        topology: None,
+        peer: "p".into(),
+        size: 1,
+        seed: 1,
+        repeat: 0,
+        told: None,
+        cap_seconds: 1.0,
+    };
+    Record {
+        schema: SCHEMA,
+        id: case.id(),
+        case,
+        attempt: 1,
+        date: String::new(),
+        kernel: String::new(),
+        outcome: Outcome {
+            ending: Ending::NotFinished,
+            bytes_there: 0,
+            equal: false,
+            wire_bytes: 0,
+            model_drops: 0,
+            clock: Clock::default(),
+            verdict: Verdict::default(),
+            environment: Environment::default(),
+        },
+    }
+}
+
+#[test]
+fn a_record_that_does_not_fit_leaves_those_before_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(RECORDS);
+    let mut store = Store::open(folder.path()).expect("a new folder");
+    store.append(record()).expect("room");
+    let whole = fs::read(&path).expect("a record");
+
+    // A file that may grow by half a record is torn as a full disk tears it; the signal that comes with it would end the process.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false))).expect("a handler");
+    let room = whole.len() as u64 * 3 / 2;
+    setrlimit(Resource::Fsize, Rlimit { current: Some(room), maximum: None }).expect("a lower limit is free");
+    let error = store.append(record()).expect_err("no room").to_string();
+    assert!(error.contains("cannot take another result") && error.contains("run the same command again"), "{error}");
+    assert_eq!(fs::read(&path).expect("a record"), whole);
+    assert_eq!(store.records().len(), 1);
+
+    setrlimit(Resource::Fsize, Rlimit { current: None, maximum: None }).expect("as it was");
+    store.append(record()).expect("room again");
+    drop(store);
+    assert_eq!(Store::open(folder.path()).expect("whole lines").records().len(), 2);
+}
