@@ -2,9 +2,11 @@
 //!
 //! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
-//! [`peers`] moves files between hosts with the programs that are measured, and [`plan`] says what is to be measured.
+//! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
+//! [`runner`] has it measured, and [`results`] keeps what was.
 
 pub mod args;
+pub mod commands;
 pub mod control;
 pub mod emulated;
 pub mod emulator;
@@ -13,8 +15,10 @@ pub mod link;
 pub mod peers;
 pub mod plan;
 pub mod results;
+pub mod runner;
 pub mod selftest;
 pub mod space;
 pub mod summary;
 mod sys;
 pub mod verdict;
+mod words;

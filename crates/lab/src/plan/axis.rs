@@ -96,7 +96,7 @@ impl Axis {
 
     /// Where a point stands on the axis, in its unit; `None` where it has no number.
     pub(super) fn coordinate(self, link: &Duplex, size: u64) -> Option<f64> {
-        let link = link.forward;
+        let link = &link.forward;
         match self {
             Self::Loss => Some(rounded(link.loss.mean() * 100.0)),
             Self::Delay => Some(rounded(link.delay.as_secs_f64() * 1e3)),

@@ -9,3 +9,6 @@ pub use csv::csv;
 pub use record::{Clock, Ending, Environment, Lateness, Outcome, Record, SCHEMA, Verdict};
 pub use statistics::{Bound, Summary, Times};
 pub use store::{RECORDS, Store, StoreError};
+
+#[cfg(test)]
+pub(crate) use record::tests;

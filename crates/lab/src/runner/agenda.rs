@@ -1,0 +1,146 @@
+//! What is to be run next.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use crate::plan::{Case, Floor, Plan};
+use crate::results::Record;
+
+/// The runs of a plan that are still to be made, in the order in which they will be.
+///
+/// Warm-ups come first: for each peer its shortest cases, whose results are thrown away. The others are shuffled by the plan's seed, so
+/// that what changes slowly on the machine meets all peers alike; a run that goes on later keeps the order.
+#[derive(Clone, Debug)]
+pub struct Agenda {
+    warm_ups: VecDeque<Task>,
+    cases: VecDeque<Task>,
+    settled: usize,
+    total: usize,
+    /// Seconds that runs took, and those that they were allowed.
+    took: f64,
+    allowed: f64,
+}
+
+/// One run to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Task {
+    pub(super) case: Case,
+    /// From 1.
+    pub(super) attempt: u32,
+    pub(super) is_warm_up: bool,
+}
+
+impl Agenda {
+    /// The cases of a plan that no record settles and whose label holds `only`.
+    pub fn new(plan: &Plan, records: &[Record], only: Option<&str>) -> Self {
+        let wanted = |case: &Case| only.is_none_or(|only| case.label().contains(only));
+        let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
+        for record in records {
+            by_id.entry(&record.id).or_default().push(record);
+        }
+        let mut cases: Vec<Case> = plan.cases().into_iter().filter(wanted).collect();
+        let total = cases.len();
+        let floors = floors(plan);
+        let settled = |case: &Case| {
+            by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(|record| record.settles(case)))
+        };
+        cases.retain(|case| !settled(case));
+        let warm_ups = warm_ups(plan, &cases, &floors);
+        cases.sort_by_cached_key(|case| place(plan.shuffle, &case.id()));
+        let task = |case| Task { case, attempt: 1, is_warm_up: false };
+        Self {
+            settled: total - cases.len(),
+            total,
+            warm_ups,
+            cases: cases.into_iter().map(task).collect(),
+            took: 0.0,
+            allowed: 0.0,
+        }
+    }
+
+    /// Cases that are to be run, in order; warm-ups are not among them.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().map(|task| &task.case)
+    }
+
+    /// Warm-ups that come first.
+    pub fn warm_ups(&self) -> impl Iterator<Item = &Case> {
+        self.warm_ups.iter().map(|task| &task.case)
+    }
+
+    /// Cases that need no run any more, and all that were wanted.
+    pub fn settled_of_total(&self) -> (usize, usize) {
+        (self.settled, self.total)
+    }
+
+    /// Whether nothing is to be started.
+    pub fn is_empty(&self) -> bool {
+        self.warm_ups.is_empty() && self.cases.is_empty()
+    }
+
+    /// The next warm-up, or the next case where those may start.
+    pub(super) fn next(&mut self, cases_may_start: bool) -> Option<Task> {
+        self.warm_ups.pop_front().or_else(|| if cases_may_start { self.cases.pop_front() } else { None })
+    }
+
+    /// A run took this long.
+    pub(super) fn took(&mut self, task: &Task, seconds: f64) {
+        self.took += seconds;
+        self.allowed += task.case.cap_seconds;
+    }
+
+    /// A case is to be run again, after the others.
+    pub(super) fn again(&mut self, task: Task) {
+        self.cases.push_back(task);
+    }
+
+    /// A peer's cases are not to be run.
+    pub(super) fn leave_out(&mut self, peer: &str) {
+        let other = |task: &Task| task.case.peer != peer;
+        self.warm_ups.retain(other);
+        self.cases.retain(other);
+    }
+
+    /// Runs that are to be started, and the seconds that they will take one after the other, if they take the share of their caps that
+    /// runs took so far. `None` before the first.
+    pub(super) fn left(&self) -> (usize, Option<f64>) {
+        let tasks = self.warm_ups.iter().chain(&self.cases);
+        let allowed: f64 = tasks.map(|task| task.case.cap_seconds).sum();
+        (self.warm_ups.len() + self.cases.len(), (self.allowed > 0.0).then(|| allowed * self.took / self.allowed))
+    }
+}
+
+/// A place that depends on nothing but the seed and the case.
+fn place(seed: u64, id: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes()).update(id.as_bytes());
+    hasher.finalize().into()
+}
+
+/// The least seconds of each case, by its id.
+pub(super) fn floors(plan: &Plan) -> HashMap<String, f64> {
+    let mut floors = HashMap::new();
+    for sweep in &plan.sweeps {
+        for point in &sweep.points {
+            let floor = point.floor(Floor { round_trips: 1.0 }).unwrap_or(0.0);
+            for peer in &sweep.peers {
+                floors.extend(plan.cases_at(sweep, point, peer).map(|case| (case.id(), floor)));
+            }
+        }
+    }
+    floors
+}
+
+/// For each peer as many of its cases as the plan says, the shortest first and again where there are fewer.
+fn warm_ups(plan: &Plan, cases: &[Case], floors: &HashMap<String, f64>) -> VecDeque<Task> {
+    let mut of_peers: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    for case in cases {
+        of_peers.entry(&case.peer).or_default().push(case);
+    }
+    let mut warm_ups = VecDeque::new();
+    for of_peer in of_peers.values_mut() {
+        of_peer.sort_by(|a, b| floors[&a.id()].total_cmp(&floors[&b.id()]));
+        let shortest = of_peer.iter().cycle().take(plan.warm_up as usize);
+        warm_ups.extend(shortest.map(|case| Task { case: (*case).clone(), attempt: 1, is_warm_up: true }));
+    }
+    warm_ups
+}

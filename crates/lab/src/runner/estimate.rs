@@ -1,0 +1,28 @@
+//! How long a plan will take.
+
+use std::num::NonZeroUsize;
+
+use super::Agenda;
+use super::agenda::floors;
+use crate::plan::Plan;
+
+/// Seconds between which the runs of an agenda will be made, but for what the emulator takes to start and invalid runs made again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Every run takes the least time that its link allows.
+    pub least: f64,
+    /// No run finishes before its cap.
+    pub most: f64,
+}
+
+impl Estimate {
+    /// Of what is on the agenda, `jobs` runs at a time.
+    pub fn of(plan: &Plan, agenda: &Agenda, jobs: NonZeroUsize) -> Self {
+        let floors = floors(plan);
+        let cases = || agenda.warm_ups().chain(agenda.cases());
+        let jobs = jobs.get() as f64;
+        let least: f64 = cases().map(|case| floors.get(&case.id()).copied().unwrap_or(0.0).min(case.cap_seconds)).sum();
+        let most: f64 = cases().map(|case| case.cap_seconds).sum();
+        Self { least: least / jobs, most: most / jobs }
+    }
+}

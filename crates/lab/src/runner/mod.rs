@@ -1,0 +1,220 @@
+//! Runs the cases of a plan: in an order of its own, side by side where asked for, going on where it was stopped.
+
+mod agenda;
+mod estimate;
+mod measure;
+mod progress;
+mod stop;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Scope};
+use std::time::Instant;
+
+use jiff::{Timestamp, Unit};
+
+use crate::results::{Outcome, Record, SCHEMA, Store, StoreError};
+
+pub use agenda::Agenda;
+use agenda::Task;
+pub use estimate::Estimate;
+pub use measure::{Measure, MeasureError};
+pub use progress::Progress;
+pub use stop::Stop;
+
+/// So often a case is tried until one run of it is valid.
+pub const TRIES: u32 = 3;
+
+/// How a plan's cases went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// Cases that now have a valid run.
+    pub settled: usize,
+    /// Runs that may not be believed; they are kept, marked.
+    pub invalid: usize,
+    /// Cases without a valid run after all tries, and why the last one was not.
+    pub unsettled: Vec<(String, String)>,
+    /// Peers that are not here, and what installs them.
+    pub absent: BTreeMap<String, String>,
+    /// Whether it was stopped before all was done.
+    pub interrupted: bool,
+}
+
+/// Why nothing more can be measured. What was is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Results cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine lacks what it takes.
+    #[error("{0}")]
+    Machine(String),
+}
+
+/// Runs what is on the agenda, up to `jobs` runs at a time, and keeps every result as it comes.
+///
+/// A run that is not valid is kept, marked, and made again at the end, up to [`TRIES`] times. When `stop` is set, what runs is given up and
+/// nothing more is started.
+///
+/// # Errors
+/// See [`RunError`]. Runs under way are given up then.
+pub fn run(
+    agenda: Agenda,
+    store: &mut Store,
+    measure: &dyn Measure,
+    jobs: NonZeroUsize,
+    progress: &mut Progress,
+    stop: &Stop,
+) -> Result<Account, RunError> {
+    thread::scope(|scope| {
+        let (sender, results) = channel();
+        let mut runner = Runner {
+            scope,
+            sender,
+            results,
+            agenda,
+            measure,
+            stop,
+            jobs: jobs.get(),
+            warming: 0,
+            running: 0,
+            kernel: kernel(),
+            account: Account::default(),
+        };
+        let result = runner.all(store, progress);
+        if result.is_err() {
+            stop.set();
+        }
+        progress.finish();
+        result.map(|()| runner.account)
+    })
+}
+
+/// A run that ended.
+struct Ended {
+    task: Task,
+    seconds: f64,
+    result: Result<Outcome, MeasureError>,
+}
+
+struct Runner<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    sender: Sender<Ended>,
+    results: Receiver<Ended>,
+    agenda: Agenda,
+    measure: &'scope dyn Measure,
+    stop: &'scope Stop,
+    jobs: usize,
+    /// Warm-ups under way.
+    warming: usize,
+    /// Runs under way, warm-ups too.
+    running: usize,
+    kernel: String,
+    account: Account,
+}
+
+impl Runner<'_, '_> {
+    fn all(&mut self, store: &mut Store, progress: &mut Progress) -> Result<(), RunError> {
+        loop {
+            while self.running < self.jobs && !self.stop.is_set() && self.start_next() {}
+            progress.show(&self.agenda, self.jobs);
+            if self.running == 0 {
+                self.account.interrupted |= self.stop.is_set() && !self.agenda.is_empty();
+                return Ok(());
+            }
+            let ended = self.results.recv().expect("the sender is kept");
+            self.running -= 1;
+            self.warming -= usize::from(ended.task.is_warm_up);
+            self.take(ended, store, progress)?;
+        }
+    }
+
+    /// Starts the next run, if there is one that may start: none that counts before the last warm-up has ended.
+    fn start_next(&mut self) -> bool {
+        let Some(task) = self.agenda.next(self.warming == 0) else { return false };
+        self.running += 1;
+        self.warming += usize::from(task.is_warm_up);
+        let (measure, stop, sender) = (self.measure, self.stop, self.sender.clone());
+        self.scope.spawn(move || {
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| measure.measure(&task.case, stop)));
+            let result = result.unwrap_or_else(|_| Err(MeasureError::Run("the measurement itself broke".to_owned())));
+            // Nobody waits any more when results cannot be kept.
+            let _ = sender.send(Ended { task, seconds: start.elapsed().as_secs_f64(), result });
+        });
+        true
+    }
+
+    fn take(&mut self, ended: Ended, store: &mut Store, progress: &mut Progress) -> Result<(), RunError> {
+        let Ended { task, seconds, result } = ended;
+        self.agenda.took(&task, seconds);
+        match result {
+            Err(MeasureError::Machine(why)) => Err(RunError::Machine(why)),
+            Err(MeasureError::Stopped) => {
+                self.account.interrupted = true;
+                Ok(())
+            }
+            Err(MeasureError::Absent(install)) => {
+                let peer = task.case.peer;
+                progress.note(&format!("{peer} is not here, and left out: {install}"));
+                self.agenda.leave_out(&peer);
+                self.account.absent.insert(peer, install);
+                Ok(())
+            }
+            Ok(_) | Err(MeasureError::Run(_)) if task.is_warm_up => Ok(()),
+            Err(MeasureError::Run(why)) => {
+                self.again(task, why, progress);
+                Ok(())
+            }
+            Ok(outcome) => self.keep(task, outcome, store, progress),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        task: Task,
+        outcome: Outcome,
+        store: &mut Store,
+        progress: &mut Progress,
+    ) -> Result<(), RunError> {
+        let record = Record {
+            schema: SCHEMA,
+            id: task.case.id(),
+            case: task.case.clone(),
+            attempt: task.attempt,
+            date: Timestamp::now().round(Unit::Second).unwrap_or_default().to_string(),
+            kernel: self.kernel.clone(),
+            outcome,
+        };
+        progress.ran(&record);
+        let (valid, why) = (record.is_valid(), record.outcome.verdict.reasons.join("; "));
+        store.append(record)?;
+        if valid {
+            self.account.settled += 1;
+        } else {
+            self.account.invalid += 1;
+            self.again(task, why, progress);
+        }
+        Ok(())
+    }
+
+    fn again(&mut self, mut task: Task, why: String, progress: &mut Progress) {
+        if task.attempt < TRIES {
+            task.attempt += 1;
+            self.agenda.again(task);
+        } else {
+            progress.note(&format!("no valid run of {}: {why}", task.case.label()));
+            self.account.unsettled.push((task.case.label(), why));
+        }
+    }
+}
+
+/// As `uname -r` prints it.
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! How far the runs are, on stderr: a bar where that is a terminal, lines where it is not.
+
+use std::io::{self, Write as _};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Agenda;
+use crate::results::{Ending, Record};
+use crate::words;
+
+const DRAWINGS_PER_SECOND: u8 = 10;
+
+/// Shows how far the runs are.
+#[derive(Debug)]
+pub struct Progress {
+    how: How,
+    /// What is left, as it was last known.
+    left: String,
+}
+
+#[derive(Debug)]
+enum How {
+    Bar(ProgressBar),
+    Lines,
+    Nothing,
+}
+
+impl Progress {
+    /// On stderr.
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}").expect("a constant template");
+        let how = if bar.is_hidden() { How::Lines } else { How::Bar(bar.with_style(style.progress_chars("=> "))) };
+        Self { how, left: String::new() }
+    }
+
+    /// Nowhere.
+    pub fn none() -> Self {
+        Self { how: How::Nothing, left: String::new() }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&self) {
+        if let How::Bar(bar) = &self.how {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// What is left has changed.
+    pub(super) fn show(&mut self, agenda: &Agenda, jobs: usize) {
+        let (runs, seconds) = agenda.left();
+        self.left = left(runs, seconds.map(|seconds| seconds / jobs as f64));
+        if let How::Bar(bar) = &self.how {
+            let (_, total) = agenda.settled_of_total();
+            bar.set_length(total as u64);
+            bar.set_position(total.saturating_sub(runs) as u64);
+            bar.set_message(self.left.clone());
+        }
+    }
+
+    /// A run has ended.
+    pub(super) fn ran(&mut self, record: &Record) {
+        match &self.how {
+            How::Bar(_) if record.is_valid() => {}
+            How::Bar(_) | How::Nothing => self.note(&line(record)),
+            How::Lines => self.note(&format!("{}  ({})", line(record), self.left)),
+        }
+    }
+
+    /// Something is to be known.
+    pub(super) fn note(&self, line: &str) {
+        // A terminal that is gone is no reason to stop.
+        let print = || drop(writeln!(io::stderr(), "{line}"));
+        match &self.how {
+            How::Bar(bar) => bar.suspend(print),
+            How::Lines => print(),
+            How::Nothing => {}
+        }
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `12 runs left, about 4 min 05 s`.
+fn left(runs: usize, seconds: Option<f64>) -> String {
+    let runs = words::count(runs, "run", "runs");
+    seconds.map_or(format!("{runs} left"), |seconds| format!("{runs} left, about {}", words::seconds(seconds)))
+}
+
+/// `tcp-cubic 10 MB over rate=100M: 1.52 s`.
+fn line(record: &Record) -> String {
+    let case = &record.case;
+    let ending = match &record.outcome.ending {
+        Ending::Finished { seconds } => words::seconds(*seconds),
+        Ending::NotFinished => format!("not finished in {}", words::seconds(case.cap_seconds)),
+        Ending::Failed { reason } => format!("failed: {reason}"),
+    };
+    let invalid = match &record.outcome.verdict.reasons[..] {
+        [] => String::new(),
+        reasons => format!(", invalid: {}", reasons.join("; ")),
+    };
+    format!("{} {} over {}: {ending}{invalid}", case.peer, words::bytes(case.size), case.link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::record;
+
+    #[test]
+    fn lines_say_what_became_of_a_run() {
+        let mut record = record(1.518);
+        assert_eq!(line(&record), "tcp-cubic 1 MB over rate=10M,seed=1: 1.52 s");
+        record.outcome.ending = Ending::NotFinished;
+        record.outcome.verdict.reasons = vec!["late".into(), "ring drops".into()];
+        let said = "tcp-cubic 1 MB over rate=10M,seed=1: not finished in 1 min 00 s, invalid: late; ring drops";
+        assert_eq!(line(&record), said.replace("1 min 00 s", "60.0 s"));
+        assert_eq!(left(1, None), "1 run left");
+        assert_eq!(left(12, Some(245.0)), "12 runs left, about 4 min 05 s");
+    }
+}

@@ -1,0 +1,205 @@
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::plan::{Case, Plan};
+use crate::results::tests::record;
+
+const PLAN: &str = r#"
+name = "e"
+title = "t"
+link = "rate=10M,delay=5ms"
+size = "1MB"
+peers = ["a", "b"]
+repeats = 2
+cap = "60s"
+shuffle = 5
+[[sweep]]
+name = "loss"
+vary = "loss"
+values = ["0%", "1%", "2%"]
+"#;
+
+fn plan() -> Plan {
+    Plan::parse(Path::new("p.toml"), PLAN, &["a".into(), "b".into()]).expect("a plan")
+}
+
+/// What a run comes to depends on nothing but the case and which try it is.
+#[derive(Default)]
+struct Scripted {
+    /// Peers of which the first so many tries at each case are invalid.
+    invalid: HashMap<&'static str, u32>,
+    /// Peers that are not there.
+    absent: Vec<&'static str>,
+    /// Stops after so many runs.
+    stop_after: Option<usize>,
+    /// No run can be made after so many.
+    breaks_after: Option<usize>,
+    /// Every run waits until so many are under way.
+    together: usize,
+    under_way: AtomicUsize,
+    seen: Mutex<Vec<String>>,
+}
+
+impl Measure for Scripted {
+    fn peers(&self) -> Vec<String> {
+        vec!["a".into(), "b".into()]
+    }
+
+    fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        while self.under_way.load(Ordering::SeqCst) < self.together {
+            thread::yield_now();
+        }
+        let mut seen = self.seen.lock().expect("no run panics");
+        if stop.is_set() {
+            return Err(MeasureError::Stopped);
+        }
+        seen.push(case.id());
+        if self.absent.contains(&case.peer.as_str()) {
+            return Err(MeasureError::Absent("apt install it".into()));
+        }
+        if self.stop_after == Some(seen.len()) {
+            stop.set();
+        }
+        if self.breaks_after.is_some_and(|runs| seen.len() > runs) {
+            return Err(MeasureError::Machine("no namespaces".into()));
+        }
+        let tries = seen.iter().filter(|id| **id == case.id()).count() as u32;
+        let mut outcome = record(1.0 + case.repeat as f64).outcome;
+        if self.invalid.get(case.peer.as_str()).is_some_and(|invalid| tries <= *invalid) {
+            outcome.verdict.reasons.push(format!("try {tries}"));
+        }
+        Ok(outcome)
+    }
+}
+
+fn execute(plan: &Plan, folder: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
+    let mut store = Store::open(folder)?;
+    let agenda = Agenda::new(plan, store.records(), None);
+    let jobs = NonZeroUsize::new(jobs).expect("some");
+    run(agenda, &mut store, measure, jobs, &mut Progress::none(), &Stop::default())
+}
+
+fn cold(mut plan: Plan) -> Plan {
+    plan.warm_up = 0;
+    plan
+}
+
+#[test]
+fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let measure = Scripted::default();
+    let account = execute(&plan(), folder.path(), &measure, 1).expect("runs");
+    assert_eq!(account, Account { settled: 12, ..Account::default() });
+    let seen = measure.seen.into_inner().expect("no run panics");
+    let records = Store::read(folder.path()).expect("records");
+    assert_eq!((seen.len(), records.len()), (14, 12));
+    let kept: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
+    assert_eq!(seen[2..], kept[..]);
+    for (warm_up, peer) in seen[..2].iter().zip(["a", "b"]) {
+        let shortest = plan().cases().into_iter().find(|case| case.peer == peer).expect("a case");
+        assert_eq!(*warm_up, shortest.id(), "the case without loss");
+    }
+    let in_order: Vec<_> = plan().cases().iter().map(Case::id).collect();
+    let order = |seed| {
+        let agenda = Agenda::new(&Plan { shuffle: seed, ..plan() }, &[], None);
+        agenda.cases().map(Case::id).collect::<Vec<_>>()
+    };
+    assert_eq!(kept, order(5));
+    assert_ne!(kept, in_order);
+    assert_ne!(kept, order(6));
+    let mut sorted = (kept, in_order);
+    sorted.0.sort();
+    sorted.1.sort();
+    assert_eq!(sorted.0, sorted.1);
+    assert_eq!((records[0].attempt, &*records[0].kernel), (1, &*kernel()));
+    assert!(records[0].date.len() == "2026-01-02T03:04:05Z".len() && records[0].date.ends_with('Z'));
+}
+
+#[test]
+fn invalid_runs_are_kept_and_made_again_three_times_at_most() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let measure = Scripted { invalid: [("a", 2), ("b", 9)].into(), ..Scripted::default() };
+    let account = execute(&cold(plan()), folder.path(), &measure, 1).expect("runs");
+    assert_eq!((account.settled, account.invalid, account.unsettled.len()), (6, 6 * 2 + 6 * 3, 6));
+    let (label, why) = &account.unsettled[0];
+    assert!(label.contains(" b 1000000 B over ") && why == "try 3", "{label}: {why}");
+    let records = Store::read(folder.path()).expect("records");
+    let attempts =
+        |peer, attempt| records.iter().filter(|record| record.case.peer == peer && record.attempt == attempt).count();
+    for attempt in 1..=3 {
+        assert_eq!((attempts("a", attempt), attempts("b", attempt)), (6, 6));
+    }
+    assert_eq!(records.iter().filter(|record| record.is_valid()).count(), 6);
+}
+
+#[test]
+fn what_was_stopped_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = cold(plan());
+    let first = Scripted { stop_after: Some(5), ..Scripted::default() };
+    let account = execute(&plan, folder.path(), &first, 1).expect("runs");
+    assert_eq!((account.settled, account.interrupted), (5, true));
+    let second = Scripted::default();
+    let account = execute(&plan, folder.path(), &second, 1).expect("runs");
+    assert_eq!((account.settled, account.interrupted), (7, false));
+    let all = [first.seen.into_inner().expect("ids"), second.seen.into_inner().expect("ids")].concat();
+    let expected: Vec<_> = Agenda::new(&plan, &[], None).cases().map(Case::id).collect();
+    assert_eq!(all, expected, "in the same order, each once");
+    assert!(Agenda::new(&plan, &Store::read(folder.path()).expect("records"), None).is_empty());
+}
+
+#[test]
+fn an_absent_peer_is_named_and_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let measure = Scripted { absent: vec!["a"], ..Scripted::default() };
+    let account = execute(&plan(), folder.path(), &measure, 1).expect("runs");
+    assert_eq!(account.absent, [("a".to_owned(), "apt install it".to_owned())].into());
+    assert_eq!((account.settled, account.interrupted), (6, false));
+    assert_eq!(measure.seen.into_inner().expect("ids").len(), 1 + 1 + 6, "tried once");
+}
+
+#[test]
+fn a_machine_that_cannot_stops_everything_and_keeps_what_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let measure = Scripted { breaks_after: Some(4), ..Scripted::default() };
+    let error = execute(&cold(plan()), folder.path(), &measure, 1).expect_err("no namespaces");
+    assert_eq!(error.to_string(), "no namespaces");
+    assert_eq!(Store::read(folder.path()).expect("records").len(), 4);
+    assert_eq!(measure.seen.into_inner().expect("ids").len(), 5);
+}
+
+#[test]
+fn runs_are_made_side_by_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Ends only if three runs are under way at the same time.
+    let measure = Scripted { together: 3, ..Scripted::default() };
+    let account = execute(&cold(plan()), folder.path(), &measure, 3).expect("runs");
+    assert_eq!(account.settled, 12);
+    assert_eq!(Store::read(folder.path()).expect("records").len(), 12);
+}
+
+#[test]
+fn only_some_and_how_long_it_takes() {
+    let plan = plan();
+    let agenda = Agenda::new(&plan, &[], Some(" b 1000000 B over rate=10M,delay=5ms,loss=2%"));
+    assert_eq!((agenda.cases().count(), agenda.warm_ups().count(), agenda.settled_of_total()), (2, 1, (0, 2)));
+    let estimate = Estimate::of(&plan, &agenda, NonZeroUsize::MIN);
+    // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms there and back.
+    assert!((estimate.least - 3.0 * (0.8 * 1500.0 / 1472.0 / 0.98 + 0.01)).abs() < 1e-9, "{estimate:?}");
+    assert_eq!(estimate.most, 180.0);
+    let two = NonZeroUsize::new(2).expect("two");
+    assert_eq!(Estimate::of(&plan, &agenda, two).most, 90.0);
+}
+
+#[test]
+fn time_left_is_the_share_of_the_caps_that_runs_took() {
+    let mut agenda = Agenda::new(&cold(plan()), &[], None);
+    assert_eq!(agenda.left(), (12, None));
+    let task = agenda.next(true).expect("a case");
+    agenda.took(&task, 6.0);
+    assert_eq!(agenda.left(), (11, Some(66.0)), "a tenth of 11 x 60 s");
+}
