@@ -20,5 +20,6 @@ pub mod selftest;
 pub mod space;
 pub mod summary;
 mod sys;
+pub mod trial;
 pub mod verdict;
 mod words;

@@ -1,0 +1,161 @@
+//! One run of an experiment: a network, a peer that moves a file over it, and what is to be said of both.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use netsim::{Duplex, Rate};
+
+use crate::emulated::{EmulatedNetwork, EmulationError, Layout, Observation};
+use crate::emulator::Scheduling;
+use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
+use crate::plan::Case;
+use crate::results::{Clock, Ending, Environment, Lateness, Outcome, Verdict as Judgement};
+use crate::runner::{Measure, MeasureError, Stop};
+use crate::space::Host;
+use crate::verdict::{self, Verdict};
+
+/// How often a run looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Makes runs on this machine, each in a network of its own.
+#[derive(Debug)]
+pub struct Trials {
+    /// What keeps hosts: this program.
+    keeper: PathBuf,
+    programs: Programs,
+}
+
+impl Trials {
+    /// With the programs of this machine.
+    ///
+    /// # Errors
+    /// A system that does not tell which program this is.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this()? })
+    }
+
+    /// Moves the file, and ends what runs on the hosts when `stop` is set.
+    fn transfer(&self, peer: &Peer, hosts: &[&Host; 2], case: &Case, stop: &Stop) -> Result<Transfer, PeerError> {
+        let job = Job {
+            size: case.size,
+            seed: case.seed,
+            told: case.told.map(Rate::from_bits_per_second),
+            programs: self.programs.clone(),
+        };
+        let cap = Duration::from_secs_f64(case.cap_seconds);
+        let (over, is_over) = channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    if stop.is_set() {
+                        hosts.iter().for_each(|host| host.end());
+                        break;
+                    }
+                }
+            });
+            let result = peers::transfer(peer, hosts[0], hosts[1], &job, cap);
+            drop(over);
+            result
+        })
+    }
+}
+
+impl Measure for Trials {
+    fn peers(&self) -> Vec<String> {
+        peers::all().map(|peer| peer.name().to_owned()).collect()
+    }
+
+    fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError> {
+        let peer = peers::named(&case.peer).map_err(run_failed)?;
+        if let Presence::Absent { missing, install } = peer.presence(&self.programs) {
+            return Err(MeasureError::Absent(format!("{}: {missing}: {install}", case.peer)));
+        }
+        let link: Duplex = case.link.parse().map_err(run_failed)?;
+        let layout = Layout::pair(&link).map_err(run_failed)?;
+        let network = EmulatedNetwork::start(layout, &self.keeper).map_err(|error| match error {
+            EmulationError::Space(_) | EmulationError::Emulator(_) => MeasureError::Machine(error.to_string()),
+        })?;
+        let hosts = [&network.hosts()[0], &network.hosts()[1]];
+        for host in hosts {
+            host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
+        }
+        let transfer = self.transfer(peer, &hosts, case, stop);
+        let observation = network.stop();
+        if stop.is_set() {
+            return Err(MeasureError::Stopped);
+        }
+        match transfer {
+            Ok(transfer) => Ok(outcome(peer, transfer, &observation)),
+            // What the peer did is a result, as long as the network was what it should be.
+            Err(PeerError::Failed { .. }) => {
+                let reason = transfer.err().map(|error| error.to_string()).unwrap_or_default();
+                Ok(failed(peer, reason, &observation))
+            }
+            Err(error) => Err(run_failed(error)),
+        }
+    }
+}
+
+fn run_failed(error: impl std::fmt::Display) -> MeasureError {
+    MeasureError::Run(error.to_string())
+}
+
+fn outcome(peer: &Peer, transfer: Transfer, run: &Observation) -> Outcome {
+    let ending = match transfer.seconds {
+        Some(_) if !transfer.equal => Ending::Failed { reason: "what arrived is not what was sent".to_owned() },
+        Some(seconds) => Ending::Finished { seconds },
+        None => Ending::NotFinished,
+    };
+    let environment = Environment {
+        versions: transfer.versions,
+        congestion: transfer.congestion.or(peer.route_congestion().map(str::to_owned)),
+        ..environment(peer, run)
+    };
+    Outcome { ending, bytes_there: transfer.bytes_there, equal: transfer.equal, environment, ..account(peer, run) }
+}
+
+fn failed(peer: &Peer, reason: String, run: &Observation) -> Outcome {
+    Outcome { ending: Ending::Failed { reason }, environment: environment(peer, run), ..account(peer, run) }
+}
+
+/// What the network says of a run.
+fn account(peer: &Peer, run: &Observation) -> Outcome {
+    let report = &run.report;
+    let clock = peer.clock();
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    Outcome {
+        ending: Ending::NotFinished,
+        bytes_there: 0,
+        equal: false,
+        wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
+        model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
+        clock: Clock { starts: clock.starts, ends: clock.ends },
+        verdict: Judgement {
+            reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
+            lateness: Lateness {
+                p50_us: micros(report.lateness.percentile(50)),
+                p99_us: micros(report.lateness.percentile(99)),
+                max_us: micros(report.lateness.largest()),
+            },
+            ring_drops: report.ring_drops,
+            unexplained_drops: verdict::unexplained(run),
+            cpu_share: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+        },
+        environment: Environment::default(),
+    }
+}
+
+fn environment(peer: &Peer, run: &Observation) -> Environment {
+    let scheduling = match run.report.scheduling {
+        Scheduling::RealTime => "real-time priority",
+        Scheduling::Ordinary => "no real-time priority",
+    };
+    Environment {
+        offloads: "off".to_owned(),
+        back_end: format!("veth and packet sockets, {scheduling}"),
+        encrypted: peer.is_encrypted(),
+        ..Environment::default()
+    }
+}
