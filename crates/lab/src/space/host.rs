@@ -19,8 +19,8 @@ use crate::sys::{ethtool, namespaces};
 pub(super) const INTERFACE: &str = "eth0";
 /// All hosts have this hardware address: without ARP a host takes its own for that of the others, which saves asking over a link that loses.
 pub(crate) const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
-/// Hosts find each other in one network.
-const PREFIX_LENGTH: u8 = 16;
+/// An address alone: a network with it would have a route of its own, before the one that pins congestion control.
+const PREFIX_LENGTH: u8 = 32;
 /// Buffers are not to be what is measured: up to 64 MB, as hosts are told to have on long fast paths.
 const SETTINGS: [(&str, &str); 5] = [
     ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 67108864"),
