@@ -1,8 +1,9 @@
 //! What a link does to packets, as plain numbers.
 
+use std::io;
 use std::time::Duration;
 
-use crate::Rate;
+use crate::{Rate, TraceFile, TraceFileError};
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
@@ -11,10 +12,12 @@ use crate::Rate;
 /// (`rate=100M,delay=50ms,loss=5%,queue=256KB`) is read by `FromStr` and printed by `Display`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
-    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue.
+    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is a trace.
     pub rate: Option<Rate>,
     /// Other rates from given times on, in their order. They are in force for every bit that leaves after, those of waiting packets too.
     pub steps: Vec<RateStep>,
+    /// A recorded link instead of a rate.
+    pub trace: Option<TraceFile>,
     /// Token bucket of the rate in IP bytes. What was not used fills it, it begins full, and a packet leaves at once when its bytes are
     /// there, as with tbf in Linux (which drops packets larger than the bucket; here they wait for what is missing). `None`: every bit
     /// takes its time.
@@ -153,6 +156,15 @@ pub enum LinkError {
     /// A bucket that holds nothing.
     #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
     ZeroBucket,
+    /// A rate, or what belongs to one, beside a trace.
+    #[error("{name} has no effect on a link with a trace: leave out one of them")]
+    BesideTrace {
+        /// The key of the text form.
+        name: &'static str,
+    },
+    /// A trace that was named but not loaded.
+    #[error("this link has a trace, and trace files are not read here: write a rate instead, such as rate=100M")]
+    TraceNotLoaded,
     /// An outage that is over before it begins.
     #[error(
         "an outage from {from:?} until {until:?} is empty: write its beginning and a later end, such as down=3s..5s"
@@ -231,21 +243,47 @@ impl LinkConfig {
         if self.police.is_some_and(|police| police.rate.bits_per_second() == 0 || police.burst_bytes == 0) {
             return Err(LinkError::ZeroPolice);
         }
-        let of_the_queue = [
-            ("queue", self.queue_bytes.is_some()),
-            ("mark-above", self.mark.above_bytes.is_some()),
-            ("bucket", self.bucket_bytes.is_some()),
-            ("step", !self.steps.is_empty()),
-        ];
-        if self.rate.is_none()
-            && let Some((name, _)) = of_the_queue.into_iter().find(|(_, is_set)| *is_set)
-        {
-            return Err(LinkError::QueueWithoutRate { name });
-        }
+        self.check_service()?;
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
             return Err(LinkError::ReorderWithoutExtra);
         }
         self.check_times()
+    }
+
+    /// Whether what is about rate and queue goes together.
+    fn check_service(&self) -> Result<(), LinkError> {
+        let of_the_rate = [("bucket", self.bucket_bytes.is_some()), ("step", !self.steps.is_empty())];
+        let of_the_queue = [("queue", self.queue_bytes.is_some()), ("mark-above", self.mark.above_bytes.is_some())];
+        let set = |&(name, is_set): &(&'static str, bool)| is_set.then_some(name);
+        if self.trace.is_some() {
+            let rate = [("rate", self.rate.is_some())];
+            let beside = rate.iter().chain(&of_the_rate).find_map(set);
+            return beside.map_or(Ok(()), |name| Err(LinkError::BesideTrace { name }));
+        }
+        let without = of_the_queue.iter().chain(&of_the_rate).find_map(set).filter(|_| self.rate.is_none());
+        without.map_or(Ok(()), |name| Err(LinkError::QueueWithoutRate { name }))
+    }
+
+    /// Whether packets wait for a rate or a trace.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.rate.is_some() || self.trace.is_some()
+    }
+
+    /// Checks, and asks for a trace that is named.
+    pub(crate) fn check_loaded(&self) -> Result<(), LinkError> {
+        self.check()?;
+        match &self.trace {
+            Some(file) if file.trace().is_none() => Err(LinkError::TraceNotLoaded),
+            _ => Ok(()),
+        }
+    }
+
+    /// Loads the trace, where there is one; `read` reads a file of a name, as `std::fs::read_to_string` does.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no trace.
+    pub fn load_trace(&mut self, read: impl FnOnce(&str) -> io::Result<String>) -> Result<(), TraceFileError> {
+        self.trace.as_mut().map_or(Ok(()), |file| file.load(read))
     }
 
     fn check_times(&self) -> Result<(), LinkError> {
@@ -285,6 +323,15 @@ impl Duplex {
     /// A link from the two halves of a text form; the way back gets streams of its own even where the seeds are equal.
     pub fn new(forward: LinkConfig, backward: LinkConfig) -> Self {
         Self { forward, backward: backward.sibling(1) }
+    }
+
+    /// Loads the traces of both directions; see [`LinkConfig::load_trace`].
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no trace.
+    pub fn load_traces(&mut self, read: impl Fn(&str) -> io::Result<String>) -> Result<(), TraceFileError> {
+        self.forward.load_trace(&read)?;
+        self.backward.load_trace(&read)
     }
 
     /// The same two directions with the random streams of their `number`-th sibling; see [`LinkConfig::sibling`].

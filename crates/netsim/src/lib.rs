@@ -30,6 +30,7 @@ mod stats;
 mod text;
 mod time;
 pub mod topology;
+mod trace;
 mod transit;
 
 pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Outage, Police, RateStep, Reorder};
@@ -41,4 +42,5 @@ pub use rate::Rate;
 pub use stats::{Count, LinkStats};
 pub use text::TextError;
 pub use time::Time;
+pub use trace::{Trace, TraceError, TraceFile, TraceFileError};
 pub use transit::Transit;

@@ -102,9 +102,9 @@ impl Link {
     /// A link, idle and empty.
     ///
     /// # Errors
-    /// Those of [`LinkConfig::check`].
+    /// Those of [`LinkConfig::check`], and a trace that is not loaded.
     pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
-        config.check()?;
+        config.check_loaded()?;
         Ok(Self {
             streams: Streams::new(config.seed),
             shaper: Shaper::new(&config),
@@ -175,9 +175,9 @@ impl Link {
     /// what is in it, and a new one is full.
     ///
     /// # Errors
-    /// Those of [`LinkConfig::check`]; the link is then as before.
+    /// Those of [`Link::new`]; the link is then as before.
     pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
-        config.check()?;
+        config.check_loaded()?;
         self.shaper.change(&self.config, &config);
         match (&mut self.policer, config.police) {
             (Some(policer), Some(police)) => policer.change(police),
@@ -209,7 +209,7 @@ impl Link {
             return Err(DropReason::QueueFull);
         }
         let departure = self.shaper.depart(now, ip_bytes, &self.config);
-        if self.config.rate.is_some() {
+        if self.config.has_queue() {
             self.queue.push_back((departure, ip_bytes));
             self.queued_bytes += u64::from(ip_bytes);
         }

@@ -1,7 +1,8 @@
 //! What holds packets to a rate: the shaper, which makes them wait, and the policer, which does not.
 
 use crate::bucket::Bucket;
-use crate::{LinkConfig, Police, Rate, Time};
+use crate::trace::Playback;
+use crate::{LinkConfig, Police, Rate, Time, TraceFile};
 
 /// Serves a queue: says when each packet has left it.
 #[derive(Clone, Debug)]
@@ -11,6 +12,7 @@ pub(crate) struct Shaper {
     remainder: u64,
     /// How many rate steps have been taken by `busy_until`.
     steps: usize,
+    playback: Playback,
     /// What is in the bucket at `busy_until`; empty where there is none.
     bucket: Bucket,
 }
@@ -18,7 +20,13 @@ pub(crate) struct Shaper {
 impl Shaper {
     /// Idle, with a full bucket.
     pub(crate) fn new(config: &LinkConfig) -> Self {
-        Self { busy_until: Time::ZERO, remainder: 0, steps: 0, bucket: Bucket::full(config.bucket_bytes.unwrap_or(0)) }
+        Self {
+            busy_until: Time::ZERO,
+            remainder: 0,
+            steps: 0,
+            playback: Playback::default(),
+            bucket: Bucket::full(config.bucket_bytes.unwrap_or(0)),
+        }
     }
 
     /// Takes over another configuration: a bucket keeps what is in it, a new one is full.
@@ -28,14 +36,21 @@ impl Shaper {
             self.remainder = 0;
         }
         self.steps = 0;
+        if from.trace != to.trace {
+            self.playback = Playback::default();
+        }
         match (from.bucket_bytes, to.bucket_bytes) {
             (None, Some(bytes)) => self.bucket = Bucket::full(bytes),
             (_, bytes) => self.bucket.limit(bytes.unwrap_or(0)),
         }
     }
 
-    /// Puts a packet behind the others and says when its last bit leaves; at once where there is no rate.
+    /// Puts a packet behind the others and says when its last bit leaves; at once where there is neither rate nor trace.
     pub(crate) fn depart(&mut self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
+        if let Some(trace) = config.trace.as_ref().and_then(TraceFile::trace) {
+            self.busy_until = self.playback.send(trace, now, self.busy_until, ip_bytes);
+            return self.busy_until;
+        }
         if config.rate.is_none() {
             return now;
         }

@@ -14,6 +14,7 @@ fn every_key_is_read() {
             .map(|(at, rate)| RateStep { at: seconds(at), rate: Rate::from_megabits_per_second(rate) })
             .into(),
         outages: [(3, 5), (8, 9)].map(|(from, until)| Outage { from: seconds(from), until: seconds(until) }).into(),
+        trace: None,
         bucket_bytes: Some(10_000),
         police: Some(Police { rate: Rate::from_megabits_per_second(90), burst_bytes: 20_000 }),
         queue_bytes: Some(256_000),
@@ -84,6 +85,7 @@ fn what_is_printed_reads_back_the_same() {
                     until: Duration::from_nanos(number << 40 | random.u64(1 << 39..1 << 40)),
                 })
                 .collect(),
+            trace: None,
             bucket_bytes: random.bool().then(|| random.u64(1..)),
             police: random
                 .bool()
@@ -121,6 +123,22 @@ fn two_directions_share_no_stream() {
 }
 
 #[test]
+fn a_trace_is_written_as_the_name_of_its_file() {
+    let text = "trace=traces/cellular down.txt,delay=20ms,queue=64KB,mark-above=30KB";
+    let config: LinkConfig = text.parse().unwrap();
+    let file = config.trace.as_ref().unwrap();
+    assert_eq!((file.name(), file.trace()), ("traces/cellular down.txt", None));
+    assert_eq!(config.to_string(), text);
+    for (key, value) in [("rate", "1M"), ("bucket", "1KB"), ("step", "1s:2M")] {
+        let refused = format!("trace=x,{key}={value}").parse::<LinkConfig>().unwrap_err().to_string();
+        assert_eq!(refused, format!("{key} has no effect on a link with a trace: leave out one of them"));
+    }
+    let refused = "trace=".parse::<LinkConfig>().unwrap_err().to_string();
+    assert_eq!(refused, "cannot read trace=: write it like cellular.trace (the name of a file)");
+    assert!("trace=x,delay=5ms,queue=1bdp".parse::<LinkConfig>().is_err());
+}
+
+#[test]
 fn a_queue_in_bdp_is_what_the_rate_carries_in_a_round_trip() {
     let queue = |text: &str| text.parse::<LinkConfig>().unwrap().queue_bytes.unwrap();
     assert_eq!(queue("rate=100M,delay=50ms,queue=1bdp"), 1_250_000);
@@ -155,7 +173,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),

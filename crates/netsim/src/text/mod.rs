@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Duplex, LinkConfig, LinkError, Loss, Outage, Police, Rate, RateStep, Reorder};
+use crate::{Duplex, LinkConfig, LinkError, Loss, Outage, Police, Rate, RateStep, Reorder, TraceFile};
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
 /// A text that is not a link, with what to write.
@@ -17,7 +17,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -144,6 +144,8 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
                 Some(Outage { from: time(key, from).ok()?, until: time(key, until).ok()? })
             })?;
         }
+        "trace" if value.is_empty() => return Err(bad(key, value, "cellular.trace (the name of a file)")),
+        "trace" => config.trace = Some(TraceFile::new(value)),
         "bucket" => config.bucket_bytes = Some(size(key, value)?),
         "police" => {
             const EXAMPLE: &str = "10M:20KB (a rate, and how much passes at once)";
@@ -197,6 +199,7 @@ impl fmt::Display for LinkConfig {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.rate.map(|rate| format!("rate={rate}")));
         parts.extend(print_all("step", &self.steps, |step| format!("{}:{}", print_time(step.at), step.rate)));
+        parts.extend(self.trace.iter().map(|file| format!("trace={}", file.name())));
         parts.extend(self.bucket_bytes.map(|bytes| format!("bucket={}", print_size(bytes))));
         parts.extend(
             self.police.map(|Police { rate, burst_bytes }| format!("police={rate}:{}", print_size(burst_bytes))),
