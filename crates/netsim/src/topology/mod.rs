@@ -1,6 +1,10 @@
-//! Networks that many experiments use.
+//! Networks that many experiments use, and those that a file describes.
+
+mod file;
 
 use crate::{Duplex, LinkId, Network, NetworkError, Node, NodeId};
+
+pub use file::{HostPair, PlannedLink, Topology, TopologyError};
 
 /// The two links between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,333 @@
+//! A topology as a file describes it.
+
+use std::io;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::Links;
+use crate::routes::Routes;
+use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, TextError, TraceFileError};
+
+/// Hosts, routers, the links between them, and who talks to whom.
+///
+/// Read from TOML by `FromStr`. Names are letters, digits, `-` and `_`. A link has the text form of a [`Duplex`], its way there from the
+/// first of its two ends to the second. Packets take the path of the fewest links, of equal ones the one whose links come first; only
+/// routers pass them on.
+///
+/// ```
+/// let topology: netsim::topology::Topology = r#"
+///     hosts = ["a", "b"]
+///     routers = ["middle"]
+///
+///     [[links]]
+///     between = ["a", "middle"]
+///     link = "rate=1G"
+///
+///     [[links]]
+///     between = ["middle", "b"]
+///     link = "rate=100M,delay=20ms,queue=1bdp"
+///
+///     [[pairs]]
+///     from = "a"
+///     to = "b"
+/// "#
+/// .parse()?;
+/// assert_eq!(topology.links()[1].link.forward.queue_bytes, Some(500_000));
+/// # Ok::<(), netsim::topology::TopologyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    hosts: Vec<String>,
+    routers: Vec<String>,
+    links: Vec<PlannedLink>,
+    pairs: Vec<HostPair>,
+}
+
+/// A link of a [`Topology`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedLink {
+    /// Where its way there starts.
+    pub from: NodeId,
+    /// Where that leads.
+    pub to: NodeId,
+    /// What it does, with random streams of its own.
+    pub link: Duplex,
+}
+
+/// Two hosts of a [`Topology`], one of which sends to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostPair {
+    /// Who sends.
+    pub from: NodeId,
+    /// Who receives.
+    pub to: NodeId,
+}
+
+/// A text that is not a topology, with what to write.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TopologyError {
+    /// Not TOML, or not of this form.
+    #[error("line {line}: {message}")]
+    Toml {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A name that is none.
+    #[error("{0:?} is no name: write letters, digits, - and _")]
+    BadName(String),
+    /// A name for two things.
+    #[error("{0} is there twice: give every host and router a name of its own")]
+    Repeated(String),
+    /// No two hosts.
+    #[error("nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]")]
+    TooFewHosts,
+    /// A name that was not given to anything.
+    #[error("there is no {name}: add it to hosts or routers")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// A link from a node to itself.
+    #[error("a link leads from {0} to itself: name two ends")]
+    Loop(String),
+    /// Two links between the same two nodes, of which no packet would take the second.
+    #[error("{0} and {1} have two links, of which the second is never used: leave out one")]
+    Parallel(String, String),
+    /// A link that cannot be read.
+    #[error("the link between {from} and {to}: {error}")]
+    Link {
+        /// Its first end.
+        from: String,
+        /// Its second end.
+        to: String,
+        /// What is wrong.
+        error: TextError,
+    },
+    /// A host that nobody can reach.
+    #[error("{0} has no link: add one, or leave it out")]
+    Unconnected(String),
+    /// A pair with a router in it.
+    #[error("{0} is a router: pairs are of hosts")]
+    NotAHost(String),
+    /// A pair of hosts between which no path leads.
+    #[error("no path leads from {from} to {to}: join them by links over routers")]
+    NoRoute {
+        /// Who was to send.
+        from: String,
+        /// Who was to receive.
+        to: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    hosts: Vec<String>,
+    #[serde(default)]
+    routers: Vec<String>,
+    #[serde(default)]
+    links: Vec<FileLink>,
+    #[serde(default)]
+    pairs: Vec<FilePair>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileLink {
+    between: [String; 2],
+    link: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePair {
+    from: String,
+    to: String,
+}
+
+impl FromStr for Topology {
+    type Err = TopologyError;
+
+    /// Reads and checks.
+    fn from_str(text: &str) -> Result<Self, TopologyError> {
+        let file: File = toml::from_str(text).map_err(|error| TopologyError::Toml {
+            line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
+            message: error.message().replace('\n', ", "),
+        })?;
+        let mut topology = Self { hosts: file.hosts, routers: file.routers, links: Vec::new(), pairs: Vec::new() };
+        topology.check_names()?;
+        for FileLink { between: [from, to], link } in file.links {
+            topology.add_link(&from, &to, &link)?;
+        }
+        topology.check_connected()?;
+        for FilePair { from, to } in file.pairs {
+            topology.add_pair(&from, &to)?;
+        }
+        Ok(topology)
+    }
+}
+
+impl Topology {
+    /// The names of the hosts. Host number `n` is `NodeId::from_index(n)`.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// The names of the routers, whose numbers follow those of the hosts.
+    pub fn routers(&self) -> &[String] {
+        &self.routers
+    }
+
+    /// The links, in the order of the file.
+    pub fn links(&self) -> &[PlannedLink] {
+        &self.links
+    }
+
+    /// Who talks to whom, in the order of the file.
+    pub fn pairs(&self) -> &[HostPair] {
+        &self.pairs
+    }
+
+    /// The name of a host or router.
+    pub fn name(&self, id: NodeId) -> Option<&str> {
+        self.names().nth(id.index())
+    }
+
+    /// The host or router of a name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        (0..).map(NodeId::from_index).zip(self.names()).find(|(_, own)| *own == name).map(|(id, _)| id)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().chain(&self.routers).map(String::as_str)
+    }
+
+    /// The same topology with other random streams on every link: for run `number` of many. Number 0 is the topology itself.
+    #[must_use]
+    pub fn sibling(&self, number: u64) -> Self {
+        let mut sibling = self.clone();
+        for planned in &mut sibling.links {
+            // Far enough from those of the links among themselves.
+            planned.link = planned.link.sibling(number << 32);
+        }
+        sibling
+    }
+
+    /// Loads the traces of all links; see [`LinkConfig::load_trace`].
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no trace.
+    pub fn load_traces(&mut self, read: impl Fn(&str) -> io::Result<String>) -> Result<(), TraceFileError> {
+        self.links.iter_mut().try_for_each(|planned| planned.link.load_traces(&read))
+    }
+
+    /// A network with a node for each host, and the links in the order of [`Topology::links`].
+    ///
+    /// # Errors
+    /// A trace that is not loaded.
+    pub fn build_network<N: Node>(
+        &self,
+        mut make_node: impl FnMut(NodeId, &str) -> N,
+    ) -> Result<(Network<N>, Vec<Links>), NetworkError> {
+        let mut network = Network::new();
+        for (id, name) in (0..).map(NodeId::from_index).zip(&self.hosts) {
+            network.add_node(make_node(id, name));
+        }
+        for _ in &self.routers {
+            network.add_router();
+        }
+        let links = self.join(|from, to, link| network.add_link(from, to, link))?;
+        Ok((network, links))
+    }
+
+    /// A fabric between the hosts, and the links in the order of [`Topology::links`].
+    ///
+    /// # Errors
+    /// A trace that is not loaded.
+    pub fn build_fabric<T>(&self) -> Result<(Fabric<T>, Vec<Links>), NetworkError> {
+        let mut fabric = Fabric::new();
+        for _ in &self.hosts {
+            fabric.add_host();
+        }
+        for _ in &self.routers {
+            fabric.add_router();
+        }
+        let links = self.join(|from, to, link| fabric.add_link(from, to, link))?;
+        Ok((fabric, links))
+    }
+
+    fn join(
+        &self,
+        mut add: impl FnMut(NodeId, NodeId, LinkConfig) -> Result<LinkId, NetworkError>,
+    ) -> Result<Vec<Links>, NetworkError> {
+        let both = |PlannedLink { from, to, link }: &PlannedLink| {
+            let forward = add(*from, *to, link.forward.clone())?;
+            Ok(Links { forward, backward: add(*to, *from, link.backward.clone())? })
+        };
+        self.links.iter().map(both).collect()
+    }
+
+    fn check_names(&self) -> Result<(), TopologyError> {
+        for (number, name) in self.names().enumerate() {
+            let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+            if name.is_empty() || !name.bytes().all(is_good) {
+                return Err(TopologyError::BadName(name.to_owned()));
+            }
+            if self.names().take(number).any(|other| other == name) {
+                return Err(TopologyError::Repeated(name.to_owned()));
+            }
+        }
+        if self.hosts.len() < 2 { Err(TopologyError::TooFewHosts) } else { Ok(()) }
+    }
+
+    fn find(&self, name: &str) -> Result<NodeId, TopologyError> {
+        self.node(name).ok_or_else(|| TopologyError::Unknown { name: name.to_owned() })
+    }
+
+    fn add_link(&mut self, from_name: &str, to_name: &str, link: &str) -> Result<(), TopologyError> {
+        let (from, to) = (self.find(from_name)?, self.find(to_name)?);
+        if from == to {
+            return Err(TopologyError::Loop(from_name.to_owned()));
+        }
+        if self.links.iter().any(|other| [(from, to), (to, from)].contains(&(other.from, other.to))) {
+            return Err(TopologyError::Parallel(from_name.to_owned(), to_name.to_owned()));
+        }
+        let link: Duplex = link.parse().map_err(|error| TopologyError::Link {
+            from: from_name.to_owned(),
+            to: to_name.to_owned(),
+            error,
+        })?;
+        let link = link.sibling(self.links.len() as u64);
+        self.links.push(PlannedLink { from, to, link });
+        Ok(())
+    }
+
+    fn check_connected(&self) -> Result<(), TopologyError> {
+        let is_connected = |id: NodeId| self.links.iter().any(|link| link.from == id || link.to == id);
+        let mut hosts = (0..).map(NodeId::from_index).zip(&self.hosts);
+        match hosts.find(|(id, _)| !is_connected(*id)) {
+            Some((_, name)) => Err(TopologyError::Unconnected(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn add_pair(&mut self, from_name: &str, to_name: &str) -> Result<(), TopologyError> {
+        let (from, to) = (self.find(from_name)?, self.find(to_name)?);
+        for (id, name) in [(from, from_name), (to, to_name)] {
+            if id.index() >= self.hosts.len() {
+                return Err(TopologyError::NotAHost(name.to_owned()));
+            }
+        }
+        let forwards: Vec<bool> = (0..self.names().count()).map(|index| index >= self.hosts.len()).collect();
+        let ways = self.links.iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
+        let ways: Vec<(usize, usize)> = ways.map(|(from, to)| (from.index(), to.index())).collect();
+        if Routes::new(&forwards, &ways).next(from.index(), to.index()).is_none() {
+            return Err(TopologyError::NoRoute { from: from_name.to_owned(), to: to_name.to_owned() });
+        }
+        self.pairs.push(HostPair { from, to });
+        Ok(())
+    }
+}
