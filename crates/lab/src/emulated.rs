@@ -4,48 +4,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use netsim::{Duplex, Fabric, NetworkError, NodeId};
-
-use crate::emulator::{Control, Emulator, Packet, Report};
+use crate::emulator::{Control, Emulator, Report};
+use crate::layout::Layout;
 use crate::space::{Host, InterfaceCounts, Space, SpaceError};
-
-/// What is to be emulated: hosts, and the model of what lies between them.
-#[derive(Debug)]
-pub struct Layout {
-    /// Names of the hosts.
-    pub hosts: Vec<String>,
-    /// Who talks to whom, as places in `hosts`.
-    pub pairs: Vec<(usize, usize)>,
-    /// Names of the directed links of the fabric, in its order.
-    pub links: Vec<String>,
-    /// The model.
-    pub fabric: Fabric<Packet>,
-    /// The hosts in the model.
-    pub nodes: Vec<NodeId>,
-    /// Least round-trip time of the first pair, without queues.
-    pub round_trip: Duration,
-}
-
-impl Layout {
-    /// Two hosts, `a` and `b`, and a link whose forward direction leads from `a` to `b`.
-    ///
-    /// # Errors
-    /// A link that makes no sense.
-    pub fn pair(link: &Duplex) -> Result<Self, NetworkError> {
-        let mut fabric = Fabric::new();
-        let nodes = vec![fabric.add_host(), fabric.add_host()];
-        fabric.add_link(nodes[0], nodes[1], link.forward.clone())?;
-        fabric.add_link(nodes[1], nodes[0], link.backward.clone())?;
-        Ok(Self {
-            hosts: vec!["a".to_owned(), "b".to_owned()],
-            pairs: vec![(0, 1)],
-            links: vec!["forward".to_owned(), "backward".to_owned()],
-            fabric,
-            nodes,
-            round_trip: link.forward.delay + link.backward.delay,
-        })
-    }
-}
 
 /// A network that real programs run over, until it is stopped or dropped.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ pub mod control;
 pub mod emulated;
 pub mod emulator;
 pub mod exit;
+pub mod layout;
 pub mod link;
 pub mod peers;
 pub mod plan;

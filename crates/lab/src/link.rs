@@ -1,5 +1,6 @@
 //! `link`: commands over an emulated link.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,9 +16,10 @@ use signal_hook::iterator::Signals;
 
 use crate::args::LinkArgs;
 use crate::control;
-use crate::emulated::{EmulatedNetwork, Layout};
+use crate::emulated::EmulatedNetwork;
 use crate::exit::{Code, Failure};
-use crate::space::{Host, RunFolder, acquire};
+use crate::layout::{Layout, read_topology};
+use crate::space::{Host, RunFolder, acquire, peer_of};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
 
@@ -42,8 +44,8 @@ enum Event {
 /// # Errors
 /// A link that makes no sense, a machine that makes no namespaces, a command that cannot be started.
 pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
-    let link = args.link.duplex().map_err(|error| Failure::new(Code::Usage, error))?;
-    let layout = Layout::pair(&link).map_err(|error| Failure::new(Code::Usage, error))?;
+    let (layout, name) = layout(args)?;
+    let tasks = Tasks::new(args, &layout)?;
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     // From here on signals are events: whoever interrupts the command wants to see what the link did.
     let (events, happened) = channel();
@@ -53,10 +55,10 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let folder = RunFolder::new().map_err(lab_failed)?;
     let control = control::listen(folder.path(), network.control()).map_err(lab_failed)?;
     network.control().set_impaired(!args.unimpaired);
-    let status = run_commands(args, network.hosts(), &control, events, &happened)?;
+    let status = tasks.run(network.hosts(), &control, events, &happened)?;
     let observation = network.stop();
     let verdict = Verdict::of(&observation);
-    let summary = Summary::new(&link.to_string(), &observation, &verdict);
+    let summary = Summary::new(&name, &observation, &verdict);
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&summary).map_err(lab_failed)? + "\n";
         fs::write(path, text).map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
@@ -67,50 +69,94 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     Ok(exit_code(status))
 }
 
-/// Runs the command of the peer, if there is one, and meanwhile the other until it ends.
-fn run_commands(
-    args: &LinkArgs,
-    hosts: &[Host],
-    control: &Path,
-    events: Sender<Event>,
-    happened: &Receiver<Event>,
-) -> Result<ExitStatus, Failure> {
-    let [here, there] = hosts else { unreachable!("a pair has two hosts") };
-    let peer = match &args.peer {
-        None => None,
-        Some(command) => {
+/// What is to be emulated, and what that is called.
+fn layout(args: &LinkArgs) -> Result<(Layout, String), Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
+    match &args.topology {
+        None => {
+            let link = args.link.duplex().map_err(|error| usage(&error))?;
+            Ok((Layout::pair(&link).map_err(|error| usage(&error))?, link.to_string()))
+        }
+        Some(_) if !args.link.is_empty() => {
+            Err(usage(&"the links are those of the topology: change the file, or leave out the options of a link"))
+        }
+        Some(file) => {
+            let topology = read_topology(file).map_err(|error| usage(&error))?;
+            let layout = Layout::of_topology(topology, file).map_err(|error| usage(&error))?;
+            Ok((layout, file.display().to_string()))
+        }
+    }
+}
+
+/// What is to be run, and where.
+struct Tasks<'a> {
+    /// Who talks to whom, as places among the hosts.
+    pairs: Vec<(usize, usize)>,
+    /// Shell commands, and the places of their hosts.
+    others: Vec<(usize, &'a str)>,
+    /// The command that all is about, on the first host of the first pair.
+    command: &'a [OsString],
+}
+
+impl<'a> Tasks<'a> {
+    fn new(args: &'a LinkArgs, layout: &Layout) -> Result<Self, Failure> {
+        let mut others: Vec<(usize, &str)> = args.peer.iter().map(|peer| (layout.pairs[0].1, peer.as_str())).collect();
+        for at in &args.at {
+            let (host, command) = at.split_once('=').ok_or_else(|| {
+                Failure::new(Code::Usage, format_args!("--at {at}: write HOST=COMMAND, such as --at 'b2=iperf3 -s'"))
+            })?;
+            let place = layout.hosts.iter().position(|name| name == host).ok_or_else(|| {
+                let hosts = layout.hosts.join(", ");
+                Failure::new(Code::Usage, format_args!("--at {at}: there is no host {host}: the hosts are {hosts}"))
+            })?;
+            others.push((place, command));
+        }
+        Ok(Self { pairs: layout.pairs.clone(), others, command: &args.command })
+    }
+
+    /// Starts the other commands, one after another, and runs the first until it ends.
+    fn run(
+        &self,
+        hosts: &[Host],
+        control: &Path,
+        events: Sender<Event>,
+        happened: &Receiver<Event>,
+    ) -> Result<ExitStatus, Failure> {
+        let mut running = Vec::new();
+        for &(place, command) in &self.others {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", command]);
-            let before = there.listening();
-            let child =
-                there.spawn(settled(shell, there, here, control)).map_err(|error| not_started("/bin/sh", &error))?;
-            Some(wait_until_listening(there, before, child))
+            let host = &hosts[place];
+            let before = host.listening();
+            let child = host
+                .spawn(self.settled(shell, place, hosts, control))
+                .map_err(|error| not_started("/bin/sh", &error))?;
+            running.push(wait_until_listening(host, before, child));
         }
-    };
-    let program = &args.command[0];
-    let mut command = Command::new(program);
-    command.args(&args.command[1..]);
-    let child = here
-        .spawn_in_front(settled(command, here, there, control))
-        .map_err(|error| not_started(&program.to_string_lossy(), &error))?;
-    let status = wait(child, events, happened).map_err(lab_failed)?;
-    if let Some(peer) = peer {
-        end(peer);
+        let program = &self.command[0];
+        let mut command = Command::new(program);
+        command.args(&self.command[1..]);
+        let first = self.pairs[0].0;
+        let child = hosts[first]
+            .spawn_in_front(self.settled(command, first, hosts, control))
+            .map_err(|error| not_started(&program.to_string_lossy(), &error))?;
+        let status = wait(child, events, happened).map_err(lab_failed)?;
+        running.into_iter().for_each(end);
+        Ok(status)
     }
-    Ok(status)
+
+    /// A command with what it is to know of the lab in its environment.
+    fn settled(&self, mut command: Command, place: usize, hosts: &[Host], control: &Path) -> Command {
+        command.env(SELF_VARIABLE, hosts[place].address().to_string()).env(control::VARIABLE, control);
+        if let Some(peer) = peer_of(place, &self.pairs) {
+            command.env(PEER_VARIABLE, hosts[peer].address().to_string());
+        }
+        command
+    }
 }
 
 fn lab_failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(Code::LabFailed, error)
-}
-
-/// A command with what it is to know of the lab in its environment.
-fn settled(mut command: Command, own: &Host, peer: &Host, control: &Path) -> Command {
-    command
-        .env(SELF_VARIABLE, own.address().to_string())
-        .env(PEER_VARIABLE, peer.address().to_string())
-        .env(control::VARIABLE, control);
-    command
 }
 
 fn not_started(program: &str, error: &io::Error) -> Failure {

@@ -75,10 +75,11 @@ impl Summary {
 
 impl LinkSummary {
     fn new(name: &str, stats: &LinkStats) -> Self {
-        let events: [(&str, Count); 8] = [
+        let events: [(&str, Count); 9] = [
             ("lost at random", stats.dropped_random),
             ("dropped by the full queue", stats.dropped_queue_full),
             ("dropped by the policer", stats.dropped_policed),
+            ("dropped while down", stats.dropped_down),
             ("dropped as too large", stats.dropped_too_large),
             ("marked", stats.marked),
             ("reordered", stats.reordered),

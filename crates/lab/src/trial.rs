@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use netsim::{Duplex, Rate};
 
-use crate::emulated::{EmulatedNetwork, EmulationError, Layout, Observation};
+use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::emulator::Scheduling;
+use crate::layout::Layout;
 use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
 use crate::results::{Clock, Ending, Environment, Lateness, Outcome, Verdict as Judgement};

@@ -89,9 +89,55 @@ fn the_first_command_waits_until_that_of_the_peer_listens() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello", "{}", stderr(&output));
 }
 
+const DUMBBELL: &str = r#"
+    hosts = ["a1", "a2", "b1", "b2"]
+    routers = ["left", "right"]
+    links = [
+        { between = ["left", "right"], link = "rate=10M,delay=2ms,loss=20%,seed=4 / rate=10M" },
+        { between = ["a1", "left"], link = "delay=1ms" },
+        { between = ["a2", "left"], link = "perfect" },
+        { between = ["b1", "right"], link = "perfect" },
+        { between = ["b2", "right"], link = "perfect" },
+    ]
+    pairs = [{ from = "a1", to = "b1" }, { from = "a2", to = "b2" }]
+"#;
+
+#[test]
+fn pairs_of_a_topology_share_its_bottleneck() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dumbbell.toml");
+    std::fs::write(&file, DUMBBELL).unwrap();
+    let file = file.to_str().unwrap();
+    let send = "for i in {1..150}; do echo -n 12345678 > /dev/udp/peer/9; done";
+    let at = format!("a2=bash -c '{send}; exec 3<>/dev/udp/127.0.0.1/9; sleep 60'");
+    // The one is done sending when it has a socket open, and then the other begins.
+    let (report, code) = report(&["--topology", file, "--at", &at], &format!("{send}; getent hosts peer | grep -q b1"));
+    assert_eq!(code, Some(0));
+    assert_eq!(report["links"][0]["name"], "left>right");
+    assert_eq!(report["links"][0]["offered"], 300);
+    let model: netsim::topology::Topology = DUMBBELL.parse().unwrap();
+    let mut link = Link::new(model.links()[0].link.forward.clone()).unwrap();
+    let dropped = (0..300)
+        .filter(|&i| matches!(link.offer(Time::from_nanos(i * 100_000_000), 36, Ecn::NotEct), Fate::Dropped(_)));
+    assert_eq!(lost(&report), dropped.count() as u64);
+    let unknown = lab().args(["link", "--topology", file, "--at", "c=true", "--", "true"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there is no host c: the hosts are a1, a2, b1, b2"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn an_outage_loses_what_is_sent_meanwhile() {
+    // It is down from the start on, for longer than the commands take.
+    let (report, _) = report(&["--down", "0s..600s"], "for i in {1..20}; do echo -n x > /dev/udp/peer/9; done");
+    assert_eq!(report["links"][0]["events"], serde_json::json!([["dropped while down", 20]]));
+}
+
 #[test]
 fn nonsense_is_refused_with_one_line() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 9] = [
+        (&["--trace", "/no/such/trace"], "cannot read the trace /no/such/trace: "),
+        (&["--topology", "/no/such/topology"], "cannot read the topology /no/such/topology: "),
+        (&["--rate", "1M", "--topology", "x.toml"], "leave out the options of a link"),
         (&["--loss", "120%"], "loss is 1.2: write a probability from 0% to 100%"),
         (&["--rate", "1M", "--queue", "0"], "queue"),
         (&["--delay", "50"], "cannot read delay=50: write it like 50ms"),

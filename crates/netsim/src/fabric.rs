@@ -170,6 +170,25 @@ impl<T> Fabric<T> {
         }
     }
 
+    /// The links from one host to another, in the order they are taken; `None` if no path leads there.
+    pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let mut path = Vec::new();
+        let mut vertex = from.index();
+        while vertex != to.index() {
+            let number = self.routes().next(vertex, to.index())?;
+            path.push(LinkId(u32::try_from(number).ok()?));
+            vertex = self.pipes[number].to;
+        }
+        Some(path)
+    }
+
+    fn routes(&mut self) -> &Routes {
+        self.routes.get_or_insert_with(|| {
+            let links: Vec<(usize, usize)> = self.pipes.iter().map(|pipe| (pipe.from, pipe.to)).collect();
+            Routes::new(&self.routers, &links)
+        })
+    }
+
     /// When something arrives next, at a host or a router; `None` if nothing is under way.
     pub fn next_event(&self) -> Option<Time> {
         self.arrivals.first().map(|(at, _)| at)
@@ -231,11 +250,7 @@ impl<T: Clone> Fabric<T> {
 
     /// Puts an item on the next link of its path.
     fn send(&mut self, at: Time, vertex: usize, envelope: Envelope<T>) -> Result<(), Refused<T>> {
-        let routes = self.routes.get_or_insert_with(|| {
-            let links: Vec<(usize, usize)> = self.pipes.iter().map(|pipe| (pipe.from, pipe.to)).collect();
-            Routes::new(&self.routers, &links)
-        });
-        let Some(number) = routes.next(vertex, envelope.to.index()) else {
+        let Some(number) = self.routes().next(vertex, envelope.to.index()) else {
             return Err(Refused { item: envelope.item, reason: Refusal::Unroutable });
         };
         let pipe = &mut self.pipes[number];

@@ -10,9 +10,13 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   downpour-lab link --rate 100M --delay 50ms --queue 1bdp --loss 5% --peer 'iperf3 -s -1' -- iperf3 -c peer
   downpour-lab link --rate 12M --delay 10ms -- bash                     (a shell behind that link)
+  downpour-lab link --topology dumbbell.toml --peer 'iperf3 -s' --at 'b2=iperf3 -s' --at 'a2=iperf3 -c peer' -- iperf3 -c peer
   downpour-lab link --rate 50M --delay 300ms --backward rate=2M -- ...  (a slow way back)
 
 Delays are one-way. Each option is for both directions; --forward and --backward change one, in the text form of the option names.";
+
+/// The text form of a link that does nothing to packets.
+const PERFECT: &str = "perfect";
 
 /// Options of `link`.
 #[derive(Args, Debug)]
@@ -22,6 +26,12 @@ pub struct LinkArgs {
     /// A shell command to run on the other host meanwhile; the first command waits until it listens
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer: Option<String>,
+    /// A network of more hosts and links, from a file; the command runs where the first pair starts, that of --peer where it ends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
+    /// A shell command to run on another host of the topology meanwhile; may be given more than once
+    #[arg(long, value_name = "HOST=COMMAND", requires = "topology")]
+    pub(crate) at: Vec<String>,
     /// Begin without faults, until one of the commands calls `downpour-lab impair on`
     #[arg(long)]
     pub(crate) unimpaired: bool,
@@ -82,6 +92,15 @@ pub struct LinkOptions {
     /// Drop packets larger than this without a word
     #[arg(long, value_name = "SIZE")]
     mtu: Option<String>,
+    /// Let packets leave at the times of a packet-delivery trace, as mahimahi has them, instead of at a rate
+    #[arg(long, value_name = "FILE")]
+    trace: Option<String>,
+    /// Lose everything for some time, counted from the start: 3s..5s, or 3s..5s+8s..9s
+    #[arg(long, value_name = "FROM..TO")]
+    down: Option<String>,
+    /// Change the rate at some time: 10s:20M, or 10s:20M+20s:5M
+    #[arg(long, value_name = "TIME:RATE")]
+    step: Option<String>,
     /// Seed of all random choices: the same packets are lost again
     #[arg(long, value_name = "NUMBER")]
     seed: Option<String>,
@@ -103,6 +122,11 @@ impl LinkOptions {
         if forward == backward { forward.parse() } else { format!("{forward} / {backward}").parse() }
     }
 
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.forward.is_none() && self.backward.is_none() && self.text(None) == PERFECT
+    }
+
     /// One direction in the text form of links: the options, less the keys that `own` has, and `own`.
     fn text(&self, own: Option<&str>) -> String {
         let own: Vec<&str> = own.into_iter().flat_map(|text| text.split(',')).collect();
@@ -121,6 +145,9 @@ impl LinkOptions {
             ("mark", &self.mark),
             ("mark-above", &self.mark_above),
             ("mtu", &self.mtu),
+            ("trace", &self.trace),
+            ("down", &self.down),
+            ("step", &self.step),
             ("seed", &self.seed),
         ];
         let is_own = |key: &str| own.iter().any(|part| part.split('=').next().is_some_and(|own| own.trim() == key));
@@ -128,7 +155,7 @@ impl LinkOptions {
             .into_iter()
             .filter_map(|(key, value)| value.as_ref().filter(|_| !is_own(key)).map(|value| format!("{key}={value}")));
         let parts: Vec<String> = shared.chain(own.iter().map(|&part| part.to_owned())).collect();
-        if parts.is_empty() { "perfect".to_owned() } else { parts.join(",") }
+        if parts.is_empty() { PERFECT.to_owned() } else { parts.join(",") }
     }
 }
 

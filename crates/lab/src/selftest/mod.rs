@@ -12,8 +12,9 @@ use std::path::Path;
 
 use netsim::{Duplex, Rate};
 
-use crate::emulated::{EmulatedNetwork, EmulationError, Layout, Observation};
+use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::exit::{Code, Failure};
+use crate::layout::Layout;
 use crate::space::acquire;
 use crate::verdict::Verdict;
 

@@ -137,14 +137,19 @@ fn cable_name(index: usize) -> String {
     format!("wire{index}")
 }
 
-/// `/etc/hosts` of a host: itself, all others, and who it talks to.
-fn hosts_table(names: &[String], pairs: &[(usize, usize)], own: usize) -> String {
-    let mut table = String::from("127.0.0.1 localhost\n");
-    let peer = pairs.iter().find_map(|&(from, to)| match own {
+/// Who a host talks to, of those that talk to each other.
+pub(crate) fn peer_of(own: usize, pairs: &[(usize, usize)]) -> Option<usize> {
+    pairs.iter().find_map(|&(from, to)| match own {
         own if own == from => Some(to),
         own if own == to => Some(from),
         _ => None,
-    });
+    })
+}
+
+/// `/etc/hosts` of a host: itself, all others, and who it talks to.
+fn hosts_table(names: &[String], pairs: &[(usize, usize)], own: usize) -> String {
+    let mut table = String::from("127.0.0.1 localhost\n");
+    let peer = peer_of(own, pairs);
     for (index, name) in names.iter().enumerate() {
         let alias = if peer == Some(index) { format!(" {PEER_NAME}") } else { String::new() };
         let _ = writeln!(table, "{} {name}{alias}", address_of(index));

@@ -106,6 +106,14 @@ pub enum TopologyError {
         /// What is wrong.
         error: TextError,
     },
+    /// A link that was to be replaced, and is not there.
+    #[error("no link is between {from} and {to}, in that order: name two that a link joins")]
+    NoLink {
+        /// Its first end.
+        from: String,
+        /// Its second end.
+        to: String,
+    },
     /// A host that nobody can reach.
     #[error("{0} has no link: add one, or leave it out")]
     Unconnected(String),
@@ -214,6 +222,18 @@ impl Topology {
             planned.link = planned.link.sibling(number << 32);
         }
         sibling
+    }
+
+    /// Puts another link in the place of that between two hosts or routers, in the order the file names them.
+    ///
+    /// # Errors
+    /// Two names between which there is no link.
+    pub fn replace_link(&mut self, from: &str, to: &str, link: Duplex) -> Result<(), TopologyError> {
+        let between = [self.node(from), self.node(to)];
+        let planned = self.links.iter_mut().find(|planned| between == [Some(planned.from), Some(planned.to)]);
+        let planned = planned.ok_or_else(|| TopologyError::NoLink { from: from.to_owned(), to: to.to_owned() })?;
+        planned.link = link;
+        Ok(())
     }
 
     /// Loads the traces of all links; see [`LinkConfig::load_trace`].

@@ -1,0 +1,149 @@
+//! What is to be emulated.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use netsim::topology::{Topology, TopologyError};
+use netsim::{Duplex, Fabric, NetworkError, NodeId, TraceFileError};
+
+use crate::emulator::Packet;
+
+/// Hosts, and the model of what lies between them.
+#[derive(Debug)]
+pub struct Layout {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// Who talks to whom, as places in `hosts`; at least one.
+    pub pairs: Vec<(usize, usize)>,
+    /// Names of the directed links of the fabric, in its order.
+    pub links: Vec<String>,
+    /// The model.
+    pub fabric: Fabric<Packet>,
+    /// The hosts in the model.
+    pub nodes: Vec<NodeId>,
+    /// Least round-trip time of the first pair, without queues.
+    pub round_trip: Duration,
+}
+
+/// A network that cannot be built as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// A topology that cannot be read.
+    #[error("cannot read the topology {}: {error}", .file.display())]
+    Unreadable {
+        /// Where it was looked for.
+        file: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A topology that makes no sense.
+    #[error("{}: {error}", .file.display())]
+    Topology {
+        /// Where it is.
+        file: PathBuf,
+        /// What is wrong.
+        error: Box<TopologyError>,
+    },
+    /// A topology without pairs.
+    #[error("{}: nobody talks: add a pair, [[pairs]] with from = \"...\" and to = \"...\"", .0.display())]
+    NoPair(PathBuf),
+    /// A trace that cannot be had.
+    #[error(transparent)]
+    Trace(#[from] TraceFileError),
+    /// Links that make no network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+}
+
+/// Reads the topology in a file.
+///
+/// # Errors
+/// A file that cannot be read, or does not hold one.
+pub fn read_topology(file: &Path) -> Result<Topology, LayoutError> {
+    let text = fs::read_to_string(file).map_err(|error| LayoutError::Unreadable { file: file.to_owned(), error })?;
+    text.parse().map_err(|error| LayoutError::Topology { file: file.to_owned(), error: Box::new(error) })
+}
+
+impl Layout {
+    /// Two hosts, `a` and `b`, and a link whose forward direction leads from `a` to `b`. Reads the traces that the link names.
+    ///
+    /// # Errors
+    /// A link that makes no sense, or a trace that cannot be read.
+    pub fn pair(link: &Duplex) -> Result<Self, LayoutError> {
+        let mut link = link.clone();
+        link.load_traces(read_trace)?;
+        let mut fabric = Fabric::new();
+        let nodes = vec![fabric.add_host(), fabric.add_host()];
+        let round_trip = link.forward.delay + link.backward.delay;
+        fabric.add_link(nodes[0], nodes[1], link.forward)?;
+        fabric.add_link(nodes[1], nodes[0], link.backward)?;
+        let links = vec!["forward".to_owned(), "backward".to_owned()];
+        Ok(Self { hosts: vec!["a".to_owned(), "b".to_owned()], pairs: vec![(0, 1)], links, fabric, nodes, round_trip })
+    }
+
+    /// The hosts and links of a topology that was read from `file`. Reads the traces that its links name.
+    ///
+    /// # Errors
+    /// No pair, or a trace that cannot be read.
+    pub fn of_topology(mut topology: Topology, file: &Path) -> Result<Self, LayoutError> {
+        topology.load_traces(read_trace)?;
+        let (mut fabric, _) = topology.build_fabric()?;
+        let pairs: Vec<_> = topology.pairs().iter().map(|pair| (pair.from.index(), pair.to.index())).collect();
+        let Some(first) = topology.pairs().first() else { return Err(LayoutError::NoPair(file.to_owned())) };
+        let round_trip =
+            least_delay(&mut fabric, first.from, first.to) + least_delay(&mut fabric, first.to, first.from);
+        let name = |id| topology.name(id).unwrap_or_default();
+        let both = topology.links().iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
+        Ok(Self {
+            links: both.map(|(from, to)| format!("{}>{}", name(from), name(to))).collect(),
+            hosts: topology.hosts().to_vec(),
+            pairs,
+            nodes: (0..).map(NodeId::from_index).take(topology.hosts().len()).collect(),
+            fabric,
+            round_trip,
+        })
+    }
+}
+
+/// The sum of the delays on the way; a pair of a topology has one.
+fn least_delay(fabric: &mut Fabric<Packet>, from: NodeId, to: NodeId) -> Duration {
+    let path = fabric.path(from, to).unwrap_or_default();
+    path.into_iter().filter_map(|link| Some(fabric.link(link)?.config().delay)).sum()
+}
+
+fn read_trace(name: &str) -> io::Result<String> {
+    fs::read_to_string(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMBBELL: &str = r#"
+        hosts = ["a1", "a2", "b1", "b2"]
+        routers = ["left", "right"]
+        links = [
+            { between = ["left", "right"], link = "rate=10M,delay=20ms / rate=1M,delay=30ms" },
+            { between = ["a1", "left"], link = "delay=1ms" },
+            { between = ["a2", "left"], link = "perfect" },
+            { between = ["b1", "right"], link = "delay=2ms" },
+            { between = ["b2", "right"], link = "perfect" },
+        ]
+        pairs = [{ from = "a1", to = "b1" }, { from = "b2", to = "a2" }]
+    "#;
+
+    #[test]
+    fn a_topology_gives_its_pairs_and_their_round_trip() {
+        let file = Path::new("dumbbell.toml");
+        let layout = Layout::of_topology(DUMBBELL.parse().unwrap(), file).unwrap();
+        assert_eq!(layout.hosts, ["a1", "a2", "b1", "b2"]);
+        assert_eq!(layout.pairs, [(0, 2), (3, 1)]);
+        assert_eq!(layout.round_trip, Duration::from_millis(20 + 30 + 2 * (1 + 2)));
+        assert_eq!(layout.links[..4], ["left>right", "right>left", "a1>left", "left>a1"]);
+        let without = DUMBBELL.replace("pairs = [", "pairs = []\n#");
+        let error = Layout::of_topology(without.parse().unwrap(), file).unwrap_err();
+        assert!(error.to_string().starts_with("dumbbell.toml: nobody talks: add a pair"), "{error}");
+    }
+}
