@@ -95,25 +95,12 @@ impl Case {
     /// # Panics
     /// When the link's numbers make no sense.
     pub fn run(&self, seed: u64) -> Outcome {
-        let host = |sends: bool, connects: bool, peer: NodeId| HostConfig {
-            profile: self.profile.clone(),
-            endpoint: self.endpoint.clone(),
-            connect_to: if connects { vec![peer] } else { Vec::new() },
-            objects: if sends { vec![self.size] } else { Vec::new() },
-            streams: Vec::new(),
-            reads: ReadScript::default(),
-            expects_streams: 0,
-            expects: usize::from(!sends),
-            closes: sends,
-            control: 0,
-            expects_control: 0,
+        let host = |size: Option<u64>, connects: bool, peer: NodeId| HostConfig {
             compute_delay: self.compute_delay,
-            storage_delay: Duration::ZERO,
-            write_rate: None,
-            seed,
+            ..host_config(self.profile.clone(), self.endpoint.clone(), size, connects.then_some(peer), seed)
         };
-        let sender = Host::new(SENDER, host(true, self.connector == Connector::Sender, RECEIVER));
-        let receiver = Host::new(RECEIVER, host(false, self.connector == Connector::Receiver, SENDER));
+        let sender = Host::new(SENDER, host(Some(self.size), self.connector == Connector::Sender, RECEIVER));
+        let receiver = Host::new(RECEIVER, host(None, self.connector == Connector::Receiver, SENDER));
         let (mut network, _) =
             topology::pair(sender, receiver, &self.link.sibling(seed)).expect("a link that makes sense");
         let limit = netsim::Time::ZERO + self.limit;
@@ -143,6 +130,33 @@ impl Case {
             received: tally(1).and_then(|tally| tally.received.values().next().cloned()),
             packets: network.stats().sent,
         }
+    }
+}
+
+/// A host that sends an object of this size, or waits for one, and connects to a peer, or waits for one to connect.
+pub(crate) fn host_config(
+    profile: Profile,
+    endpoint: EndpointConfig,
+    sends: Option<u64>,
+    connects_to: Option<NodeId>,
+    seed: u64,
+) -> HostConfig {
+    HostConfig {
+        profile,
+        endpoint,
+        connect_to: connects_to.into_iter().collect(),
+        objects: sends.into_iter().collect(),
+        streams: Vec::new(),
+        reads: ReadScript::default(),
+        expects_streams: 0,
+        expects: usize::from(sends.is_none()),
+        closes: sends.is_some(),
+        control: 0,
+        expects_control: 0,
+        compute_delay: Duration::ZERO,
+        storage_delay: Duration::ZERO,
+        write_rate: None,
+        seed,
     }
 }
 

@@ -18,10 +18,12 @@ mod host;
 pub mod property;
 pub mod reference;
 pub mod roaming;
+mod shared;
 mod storage;
 mod streams;
 
 pub use case::{Case, Ending, Outcome};
 pub use host::{Host, HostConfig, Tally};
+pub use shared::{SharedCase, SharedError, SharedOutcome, SharedTransfer};
 pub use storage::{Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};
