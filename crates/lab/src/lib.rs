@@ -3,7 +3,7 @@
 //! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
 //! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
-//! [`runner`] has it measured, and [`results`] keeps what was.
+//! [`runner`] has it measured, [`results`] keeps what was, and [`picture`] draws it.
 
 pub mod args;
 pub mod commands;
@@ -14,6 +14,7 @@ pub mod exit;
 pub mod layout;
 pub mod link;
 pub mod peers;
+pub mod picture;
 pub mod plan;
 pub mod results;
 pub mod runner;

@@ -47,7 +47,7 @@ pub(super) struct Varied {
 
 impl Axis {
     /// All but [`Axis::Link`] have a key of the same name in the text form of links or, for the size, in the plan.
-    pub(super) const fn key(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",
             Self::Delay => "delay",
@@ -90,7 +90,7 @@ impl Axis {
         Ok(match self {
             Self::Size => Varied { link: link::with(base, "")?, size: bytes(value)? },
             Self::Link => Varied { link: link::with(base, value)?, size },
-            _ => Varied { link: link::with(base, &format!("{}={value}", self.key()))?, size },
+            _ => Varied { link: link::with(base, &format!("{}={value}", self.name()))?, size },
         })
     }
 

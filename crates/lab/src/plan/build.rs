@@ -203,7 +203,7 @@ impl Builder<'_> {
         }
         for sweep in plan.sweeps.iter().filter(|sweep| sweep.scale == Scale::Log) {
             if sweep.points.iter().any(|point| point.x <= 0.0) {
-                let (key, name) = (sweep.axis.key(), &sweep.name);
+                let (key, name) = (sweep.axis.name(), &sweep.name);
                 let message =
                     format!("{key} is 0 in {name}, which has no place on a logarithmic axis: write a linear scale");
                 return Err(self.source.error(None, message));
@@ -264,7 +264,7 @@ impl Builder<'_> {
     }
 
     fn points(&self, axis: Axis, link: &str, size: u64, values: &Values) -> Result<Vec<Point>, PlanError> {
-        let values = self.values(values, axis.key())?;
+        let values = self.values(values, axis.name())?;
         let mut points = Vec::with_capacity(values.len());
         for (index, value) in values.iter().enumerate() {
             let text = value.get_ref();
@@ -273,7 +273,7 @@ impl Builder<'_> {
                 Some(x) => x,
                 None if axis == Axis::Link => index as f64,
                 None => {
-                    let message = format!("{}={text} leaves the link without: write a value that it has", axis.key());
+                    let message = format!("{}={text} leaves the link without: write a value that it has", axis.name());
                     return Err(self.refuse(value, message));
                 }
             };
@@ -299,20 +299,20 @@ impl Builder<'_> {
             (Some(x), _) => *x.get_ref(),
             (None, [(only, _)]) => *only,
             (None, _) => {
-                let axes: Vec<_> = ranges.iter().map(|(axis, _)| axis.key()).collect();
+                let axes: Vec<_> = ranges.iter().map(|(axis, _)| axis.name()).collect();
                 let message =
                     format!("several ranges: write x = \"{}\" under [picture] to say which is the axis", axes[0]);
                 return Err(self.source.error(Some(span), message));
             }
         };
         let Some(along) = ranges.iter().position(|(other, _)| *other == axis) else {
-            let message = format!("x is {}, which has no range: write one under [ranges]", axis.key());
+            let message = format!("x is {}, which has no range: write one under [ranges]", axis.name());
             return Err(self.source.error(Some(span), message));
         };
         let mut combinations = vec![Combination::of(base.link.get_ref(), self.size(base.size)?)];
         for (other, values) in ranges.iter().enumerate().filter(|(index, _)| *index != along).map(|(_, range)| range) {
             let mut next = Vec::new();
-            for value in self.values(values, other.key())? {
+            for value in self.values(values, other.name())? {
                 for combination in &combinations {
                     next.push(combination.with(*other, value.get_ref()).map_err(|error| self.refuse(value, error))?);
                 }
@@ -322,7 +322,7 @@ impl Builder<'_> {
         let sweep = |combination: &Combination| {
             let Combination { link, size, values } = combination;
             Ok(Sweep {
-                name: std::iter::once(axis.key().to_owned())
+                name: std::iter::once(axis.name().to_owned())
                     .chain(values.iter().map(|value| slug(value)))
                     .collect::<Vec<_>>()
                     .join("-"),
@@ -370,7 +370,7 @@ impl Builder<'_> {
                 let varied = found.axis.vary(base.link.get_ref(), 1, x.get_ref()).ok();
                 varied
                     .and_then(|varied| found.axis.coordinate(&varied.link.duplex, varied.size))
-                    .ok_or_else(|| self.refuse(x, format!("{:?} is no {}", x.get_ref(), found.axis.key())))
+                    .ok_or_else(|| self.refuse(x, format!("{:?} is no {}", x.get_ref(), found.axis.name())))
             };
             let points =
                 points.iter().map(|point| Ok(PublishedPoint { x: place(&point.x)?, y: point.y, error: point.error }));
@@ -400,7 +400,7 @@ impl Combination {
 
     fn with(&self, axis: Axis, value: &str) -> Result<Self, String> {
         let varied = axis.vary(&self.link, self.size, value).map_err(|error| error.to_string())?;
-        let words = if axis == Axis::Link { value.to_owned() } else { format!("{} {value}", axis.key()) };
+        let words = if axis == Axis::Link { value.to_owned() } else { format!("{} {value}", axis.name()) };
         let values = self.values.iter().cloned().chain([words]).collect();
         Ok(Self { link: varied.link.text, size: varied.size, values })
     }

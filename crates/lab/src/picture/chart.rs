@@ -1,0 +1,193 @@
+//! What is to be drawn, in numbers.
+
+use std::collections::HashMap;
+
+use super::ruler::Ruler;
+use crate::plan::{Axis, Plan, Point, Published, Quantity, Spread, Sweep};
+use crate::results::{Bound, Record, Summary};
+use crate::words;
+
+/// A sweep and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// One line above the picture.
+    pub title: String,
+    /// What a reader has to know, below it.
+    pub caption: Vec<String>,
+    pub(super) x: Ruler,
+    pub(super) y: Ruler,
+    /// Whether the places of the x axis are names, which no line joins.
+    pub(super) is_named: bool,
+    /// Whether bounds are lower ones: of times they are, of goodput they are upper ones.
+    pub(super) bounds_are_lower: bool,
+    /// One for each peer.
+    pub series: Vec<Series>,
+    /// What nobody can be better than: places and values.
+    pub floor: Vec<(f64, f64)>,
+    /// What was published.
+    pub(super) published: Vec<Published>,
+}
+
+/// One peer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Which colour and marker: that of the peer's place in the plan.
+    pub(super) style: usize,
+    /// Its points, from left to right.
+    pub marks: Vec<Mark>,
+}
+
+/// One point: the median, and the ends of its error bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// Place on the axis.
+    pub x: f64,
+    /// The median of the valid runs.
+    pub y: f64,
+    /// Lower end of the bar.
+    pub low: f64,
+    /// Upper end of the bar.
+    pub high: f64,
+    /// Whether half of the runs did not finish: the true value lies beyond `y`.
+    pub is_bound: bool,
+}
+
+/// The summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of its cases.
+pub(crate) fn summaries<'a>(
+    plan: &'a Plan,
+    sweep: &'a Sweep,
+    records: &'a [Record],
+) -> Vec<(&'a Point, Vec<(&'a str, Summary)>)> {
+    let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
+    for record in records {
+        by_id.entry(&record.id).or_default().push(record);
+    }
+    let of_peer = |point: &'a Point, peer: &'a String| {
+        let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
+        (peer.as_str(), Summary::of(ids.iter().filter_map(|id| by_id.get(id.as_str())).flatten().copied()))
+    };
+    let at = |point| (point, sweep.peers.iter().map(|peer| of_peer(point, peer)).collect());
+    sweep.points.iter().map(at).collect()
+}
+
+impl Chart {
+    /// The picture of a sweep, as its plan wants it.
+    pub fn new(plan: &Plan, sweep: &Sweep, records: &[Record]) -> Self {
+        let drawn = plan.picture;
+        let all = summaries(plan, sweep, records);
+        let series: Vec<Series> = (0..sweep.peers.len())
+            .map(|index| {
+                let name = sweep.peers[index].clone();
+                let style = plan.peers.iter().position(|peer| *peer == name).unwrap_or(index);
+                let marks = all.iter().filter_map(|(point, peers)| mark(drawn.y, drawn.spread, point, &peers[index].1));
+                Series { style, marks: sorted(marks.collect()), name }
+            })
+            .filter(|series| !series.marks.is_empty())
+            .collect();
+        let floor: Vec<(f64, f64)> = drawn.floor.map_or_else(Vec::new, |floor| {
+            let of = |point: &Point| Some((point.x, quantity(drawn.y, point.size, point.floor(floor)?)));
+            let mut floor: Vec<_> = sweep.points.iter().filter_map(of).collect();
+            floor.sort_by(|a, b| a.0.total_cmp(&b.0));
+            floor
+        });
+        let published: Vec<Published> = plan
+            .published
+            .iter()
+            .filter(|published| published.sweep == sweep.name && !published.points.is_empty())
+            .cloned()
+            .collect();
+        let points = published.iter().flat_map(|published| &published.points);
+        let marks = || series.iter().flat_map(|series| &series.marks);
+        let values = marks().flat_map(|mark| [mark.y, mark.low, mark.high]).chain(floor.iter().map(|(_, y)| *y)).chain(
+            points
+                .clone()
+                .flat_map(|point| [point.y - point.error.unwrap_or(0.0), point.y + point.error.unwrap_or(0.0)]),
+        );
+        let y_title = match drawn.y {
+            Quantity::Seconds => "Time until all bytes are there, s",
+            Quantity::Goodput => "Goodput, Mbit/s",
+        };
+        let is_named = sweep.axis == Axis::Link;
+        Self {
+            title: sweep.title.clone(),
+            caption: caption(plan, sweep, &all),
+            x: Ruler::of_places(sweep, points.map(|point| point.x)),
+            y: Ruler::of_values(y_title, drawn.y_scale, values.collect()),
+            is_named,
+            bounds_are_lower: drawn.y == Quantity::Seconds,
+            series,
+            floor,
+            published,
+        }
+    }
+}
+
+fn sorted(mut marks: Vec<Mark>) -> Vec<Mark> {
+    marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+    marks
+}
+
+fn quantity(quantity: Quantity, size: u64, seconds: f64) -> f64 {
+    match quantity {
+        Quantity::Seconds => seconds,
+        Quantity::Goodput => size as f64 * 8e-6 / seconds,
+    }
+}
+
+fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Option<Mark> {
+    let times = summary.times?;
+    let of = |bound: Bound| quantity(drawn, point.size, bound.value());
+    let ends = match spread {
+        Spread::Range => [of(times.min), of(times.max)],
+        Spread::Quartiles => [of(times.first_quartile), of(times.third_quartile)],
+    };
+    Some(Mark {
+        x: point.x,
+        y: of(times.median),
+        low: ends[0].min(ends[1]),
+        high: ends[0].max(ends[1]),
+        is_bound: times.median.is_bound(),
+    })
+}
+
+fn caption(plan: &Plan, sweep: &Sweep, all: &[(&Point, Vec<(&str, Summary)>)]) -> Vec<String> {
+    let summaries = || all.iter().flat_map(|(_, peers)| peers.iter().map(|(_, summary)| summary));
+    let runs = summaries().map(Summary::valid).filter(|runs| *runs > 0);
+    let runs = match (runs.clone().min(), runs.max()) {
+        (Some(least), Some(most)) if least == most => words::count(least, "valid run", "valid runs"),
+        (Some(least), Some(most)) => format!("{least} to {most} valid runs"),
+        _ => return vec!["Nothing has been measured yet.".to_owned()],
+    };
+    let bars = match plan.picture.spread {
+        Spread::Range => "the shortest to the longest",
+        Spread::Quartiles => "the first to the third quartile",
+    };
+    let base = match sweep.axis {
+        Axis::Size => sweep.points[0].link.text.clone(),
+        _ => format!(
+            "{} over {}",
+            words::bytes(sweep.points[0].size),
+            without(&sweep.points[0].link.text, sweep.axis.name())
+        ),
+    };
+    let mut lines = vec![format!("{base}. Median of {runs} at each point, bars from {bars} of them.")];
+    if summaries().any(|summary| summary.not_finished + summary.failed > 0) {
+        let arrow = if plan.picture.y == Quantity::Seconds { "up" } else { "down" };
+        let cap = words::seconds(sweep.cap.as_secs_f64());
+        lines.push(format!(
+            "Arrow {arrow}: half of the runs or more did not finish within {cap}, the value lies beyond."
+        ));
+    }
+    lines
+}
+
+/// The link but for what is varied.
+fn without(link: &str, key: &str) -> String {
+    let direction = |text: &str| {
+        let other = |part: &&str| part.split_once('=').is_none_or(|(name, _)| name != key);
+        text.split(',').filter(other).collect::<Vec<_>>().join(",")
+    };
+    link.split(" / ").map(direction).collect::<Vec<_>>().join(" / ")
+}

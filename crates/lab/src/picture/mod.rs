@@ -1,0 +1,11 @@
+//! Pictures of results: the same drawing as SVG and as PNG.
+
+mod chart;
+mod png;
+mod ruler;
+mod style;
+mod svg;
+
+pub use chart::{Chart, Mark, Series};
+pub use png::{PngError, png};
+pub use svg::svg;

@@ -1,0 +1,119 @@
+//! Axes: where values lie, and what is written beside them.
+
+use crate::plan::{Axis, Scale, Sweep};
+use crate::words;
+
+/// One axis: what part of the numbers it shows, and where it has ticks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ruler {
+    pub(super) title: String,
+    scale: Scale,
+    low: f64,
+    high: f64,
+    /// Places and what is written there.
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+/// A share of an axis left free on either side of the outermost points.
+const MARGIN: f64 = 0.05;
+/// Steps that people count in.
+const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+const MOST_TICKS: f64 = 7.0;
+/// Above so many decades only their beginnings have ticks.
+const WIDE_DECADES: f64 = 2.5;
+
+impl Ruler {
+    /// The axis of what is varied, with a tick at each measured place.
+    pub(super) fn of_places(sweep: &Sweep, others: impl Iterator<Item = f64>) -> Self {
+        let Sweep { axis, scale, points, .. } = sweep;
+        let scale = if *axis == Axis::Link { Scale::Linear } else { *scale };
+        let places: Vec<f64> = points.iter().map(|point| point.x).chain(others).collect();
+        let (low, high) = range(&places);
+        let (low, high) = match scale {
+            Scale::Linear if *axis == Axis::Link => (low - 0.5, high + 0.5),
+            Scale::Linear if low == high => (low - 1.0, high + 1.0),
+            Scale::Linear => (low - MARGIN * (high - low), high + MARGIN * (high - low)),
+            Scale::Log if low == high => (low / 2.0, high * 2.0),
+            Scale::Log => (low * (low / high).powf(MARGIN), high * (high / low).powf(MARGIN)),
+        };
+        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { words::number(x) };
+        let mut ticks: Vec<_> = points.iter().map(|point| (point.x, label(point.x, &point.label))).collect();
+        ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let unit = axis.unit();
+        let title = if unit.is_empty() { axis.title().to_owned() } else { format!("{}, {unit}", axis.title()) };
+        Self { title, scale, low, high, ticks }
+    }
+
+    /// An axis that shows all `values`: from 0 where it is linear.
+    pub(super) fn of_values(title: &str, scale: Scale, values: Vec<f64>) -> Self {
+        let title = title.to_owned();
+        let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0 && value.is_finite()).collect();
+        let (low, high) = if positive.is_empty() { (0.1, 1.0) } else { range(&positive) };
+        match scale {
+            Scale::Linear => {
+                let high = high * (1.0 + MARGIN);
+                let step = step(high / MOST_TICKS);
+                let count = (high / step).ceil() as u32;
+                let ticks = (0..=count).map(|index| f64::from(index) * step).map(|y| (y, words::number(y))).collect();
+                Self { title, scale, low: 0.0, high: f64::from(count) * step, ticks }
+            }
+            Scale::Log => {
+                let (low, high) = (below(low / (1.0 + MARGIN)), step(high * (1.0 + MARGIN)));
+                let wide = (high / low).log10() > WIDE_DECADES;
+                let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
+                let steps = if wide { &STEPS[..1] } else { &STEPS[..] };
+                let all = decades.flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
+                let within = |y: &f64| *y >= low * 0.999 && *y <= high * 1.001;
+                Self { title, scale, low, high, ticks: all.filter(within).map(|y| (y, words::number(y))).collect() }
+            }
+        }
+    }
+
+    /// Where a value lies, from 0 at the axis' beginning to 1 at its end; what lies beyond is drawn at the end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+fn range(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
+}
+
+/// The least of 1, 2, 5, 10, 20 ... (and 0.5, 0.2 ...) that is not below `least`.
+fn step(least: f64) -> f64 {
+    let decade = 10_f64.powf(least.log10().floor());
+    // A hair of tolerance: 1 is not to become 2 by rounding.
+    STEPS.iter().map(|step| step * decade).find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * decade)
+}
+
+/// The greatest of those that is not above `most`.
+fn below(most: f64) -> f64 {
+    let decade = 10_f64.powf(most.log10().floor());
+    STEPS.iter().rev().map(|step| step * decade).find(|step| *step <= most * (1.0 + 1e-9)).unwrap_or(decade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ruler: &Ruler) -> Vec<&str> {
+        ruler.ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        let linear = Ruler::of_values("s", Scale::Linear, vec![3.0, 42.0]);
+        assert_eq!(labels(&linear), ["0", "10", "20", "30", "40", "50"]);
+        assert_eq!((linear.place(0.0), linear.place(25.0), linear.place(60.0)), (0.0, 0.5, 1.0));
+        let narrow = Ruler::of_values("s", Scale::Log, vec![0.9, 17.0]);
+        assert_eq!(labels(&narrow), ["0.5", "1", "2", "5", "10", "20"]);
+        let wide = Ruler::of_values("s", Scale::Log, vec![0.03, 110.0]);
+        assert_eq!(labels(&wide), ["0.1", "1", "10", "100"]);
+        assert!((wide.place(2.0) - 0.5).abs() < 1e-9, "half way from 0.02 to 200");
+        assert_eq!(labels(&Ruler::of_values("s", Scale::Log, vec![])), ["0.05", "0.1", "0.2", "0.5", "1", "2"]);
+    }
+}
