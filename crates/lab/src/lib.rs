@@ -3,7 +3,8 @@
 //! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
 //! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
-//! [`runner`] has it measured, [`results`] keeps what was, and [`picture`] draws it.
+//! [`runner`] has it measured, [`results`] keeps what was, [`picture`] and [`report`] show it;
+//! [`commands`] are the program's about plans.
 
 pub mod args;
 pub mod commands;
@@ -16,6 +17,7 @@ pub mod link;
 pub mod peers;
 pub mod picture;
 pub mod plan;
+pub mod report;
 pub mod results;
 pub mod runner;
 pub mod selftest;

@@ -1,7 +1,7 @@
 //! From what is written to a plan that can be run.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::Duration;
 
 use toml::Spanned;
@@ -171,6 +171,10 @@ impl Builder<'_> {
 
     fn topology(&self, written: &Spanned<TopologyText>) -> Result<Topology, PlanError> {
         let TopologyText { file, between, pair } = written.get_ref();
+        // The file goes along with the results, under the same name.
+        if !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(self.refuse(written, format!("topology {file} lies elsewhere: put it beside the plan")));
+        }
         let path = self.source.file.parent().unwrap_or(Path::new("")).join(file);
         let text = std::fs::read(&path)
             .map_err(|error| self.refuse(written, format!("topology {} cannot be read: {error}", path.display())))?;

@@ -157,6 +157,12 @@ fn what_is_refused_names_the_line_and_says_what_to_write() {
             9,
             "none.toml cannot be read",
         ),
+        (
+            "told",
+            "topology = { file = \"../t.toml\", between = [\"l\", \"r\"], pair = [\"a\", \"b\"] }\ntold",
+            9,
+            "topology ../t.toml lies elsewhere: put it beside the plan",
+        ),
     ] {
         let text = SWEEPS.replacen(old, new, 1);
         assert_ne!(text, SWEEPS, "{old}");

@@ -1,0 +1,79 @@
+//! `downpour-lab report`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Failure, PLAN, default_folder, say, write};
+use crate::picture::{Chart, png, svg};
+use crate::plan::Plan;
+use crate::report::{Section, page};
+use crate::results::{Store, csv};
+
+/// What a person wrote about the results, in their folder.
+const VERDICT: &str = "verdict.txt";
+
+/// Draw results, and write them up as one page.
+///
+/// Each folder of results gets a picture of every sweep (SVG and PNG), and all runs as a table (results.csv). The page holds the
+/// pictures, medians with their spread, what was run on and with, what was claimed, and what verdict.txt beside the results says of it. It
+/// needs no other file, no network and no scripts.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// Folders of results, or plans whose results lie below lab-results.
+    #[arg(value_name = "FOLDER|PLAN.toml", required = true)]
+    pub from: Vec<PathBuf>,
+    /// Where the page goes [default: report.html, in the folder if there is one].
+    #[arg(long, value_name = "FILE.html")]
+    pub out: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line and an exit code, where results cannot be read or drawn.
+pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    let folders = args.from.iter().map(|from| folder(from)).collect::<Result<Vec<_>, _>>()?;
+    let out = args.out.clone().unwrap_or_else(|| match &folders[..] {
+        [only] => only.join("report.html"),
+        _ => PathBuf::from("report.html"),
+    });
+    write_up(&folders, &out)?;
+    say(&format!("{}\n", out.display()));
+    Ok(0)
+}
+
+fn folder(from: &Path) -> Result<PathBuf, Failure> {
+    if from.is_dir() { Ok(from.to_owned()) } else { Ok(default_folder(&Plan::of_results(from)?)) }
+}
+
+/// Draws each folder's pictures and table, and writes one page of them all.
+pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
+    let mut sections = Vec::new();
+    for folder in folders {
+        let plan = Plan::of_results(&folder.join(PLAN))?;
+        let records = Store::read(folder)?;
+        if records.is_empty() {
+            let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
+            return Err(Failure::usage(message));
+        }
+        let mut pictures = Vec::new();
+        for sweep in &plan.sweeps {
+            let drawn = svg(&Chart::new(&plan, sweep, &records));
+            write(&folder.join(format!("{}.svg", sweep.name)), drawn.as_bytes())?;
+            let pixels = png(&drawn).map_err(|error| Failure { message: error.to_string(), code: super::OTHER })?;
+            write(&folder.join(format!("{}.png", sweep.name)), &pixels)?;
+            pictures.push(drawn);
+        }
+        write(&folder.join("results.csv"), csv(&records).as_bytes())?;
+        let verdict = match fs::read_to_string(folder.join(VERDICT)) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(Failure::at(&folder.join(VERDICT))(error)),
+        };
+        sections.push(Section { plan, records, pictures, verdict });
+    }
+    write(out, page(&sections).as_bytes())
+}

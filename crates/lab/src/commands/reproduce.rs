@@ -1,0 +1,84 @@
+//! `downpour-lab reproduce`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::report::write_up;
+use super::run::{HowRun, run_plan};
+use super::{Failure, default_folder, say};
+use crate::plan::Plan;
+use crate::runner::{Measure, Stop};
+
+const EXPERIMENTS: &str = "experiments";
+
+/// Measure an experiment of a document again, draw it and write it up.
+///
+/// NAME is that of a plan below the folder experiments, such as tornado-transfer/fig2, which is looked for from the current folder upward.
+#[derive(Clone, Debug, Args)]
+pub struct ReproduceArgs {
+    /// The experiment, such as tornado-transfer/fig2.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The folder of experiments, instead of looking for it.
+    #[arg(long, value_name = "FOLDER")]
+    pub experiments: Option<PathBuf>,
+    /// How it is run.
+    #[command(flatten)]
+    pub how: HowRun,
+}
+
+/// Runs the command; the exit code of the run.
+///
+/// # Errors
+/// One line and an exit code.
+pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
+    let here = std::env::current_dir().map_err(Failure::at(Path::new(".")))?;
+    let plan = Plan::read(&find(&args.name, args.experiments.as_deref(), &here)?, &measure.peers())?;
+    let code = run_plan(&plan, &args.how, measure, stop)?;
+    if !args.how.dry_run && !stop.is_set() {
+        let folder = args.how.out.clone().unwrap_or_else(|| default_folder(&plan));
+        let page = folder.join("report.html");
+        write_up(&[folder], &page)?;
+        say(&format!("{}\n", page.display()));
+    }
+    Ok(code)
+}
+
+/// The plan of an experiment: NAME.toml, or NAME/plan.toml.
+pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Result<PathBuf, Failure> {
+    let folder = match experiments {
+        Some(folder) => folder.to_owned(),
+        None => {
+            let mut all = here.ancestors().map(|folder| folder.join(EXPERIMENTS));
+            all.find(|folder| folder.is_dir()).ok_or_else(|| {
+                Failure::usage("there is no folder experiments here or above: name it with --experiments")
+            })?
+        }
+    };
+    let places = [folder.join(format!("{name}.toml")), folder.join(name).join(super::PLAN)];
+    if let Some(plan) = places.into_iter().find(|plan| plan.is_file()) {
+        return Ok(plan);
+    }
+    let names = names(&folder);
+    let what = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(Failure::usage(format!("there is no experiment {name:?} in {}: there are {what}", folder.display())))
+}
+
+/// The experiments of a folder: plans in its folders, but not those that lie with results.
+pub(super) fn names(experiments: &Path) -> Vec<String> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut names: Vec<String> = entries(experiments)
+        .filter(|paper| paper.is_dir())
+        .flat_map(|paper| entries(&paper).collect::<Vec<_>>())
+        .filter(|file| file.extension().is_some_and(|extension| extension == "toml") && file.is_file())
+        .map(|file| match file.file_name() {
+            Some(name) if name == super::PLAN => file.parent().unwrap_or(&file).to_owned(),
+            _ => file.with_extension(""),
+        })
+        .filter_map(|name| Some(name.strip_prefix(experiments).ok()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}

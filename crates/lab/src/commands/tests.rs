@@ -1,0 +1,174 @@
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+
+use super::HowRun;
+use super::*;
+use crate::plan::Case;
+use crate::results::tests::record;
+use crate::results::{Ending, Outcome, RECORDS, Store};
+use crate::runner::{Account, Agenda, Measure, MeasureError, Stop};
+
+const PLAN_TEXT: &str = r#"
+name = "paper/fig1"
+title = "Time & loss"
+link = "rate=10M,delay=5ms"
+size = "1MB"
+peers = ["a", "b"]
+repeats = 2
+cap = "60s"
+[[claim]]
+text = "b is faster than a."
+section = "3.1"
+[[sweep]]
+name = "loss"
+vary = "loss"
+values = ["0%", "10%"]
+[[published]]
+label = "a"
+section = "figure 1"
+points = [{ x = "10%", y = 3.0 }]
+"#;
+
+/// `a` takes 2 s, and does not finish at 10 %; `b` takes 1 s and 1.5 s.
+struct Fixed;
+
+impl Measure for Fixed {
+    fn peers(&self) -> Vec<String> {
+        vec!["a".into(), "b".into()]
+    }
+
+    fn measure(&self, case: &Case, _stop: &Stop) -> Result<Outcome, MeasureError> {
+        let mut outcome = record(0.0).outcome;
+        outcome.ending = match case.peer.as_str() {
+            "a" if case.link.contains("loss=10%") => Ending::NotFinished,
+            "a" => Ending::Finished { seconds: 2.0 },
+            _ => Ending::Finished { seconds: 1.0 + 0.5 * f64::from(case.repeat) },
+        };
+        Ok(outcome)
+    }
+}
+
+fn how(out: &Path) -> HowRun {
+    HowRun { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None }
+}
+
+/// A folder with `experiments/paper/fig1.toml` in it.
+fn experiments() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&folder.path().join("experiments/paper/fig1.toml"), PLAN_TEXT.as_bytes()).expect("written");
+    folder
+}
+
+#[test]
+fn an_experiment_is_measured_drawn_and_written_up() {
+    let folder = experiments();
+    let out = folder.path().join("out");
+    let args = ReproduceArgs {
+        name: "paper/fig1".into(),
+        experiments: Some(folder.path().join("experiments")),
+        how: how(&out),
+    };
+    assert_eq!(reproduce(&args, &Fixed, &Stop::default()), Ok(0));
+    let files: HashSet<String> = fs::read_dir(&out)
+        .expect("results")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    let expected = [RECORDS, PLAN, "results.csv", "loss.svg", "loss.png", "report.html"];
+    assert_eq!(files, expected.map(str::to_owned).into());
+    assert_eq!(fs::read_to_string(out.join(PLAN)).expect("a plan"), PLAN_TEXT);
+    assert_eq!(fs::read_to_string(out.join("results.csv")).expect("a table").lines().count(), 1 + 8);
+
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    for part in [
+        "<title>Time &amp; loss</title>",
+        "b is faster than a. <small>(3.1)</small>",
+        "<span>&ge; 60.0 s</span><small>&ge; 60.0 s &ndash; &ge; 60.0 s</small><small>2 not finished</small>",
+        "<span class=\"best\">1.25 s</span><small>1.00 s &ndash; 1.50 s</small>",
+        "<td>8 kept, of them 0 invalid, which are in no number above</td>",
+        "<td>6.18.0</td>".replace("6.18.0", rustix::system::uname().release().to_str().expect("a release")).as_str(),
+        "Not judged yet",
+        "class=\"hollow\"",
+    ] {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
+    let foreign = ["src=", "href=", "<script", "url(", "@import"];
+    assert!(!foreign.iter().any(|part| page.contains(part)), "the page needs nothing else");
+
+    // What is judged is said, and nothing is measured again.
+    write(&out.join("verdict.txt"), b"It holds.\n\nAlmost <always>.\n").expect("written");
+    let before = fs::read(out.join(RECORDS)).expect("records");
+    assert_eq!(reproduce(&args, &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(fs::read(out.join(RECORDS)).expect("records"), before);
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("<p>It holds.</p>\n<p>Almost &lt;always&gt;.</p>"), "{page}");
+}
+
+#[test]
+fn a_dry_run_lists_and_changes_nothing() {
+    let folder = experiments();
+    let out = folder.path().join("out");
+    let plan = folder.path().join("experiments/paper/fig1.toml");
+    let args = RunArgs { plan: plan.clone(), how: HowRun { dry_run: true, ..how(&out) } };
+    assert_eq!(run(&args, &Fixed, &Stop::default()), Ok(0));
+    assert!(!out.exists());
+    let plan = Plan::read(&plan, &Fixed.peers()).expect("a plan");
+    let list = run::list(&plan, &Agenda::new(&plan, &[], Some("/loss b ")), NonZeroUsize::MIN);
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines.len(), 5, "{list}");
+    assert!(lines[..4].iter().all(|line| line.starts_with("paper/fig1/loss b 1000000 B over rate=10M,delay=5ms,")));
+    assert_eq!(
+        lines[4],
+        "4 cases to measure of 4, 0 settled; 1 warm-up; at least 4.31 s, at most 5 min 00 s (every run at its cap)"
+    );
+    let none = RunArgs { how: HowRun { only: Some("nobody".into()), ..args.how.clone() }, ..args };
+    let failure = run(&none, &Fixed, &Stop::default()).expect_err("no case");
+    assert_eq!((failure.code, failure.message.contains("no case of paper/fig1 holds \"nobody\"")), (USAGE, true));
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_its_code_and_results() {
+    let folder = experiments();
+    let out = folder.path().join("out");
+    let args = RunArgs { plan: folder.path().join("experiments/paper/fig1.toml"), how: how(&out) };
+    let stop = Stop::default();
+    stop.set();
+    assert_eq!(run(&args, &Fixed, &stop), Ok(INTERRUPTED));
+    assert_eq!(Store::read(&out).expect("no results yet").len(), 0);
+    let failure = report(&ReportArgs { from: vec![out], out: None }).expect_err("nothing to draw");
+    assert_eq!((failure.code, failure.message.contains("measure them with downpour-lab run")), (USAGE, true));
+}
+
+#[test]
+fn experiments_are_found_upward_and_named() {
+    let folder = experiments();
+    let deep = folder.path().join("a/b");
+    fs::create_dir_all(&deep).expect("made");
+    write(&folder.path().join("experiments/own/plan.toml"), b"").expect("written");
+    let found = |name| reproduce::find(name, None, &deep);
+    assert_eq!(found("paper/fig1"), Ok(folder.path().join("experiments/paper/fig1.toml")));
+    assert_eq!(found("own"), Ok(folder.path().join("experiments/own/plan.toml")));
+    let failure = found("paper/fig9").expect_err("none");
+    assert!(failure.message.ends_with("there are own, paper/fig1") && failure.code == USAGE, "{failure}");
+    let failure = reproduce::find("x", None, Path::new("/proc/self")).expect_err("no folder");
+    assert!(failure.message.contains("--experiments"), "{failure}");
+}
+
+#[test]
+fn what_went_wrong_is_one_line_and_a_code() {
+    let unsettled = vec![("case".to_owned(), "late".to_owned())];
+    let absent = [("norm".to_owned(), "apt install libnorm1".to_owned())];
+    let mut account = Account { settled: 3, invalid: 3, unsettled, ..Account::default() };
+    assert_eq!(run::code(&account), INVALID);
+    assert_eq!(
+        run::summary(&account, 2, 6),
+        "5 of 6 cases settled, 2 of them before; 3 runs invalid; 1 case without a valid run: a quieter machine, or a slower link"
+    );
+    account.absent = absent.into();
+    assert_eq!(run::code(&account), LACKING);
+    account.interrupted = true;
+    assert_eq!(run::code(&account), INTERRUPTED);
+    assert!(
+        run::summary(&account, 0, 6)
+            .ends_with("; norm is not here: apt install libnorm1; stopped: the same command goes on")
+    );
+}

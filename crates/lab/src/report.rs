@@ -1,0 +1,210 @@
+//! Results as one page of HTML that needs nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::picture::{escaped, summaries};
+use crate::plan::{Axis, Plan, Point, Published, Sweep};
+use crate::results::{Bound, Record, Summary};
+use crate::words;
+
+/// A plan and all that is known of it.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The plan.
+    pub plan: Plan,
+    /// Its runs.
+    pub records: Vec<Record>,
+    /// The picture of each of its sweeps, as SVG.
+    pub pictures: Vec<String>,
+    /// What a person said of them: paragraphs with empty lines between.
+    pub verdict: Option<String>,
+}
+
+/// Light and dark, by what the reader's system is set to. The pictures' own classes follow.
+const STYLE: &str = "\
+:root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--soft:#555;--line:#ddd}
+@media(prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8e8;--soft:#aaa;--line:#3a3d44}}
+body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.5rem}h3{font-size:1.05rem}
+figure{margin:1rem 0}svg{max-width:100%;height:auto}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+th,td{border-bottom:1px solid var(--line);padding:.3rem .7rem;text-align:right;vertical-align:top}
+th:first-child,td:first-child,.words td{text-align:left}td small,p small{color:var(--soft);display:block}
+.best{font-weight:600}blockquote{margin:.5rem 0;padding-left:1rem;border-left:3px solid var(--line)}
+svg .paper{fill:var(--paper)}svg .ink{fill:var(--ink)}svg .soft{fill:var(--soft)}svg .grid{stroke:var(--line)}
+svg .ink-line{stroke:var(--ink)}svg .hollow{fill:var(--paper);stroke:var(--soft)}svg .mark{stroke:var(--paper)}";
+
+/// The page.
+pub fn page(sections: &[Section]) -> String {
+    let title = match sections {
+        [only] => only.plan.title.clone(),
+        _ => "Measurements".to_owned(),
+    };
+    let mut page = Page(String::new());
+    for section in sections {
+        page.section(section);
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{}</title>\n<style>{STYLE}</style></head>\n<body>\n{}</body></html>\n",
+        escaped(&title),
+        page.0
+    )
+}
+
+struct Page(String);
+
+impl Page {
+    fn put(&mut self, html: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{html}").expect("a string takes all");
+    }
+
+    fn section(&mut self, section: &Section) {
+        let Section { plan, records, pictures, verdict } = section;
+        self.put(format_args!("<h1>{}</h1>\n<p><small>{}</small></p>", escaped(&plan.title), escaped(&plan.name)));
+        self.claims(plan);
+        self.put(format_args!("<h2>Verdict</h2>"));
+        match verdict {
+            Some(text) => {
+                for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
+                    self.put(format_args!("<p>{}</p>", escaped(paragraph.trim())));
+                }
+            }
+            None => self.put(format_args!(
+                "<p>Not judged yet: what is said here comes from verdict.txt beside the results.</p>"
+            )),
+        }
+        for (sweep, picture) in plan.sweeps.iter().zip(pictures) {
+            self.sweep(plan, sweep, picture, records);
+        }
+        self.environment(plan, records);
+    }
+
+    fn claims(&mut self, plan: &Plan) {
+        let said = plan.claims.iter().map(|claim| (&claim.text, &claim.section));
+        let published =
+            plan.published.iter().filter_map(|Published { claim, section, .. }| Some((claim.as_ref()?, section)));
+        let all: Vec<_> = said.chain(published).collect();
+        if !all.is_empty() {
+            self.put(format_args!("<h2>What is claimed</h2>"));
+        }
+        for (text, section) in all {
+            self.put(format_args!("<blockquote>{} <small>({})</small></blockquote>", escaped(text), escaped(section)));
+        }
+    }
+
+    fn sweep(&mut self, plan: &Plan, sweep: &Sweep, picture: &str, records: &[Record]) {
+        self.put(format_args!("<h2>{}</h2>\n<figure>{picture}</figure>", escaped(&sweep.title)));
+        let all = summaries(plan, sweep, records);
+        let heads = all.iter().map(|(point, _)| format!("<th>{}</th>", escaped(&head(sweep, point))));
+        let heads = heads.collect::<String>();
+        self.put(format_args!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(sweep.axis.title())));
+        if let Some(floor) = plan.picture.floor {
+            let floors = all.iter().map(|(point, _)| point.floor(floor).map_or("-".to_owned(), words::seconds));
+            let floors = floors.map(|floor| format!("<td>{floor}</td>")).collect::<String>();
+            self.put(format_args!("<tr><td><em>floor</em></td>{floors}</tr>"));
+        }
+        let best: Vec<Option<f64>> = all.iter().map(|(_, peers)| best(peers)).collect();
+        for (index, peer) in sweep.peers.iter().enumerate() {
+            let cells =
+                all.iter().zip(&best).map(|((_, peers), best)| cell(&peers[index].1, *best)).collect::<String>();
+            self.put(format_args!("<tr><td>{}</td>{cells}</tr>", escaped(peer)));
+        }
+        self.put(format_args!("</table></div>"));
+        self.put(format_args!(
+            "<p><small>Medians of the valid runs, and from the shortest to the longest; the shortest median of a column stands out. \
+             &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
+            words::seconds(sweep.cap.as_secs_f64())
+        ));
+    }
+
+    fn environment(&mut self, plan: &Plan, records: &[Record]) {
+        self.put(format_args!("<h2>What it was run on and with</h2>"));
+        let all = |of: &dyn Fn(&Record) -> String| {
+            let set: BTreeSet<String> = records.iter().map(of).filter(|text| !text.is_empty()).collect();
+            set.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let dates: BTreeSet<&str> = records.iter().map(|record| record.date.as_str()).collect();
+        let dates = (dates.first().copied().unwrap_or_default(), dates.last().copied().unwrap_or_default());
+        let invalid = records.iter().filter(|record| !record.is_valid()).count();
+        let latest =
+            records.iter().filter(|record| record.is_valid()).map(|record| record.outcome.verdict.lateness.p99_us);
+        let rows = [
+            ("Kernel", all(&|record| record.kernel.clone())),
+            ("Emulator", all(&|record| record.outcome.environment.back_end.clone())),
+            ("Offloads", all(&|record| record.outcome.environment.offloads.clone())),
+            ("From, to", format!("{}, {}", dates.0, dates.1)),
+            ("Runs", format!("{} kept, of them {invalid} invalid, which are in no number above", records.len())),
+            (
+                "Lateness",
+                format!("99 % of packets at most {:.0} us late in every valid run", latest.fold(0.0, f64::max)),
+            ),
+        ];
+        self.put(format_args!("<table class=\"words\">"));
+        for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+            self.put(format_args!("<tr><td>{name}</td><td>{}</td></tr>", escaped(value)));
+        }
+        self.put(format_args!("</table>\n<h3>Peers</h3>\n<div class=\"wide\"><table class=\"words\">"));
+        self.put(format_args!(
+            "<tr><th>Peer</th><th>Versions</th><th>Congestion control</th><th>Encrypted</th><th>The clock runs from, to</th></tr>"
+        ));
+        let by_peer: BTreeMap<&str, &Record> =
+            records.iter().map(|record| (record.case.peer.as_str(), record)).collect();
+        for (peer, record) in plan.peers.iter().filter_map(|peer| by_peer.get_key_value(peer.as_str())) {
+            let (environment, clock) = (&record.outcome.environment, &record.outcome.clock);
+            let versions: Vec<_> =
+                environment.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            let cells = [
+                (*peer).to_owned(),
+                versions.join(", "),
+                environment.congestion.clone().unwrap_or_default(),
+                if environment.encrypted { "yes" } else { "no" }.to_owned(),
+                format!("{}, {}", clock.starts, clock.ends),
+            ];
+            let cells = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect::<String>();
+            self.put(format_args!("<tr>{cells}</tr>"));
+        }
+        self.put(format_args!("</table></div>"));
+    }
+}
+
+fn head(sweep: &Sweep, point: &Point) -> String {
+    match sweep.axis {
+        Axis::Link => point.label.clone(),
+        axis => format!("{} {}", words::number(point.x), axis.unit()),
+    }
+}
+
+/// The shortest median of those that finished.
+fn best(peers: &[(&str, Summary)]) -> Option<f64> {
+    let medians = peers.iter().filter_map(|(_, summary)| summary.times).filter(|times| !times.median.is_bound());
+    medians.map(|times| times.median.value()).min_by(f64::total_cmp)
+}
+
+fn cell(summary: &Summary, best: Option<f64>) -> String {
+    let mut notes = Vec::new();
+    let Some(times) = summary.times else {
+        let what =
+            if summary.invalid > 0 { format!("<small>{} invalid</small>", summary.invalid) } else { "-".to_owned() };
+        return format!("<td>{what}</td>");
+    };
+    if summary.valid() > 1 {
+        notes.push(format!("{} &ndash; {}", bound(times.min), bound(times.max)));
+    }
+    for (count, what) in
+        [(summary.not_finished, "not finished"), (summary.failed, "failed"), (summary.invalid, "invalid, left out")]
+    {
+        if count > 0 {
+            notes.push(format!("{count} {what}"));
+        }
+    }
+    let class = if !times.median.is_bound() && best == Some(times.median.value()) { " class=\"best\"" } else { "" };
+    let notes = notes.iter().map(|note| format!("<small>{note}</small>")).collect::<String>();
+    format!("<td><span{class}>{}</span>{notes}</td>", bound(times.median))
+}
+
+fn bound(bound: Bound) -> String {
+    let sign = if bound.is_bound() { "&ge; " } else { "" };
+    format!("{sign}{}", words::seconds(bound.value()))
+}
