@@ -1,10 +1,11 @@
-//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|demo|dist|fuzz|soak`.
+//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|demo|dist|fuzz|lab-deps|soak`.
 
 mod bench;
 mod check;
 mod dist;
 mod failure;
 mod fuzz;
+mod lab_deps;
 mod relayed_ssh;
 mod soak;
 mod test_ssh;
@@ -51,6 +52,8 @@ enum Command {
     Dist,
     /// Hostile bytes for everything that reads bytes
     Fuzz(fuzz::Options),
+    /// Install and build the programs that `downpour-lab` measures beside downpour (Debian; as root)
+    LabDeps,
     /// An ssh command over a made-up network, for `downpour cp --ssh`
     #[command(name = "relayed-ssh", hide = true)]
     RelayedSsh(Box<relayed_ssh::Options>),
@@ -79,6 +82,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))
         }
         Command::Dist => dist::run(),
+        Command::LabDeps => lab_deps::run(),
         Command::Fuzz(options) => fuzz::run(&options),
         // Ends as ssh does.
         Command::RelayedSsh(options) => return relayed_ssh::run(&options),

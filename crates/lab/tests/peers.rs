@@ -77,7 +77,7 @@ fn tcp_with_any_congestion_control() {
 #[test]
 #[ignore = "needs downpour: cargo build --package cli"]
 fn downpour() {
-    for name in ["downpour-arq", "downpour-auto", "downpour-arq-told", "downpour-auto-told"] {
+    for name in ["downpour-arq", "downpour-auto", "downpour-auto-told"] {
         moves(name, &SIZES);
     }
     assert!(moved("downpour-auto", 1).versions["downpour"].starts_with("downpour "));
@@ -129,4 +129,13 @@ fn hysteria() {
     moves("hysteria-bbr", &SIZES);
     moves("hysteria-brutal", &SIZES);
     assert!(moved("hysteria-bbr", 1).versions["hysteria"].starts_with("Version:"));
+}
+
+#[test]
+#[ignore = "needs NORM and UDT: cargo xtask lab-deps"]
+fn norm_and_udt() {
+    moves("udt", &SIZES);
+    moves("norm", &SIZES[1..]);
+    moves("norm-proactive", &SIZES[1..]);
+    assert_eq!(tried("norm", 0).expect_err("endless").to_string(), "norm sends no empty file");
 }

@@ -24,7 +24,6 @@ const DOWNPOUR: Peer = Peer {
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
-    Peer { name: "downpour-arq-told", told: true, play: |run| transfer(run, "arq", true), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },
     Peer { name: "downpour-auto-told", told: true, play: |run| transfer(run, "auto", true), ..DOWNPOUR },
 ];

@@ -20,7 +20,7 @@ const KCPTUN: Peer = Peer {
     route_congestion: None,
     told: false,
     clock: [
-        "a TCP sender is started at the tunnel's near end, which listens already and has yet to say a word to the far one",
+        "a TCP sender is started at the tunnel's near end, which has yet to say a word to the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
     play: |run| transfer(run, FEC),

@@ -9,6 +9,7 @@ mod error;
 mod hysteria;
 mod iperf3;
 mod kcptun;
+mod norm;
 mod own;
 mod peer;
 mod process;
@@ -22,6 +23,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod udt;
 mod uftp;
 
 pub use error::PeerError;
@@ -42,6 +44,8 @@ const TABLES: &[&[Peer]] = &[
     uftp::PEERS,
     srt::PEERS,
     hysteria::PEERS,
+    norm::PEERS,
+    udt::PEERS,
 ];
 
 /// Every peer.
@@ -57,17 +61,24 @@ pub fn named(name: &str) -> Result<&'static Peer, PeerError> {
     all().find(|peer| peer.name == name).ok_or_else(|| PeerError::Unknown { name: name.to_owned() })
 }
 
-/// The peers as a table for people: name, whether it is there or the line that installs what is missing, whether it is encrypted, and the
-/// two ends of its clock.
+/// The peers as a table for people: name, whether it is there, whether it is encrypted, what it must be told; then the two ends of its
+/// clock, and the line that installs what is missing.
 pub fn table(programs: &Programs) -> String {
-    let mut lines = vec!["peer             encrypted  clock".to_owned()];
+    let mut text = String::new();
     for peer in all() {
-        let encrypted = if peer.encrypted { "yes" } else { "no" };
+        let presence = peer.presence(programs);
+        let mut words = vec![
+            if presence == Presence::Present { "present".to_owned() } else { "absent".to_owned() },
+            if peer.encrypted { "encrypted".to_owned() } else { "not encrypted".to_owned() },
+        ];
+        words.extend(peer.told.then(|| "told the rate".to_owned()));
+        words.extend(peer.route_congestion.map(|name| format!("{name} by its route")));
         let [starts, ends] = peer.clock;
-        lines.push(format!("{:<17}{encrypted:<11}from: {starts}; to: {ends}", peer.name));
-        if let Presence::Absent { missing, install } = peer.presence(programs) {
-            lines.push(format!("                 absent: {missing}: {install}"));
+        text += &format!("{:<20}{}\n", peer.name, words.join(", "));
+        text += &format!("    from: {starts}\n    to:   {ends}\n");
+        if let Presence::Absent { missing, install } = presence {
+            text += &format!("    needs {missing}: {install}\n");
         }
     }
-    lines.join("\n") + "\n"
+    text
 }

@@ -1,5 +1,6 @@
 //! What a peer's table works with while it moves a file.
 
+use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_millis(2);
 /// How often a free port is looked for that both UDP and TCP have.
 const ATTEMPTS: usize = 16;
+
+/// What programs keep of the environment: where they find others, and their libraries.
+const KEPT: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
 
 /// Why a peer stopped before the file was there.
 #[derive(Debug)]
@@ -69,9 +73,7 @@ impl<'a> Run<'a> {
     /// A program, to be given its arguments.
     pub(super) fn program(&self, name: &str) -> Command {
         // Whether it is there was asked before; should it be gone by now, then starting it will say so.
-        let mut command = Command::new(self.job.programs.find(name).unwrap_or_else(|| PathBuf::from(name)));
-        command.current_dir(self.stage.into());
-        command
+        Command::new(self.job.programs.find(name).unwrap_or_else(|| PathBuf::from(name)))
     }
 
     /// `downpour-lab peer`, to be given its arguments.
@@ -98,9 +100,13 @@ impl<'a> Run<'a> {
         self.spawn(host, command, Stdout::Read)
     }
 
-    fn spawn(&mut self, host: &Host, command: Command, stdout: Stdout) -> Result<Process, Stop> {
+    fn spawn(&mut self, host: &Host, mut command: Command, stdout: Stdout) -> Result<Process, Stop> {
         self.logs += 1;
         let log = self.stage.own(&format!("{}.log", self.logs));
+        let home = self.stage.own("");
+        // What the user has set and written down for these programs is for other occasions.
+        command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.env("LC_ALL", "C").env("HOME", &home).current_dir(home);
         let program = Path::new(command.get_program()).display().to_string();
         Ok(Process::start(host, command, stdout, log).map_err(PeerError::at(program))?)
     }

@@ -1,0 +1,43 @@
+//! NORM (RFC 5740) as the library of its authors has it, told a rate, from one sender to one receiver: `peers/norm.cpp`.
+
+use std::time::Duration;
+
+use super::error::PeerError;
+use super::own;
+use super::peer::{Need, Peer};
+use super::run::{Run, Stop};
+
+/// NORM, unencrypted.
+const NORM: Peer = Peer {
+    name: "",
+    needs: &[Need::Program { name: "lab-norm", install: "cargo xtask lab-deps", version: &[] }],
+    encrypted: false,
+    route_congestion: None,
+    told: true,
+    clock: ["the sender is started", "the receiver's own stamp when the file is complete and has its name"],
+    play: |run| transfer(run, 0),
+};
+
+pub(super) const PEERS: &[Peer] =
+    &[Peer { name: "norm", ..NORM }, Peer { name: "norm-proactive", play: |run| transfer(run, 4), ..NORM }];
+
+/// Of the rate of the path: headers do not all count in its own rate.
+const PERCENT: u64 = 95;
+
+/// `parity` packets follow each block of 64 before anybody asks.
+fn transfer(run: &mut Run<'_>, parity: u8) -> Result<Duration, Stop> {
+    if run.job.size == 0 {
+        return Err(PeerError::Empty { peer: "norm" }.into());
+    }
+    let (address, port) = (run.to.address().to_string(), Run::free_port(run.to)?.to_string());
+    let mut receive = run.program("lab-norm");
+    receive.args(["receive", &address, &port]).arg(run.stage.into()).arg(run.stage.target());
+    let mut receiver = run.start_read(run.to, receive)?;
+    own::port(run, &mut receiver)?;
+    let rate = run.told(PERCENT).bits_per_second().to_string();
+    let mut send = run.program("lab-norm");
+    send.args(["send", &address, &port, &rate, &parity.to_string()]).arg(run.stage.source());
+    run.start_clock();
+    let mut sender = run.start(run.from, send)?;
+    own::complete(run, &mut receiver, &mut [&mut sender])
+}
