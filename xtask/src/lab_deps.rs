@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::tools;
 
 /// What shows that a Debian package is there: a program, or a header; and the package.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("iperf3", "iperf3"),
     ("kcptun-client", "kcptun"),
     ("rsync", "rsync"),
@@ -22,7 +22,6 @@ const PACKAGES: [(&str, &str); 13] = [
     ("c++", "g++"),
     ("/usr/include/normApi.h", "libnorm-dev"),
     ("/usr/include/udt/udt.h", "libudt-dev"),
-    ("modprobe", "kmod"),
 ];
 
 /// Senders of files that are built here: their source below `crates/lab/peers`, and the library they lean on.
