@@ -28,7 +28,8 @@ fn tried(name: &str, size: u64) -> Result<Transfer, PeerError> {
 fn moves(name: &str, sizes: &[u64]) {
     for size in sizes {
         let transfer = moved(name, *size);
-        assert!(transfer.equal, "{name}, {size} bytes: {transfer:?}");
+        assert!(transfer.is_complete(), "{name}, {size} bytes: {transfer:?}");
+        assert_eq!(transfer.equal, (!name.starts_with("iperf3")).then_some(true), "{name}");
         assert_eq!(transfer.bytes_there, *size, "{name}");
         let seconds = transfer.seconds.expect("it is there");
         assert!(seconds > 0.0 && seconds < CAP.as_secs_f64(), "{name}, {size} bytes: {seconds} s");

@@ -1,8 +1,10 @@
-//! iperf3, from file to file.
+//! iperf3, from memory to memory.
 //!
 //! It runs in reverse (`-R`): the receiver is the client and ends the test when it has counted all bytes. The other way round the server
-//! stops reading when the sender has sent enough, and what is still on its way never gets into the file.
+//! stops reading when the sender has sent enough, and what is still on its way is never counted. Its own files (`-F`) are of no use here:
+//! after a partial write the sender reads over what is left in its buffer, so that other bytes arrive than the file has.
 
+use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -45,22 +47,22 @@ fn transfer(run: &mut Run<'_>, congestion: &str) -> Result<Duration, Stop> {
     let port = Run::free_port(run.from)?;
     let mut serve = run.program("iperf3");
     serve.args(["--server", "--one-off", "--port", &port.to_string(), "--bind", &run.from.address().to_string()]);
-    serve.arg("--file").arg(run.stage.source());
     let mut sender = run.start(run.from, serve)?;
     run.listens(&mut sender, run.from, Protocol::Tcp, port)?;
     let mut fetch = run.program("iperf3");
     fetch.args(["--client", &run.from.address().to_string(), "--port", &port.to_string(), "--reverse"]);
-    fetch.args(["--congestion", congestion, "--bytes", &run.job.size.to_string(), "--file"]).arg(run.stage.target());
+    fetch.args(["--congestion", congestion, "--bytes", &run.job.size.to_string()]);
     let report = run.stage.own("report");
     fetch.arg("--json").arg("--logfile").arg(&report);
     run.start_clock();
     let mut receiver = run.start(run.to, fetch)?;
     run.exit(&mut receiver, &mut [&mut sender])?;
-    let report = std::fs::read(report).map_err(PeerError::at("the report of iperf3"))?;
+    let report = fs::read(report).map_err(PeerError::at("the report of iperf3"))?;
     let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    let received = &report["end"]["sum_received"];
     run.congestion = report["end"]["sender_tcp_congestion"].as_str().map(str::to_owned);
-    let seconds = report["end"]["sum_received"]["seconds"].as_f64();
-    let took = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    run.counted = received["bytes"].as_u64();
+    let took = received["seconds"].as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let program = "iperf3".to_owned();
     let took = took.ok_or_else(|| PeerError::Strange { program, line: report["error"].to_string() })?;
     Ok(run.started() + took)

@@ -127,6 +127,9 @@ impl Drop for Process {
 
 /// Waits until one of the processes ends, or `read` prints something, or the clock shows `deadline`.
 pub(super) fn wait(read: Option<&Process>, processes: &[&Process], deadline: Duration) -> io::Result<()> {
+    if read.is_some_and(Process::is_readable) {
+        return Ok(());
+    }
     let left = deadline.saturating_sub(clock::now());
     let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
     // What has ended stays readable: it would be waited for in vain.

@@ -62,12 +62,14 @@ pub(super) struct Run<'a> {
     started: Option<Duration>,
     /// The congestion control that the kernel says the file was sent with.
     pub(super) congestion: Option<String>,
+    /// Bytes that a receiver has counted which keeps no file.
+    pub(super) counted: Option<u64>,
     logs: usize,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(from: &'a Host, to: &'a Host, job: &'a Job, stage: &'a Stage, cap: Duration) -> Self {
-        Self { from, to, job, stage, cap, started: None, congestion: None, logs: 0 }
+        Self { from, to, job, stage, cap, started: None, congestion: None, counted: None, logs: 0 }
     }
 
     /// A program, to be given its arguments.
@@ -196,6 +198,24 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Waits until the file over there has its full length, for receivers that write from its beginning to its end and say nothing.
+    pub(super) fn full(&self, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+        let target = self.stage.target();
+        let deadline = self.deadline();
+        loop {
+            // Looked at first: a receiver that has ended has written all that it ever will.
+            let ended = receiver.ended().map_err(PeerError::at(receiver.name.clone()))?.is_some();
+            if fs::metadata(&target).is_ok_and(|metadata| metadata.len() >= self.job.size) {
+                return Ok(clock::now());
+            }
+            if ended {
+                return Err(ended_early(receiver).into());
+            }
+            self.look_after(receiver, others, deadline)?;
+            process::wait(None, &[receiver], deadline.min(clock::now() + PERIOD)).map_err(PeerError::at("waiting"))?;
+        }
+    }
+
     fn until<T>(
         &self,
         reads: bool,
@@ -203,24 +223,31 @@ impl<'a> Run<'a> {
         others: &mut [&mut Process],
         mut step: impl FnMut(&mut Process) -> Result<Option<T>, PeerError>,
     ) -> Result<T, Stop> {
-        let deadline = self.started.map_or_else(|| clock::now() + PATIENCE, |started| started + self.cap);
+        let deadline = self.deadline();
         loop {
             if let Some(found) = step(process)? {
                 return Ok(found);
             }
-            for other in &mut *others {
-                let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
-                if status.is_some_and(|status| !status.success()) {
-                    return Err(ended_early(other).into());
-                }
-            }
-            if clock::now() >= deadline {
-                return Err(self.too_late(process));
-            }
+            self.look_after(process, others, deadline)?;
             let mut all: Vec<&Process> = others.iter().map(|other| &**other).collect();
             all.push(process);
-            process::wait(reads.then_some(process), &all, deadline).map_err(PeerError::at("waiting for a program"))?;
+            process::wait(reads.then_some(process), &all, deadline).map_err(PeerError::at("waiting"))?;
         }
+    }
+
+    fn deadline(&self) -> Duration {
+        self.started.map_or_else(|| clock::now() + PATIENCE, |started| started + self.cap)
+    }
+
+    /// Whether `process` may go on: none of the others has ended badly, and there is time.
+    fn look_after(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Stop> {
+        for other in others {
+            let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
+            if status.is_some_and(|status| !status.success()) {
+                return Err(ended_early(other).into());
+            }
+        }
+        if clock::now() < deadline { Ok(()) } else { Err(self.too_late(process)) }
     }
 
     fn too_late(&self, process: &Process) -> Stop {

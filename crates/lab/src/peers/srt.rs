@@ -11,7 +11,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     encrypted: false,
     route_congestion: None,
     told: false,
-    clock: ["the sender is started", "the receiver's exit"],
+    clock: ["the sender is started", "the receiver's file has its full length"],
     play: transfer,
 }];
 
@@ -26,5 +26,6 @@ fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
     send.args(["-quiet", &format!("file://{}", run.stage.source().display()), &format!("srt://{at}?mode=caller")]);
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    run.exit(&mut receiver, &mut [&mut sender])
+    // Its exit waits for that of the sender, which waits a while in case something is to be sent again.
+    run.full(&mut receiver, &mut [&mut sender])
 }

@@ -46,18 +46,27 @@ const SOON: Duration = Duration::from_secs(20);
 #[test]
 fn what_arrives_is_compared_byte_for_byte() {
     let good = tried(&COPY, SOON).expect("a copy");
-    assert!(good.equal && good.seconds.is_some_and(|seconds| seconds < 5.0), "{good:?}");
+    assert!(
+        good.is_complete() && good.equal == Some(true) && good.seconds.is_some_and(|seconds| seconds < 5.0),
+        "{good:?}"
+    );
     assert_eq!(good.bytes_there, 100_000);
     assert_eq!((good.clock.starts.as_str(), good.clock.ends.as_str()), ("it begins", "it ends"));
     let flipped = Peer { play: |run| copy(run, |bytes| bytes[99_999] ^= 1), ..COPY };
     let flipped = tried(&flipped, SOON).expect("a copy");
-    assert!(!flipped.equal && flipped.seconds.is_some() && flipped.bytes_there == 100_000, "{flipped:?}");
+    assert!(
+        !flipped.is_complete()
+            && flipped.equal == Some(false)
+            && flipped.seconds.is_some()
+            && flipped.bytes_there == 100_000,
+        "{flipped:?}"
+    );
     let short = Peer { play: |run| copy(run, |bytes| bytes.truncate(10)), ..COPY };
     let short = tried(&short, SOON).expect("a copy");
-    assert!(!short.equal && short.bytes_there == 10, "{short:?}");
+    assert!(!short.is_complete() && short.equal == Some(false) && short.bytes_there == 10, "{short:?}");
     let nothing = Peer { play: |run| Ok(run.started()), ..COPY };
     let nothing = tried(&nothing, SOON).expect("nothing at all");
-    assert!(!nothing.equal && nothing.bytes_there == 0, "{nothing:?}");
+    assert!(!nothing.is_complete() && nothing.equal == Some(false) && nothing.bytes_there == 0, "{nothing:?}");
 }
 
 /// The process that [`the_cap_ends_all_that_was_started`] starts in a session of its own.
@@ -83,7 +92,7 @@ fn the_cap_ends_all_that_was_started() {
     let cut = tried(&endless, Duration::from_secs(1)).expect("no error");
     let took = begun.elapsed();
     assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
-    assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, false, 5000));
+    assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, Some(false), 5000));
     let stray = STRAY.lock().expect("one test").expect("it was started");
     // Whoever inherited it may take a moment to bury it.
     let lives = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
@@ -105,9 +114,52 @@ fn a_program_that_fails_is_quoted() {
         ..COPY
     };
     let begun = Instant::now();
-    let error = tried(&failing, Duration::from_secs(600)).expect_err("it failed").to_string();
+    let error = tried(&failing, SOON).expect_err("it failed").to_string();
     assert_eq!(error, "sh ended with exit status: 3: first; no route to b");
     assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn lines_that_come_together_are_read_one_by_one() {
+    let talking = Peer {
+        play: |run| {
+            let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
+            run.start_clock();
+            run.said(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
+            let ((), at) = run.said(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
+            Ok(at)
+        },
+        ..COPY
+    };
+    let heard = tried(&talking, SOON).expect("three lines");
+    assert!(heard.seconds.is_some_and(|seconds| seconds < 10.0), "{heard:?}");
+}
+
+#[test]
+fn a_file_that_grows_is_there_at_its_full_length() {
+    let growing = Peer {
+        play: |run| {
+            let mut write =
+                shell("head -c 60000 \"$0\" >\"$1\"; sleep 0.2; tail -c +60001 \"$0\" >>\"$1\"; exec sleep 600");
+            write.arg(run.stage.source()).arg(run.stage.target());
+            run.start_clock();
+            let mut receiver = run.start(run.to, write)?;
+            run.full(&mut receiver, &mut [])
+        },
+        ..COPY
+    };
+    let grown = tried(&growing, SOON).expect("a file");
+    assert!(grown.is_complete() && grown.seconds.is_some_and(|seconds| (0.2..10.0).contains(&seconds)), "{grown:?}");
+    let stopping = Peer {
+        play: |run| {
+            let mut receiver = run.start(run.to, shell("echo broken >&2; exit 0"))?;
+            run.start_clock();
+            run.full(&mut receiver, &mut [])
+        },
+        ..COPY
+    };
+    let error = tried(&stopping, SOON).expect_err("no file").to_string();
+    assert_eq!(error, "sh ended with exit status: 0: broken");
 }
 
 #[test]

@@ -34,8 +34,8 @@ pub struct Transfer {
     pub seconds: Option<f64>,
     /// Bytes of the file at the receiver when it was over; of an unfinished one the books of the receiving program may be among them.
     pub bytes_there: u64,
-    /// Whether what arrived is what was sent, byte for byte.
-    pub equal: bool,
+    /// Whether what arrived is what was sent, byte for byte; nothing for a program that keeps no file and only counts.
+    pub equal: Option<bool>,
     /// The two ends of the clock.
     pub clock: Clock,
     /// Whether nobody on the way can read the file.
@@ -44,6 +44,13 @@ pub struct Transfer {
     pub congestion: Option<String>,
     /// What each program says of its version.
     pub versions: BTreeMap<String, String>,
+}
+
+impl Transfer {
+    /// Whether all of the file was there within the cap, and nothing else than the file.
+    pub fn is_complete(&self) -> bool {
+        self.seconds.is_some() && self.equal != Some(false)
+    }
 }
 
 /// Moves a file of `job` from one host to the other with `peer`, for at most `cap` from the start of its clock.
@@ -68,10 +75,13 @@ pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -
         Err(Stop::Cap) => None,
         Err(Stop::Failed(error)) => return Err(error),
     };
-    let equal = ended.is_some() && stage.is_equal().map_err(PeerError::at("the file that arrived"))?;
+    let equal = match run.counted {
+        Some(_) => None,
+        None => Some(ended.is_some() && stage.is_equal().map_err(PeerError::at("the file that arrived"))?),
+    };
     Ok(Transfer {
         seconds: ended.map(|ended| ended.saturating_sub(run.started()).as_secs_f64()),
-        bytes_there: if equal { job.size } else { stage.arrived().min(job.size) },
+        bytes_there: run.counted.unwrap_or_else(|| stage.arrived()).min(job.size),
         equal,
         clock: peer.clock(),
         encrypted: peer.encrypted,
