@@ -1,6 +1,7 @@
 //! How the program ends: one line on stderr and a documented exit code.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 /// The exit codes. They are part of the interface: scripts tell failures apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,5 +52,10 @@ impl Failure {
     /// A failure with one of the codes.
     pub fn new(code: Code, message: impl fmt::Display) -> Self {
         Self { code: code as u8, message: message.to_string() }
+    }
+
+    /// For `map_err`: something that cannot be done with a file.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::new(Code::Other, format_args!("{}: {error}", path.display()))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use netsim::topology::{Topology, TopologyError};
-use netsim::{Duplex, Fabric, NetworkError, NodeId, TraceFileError};
+use netsim::{Duplex, Fabric, NetworkError, NodeId, TextError, TraceFileError};
 
 use crate::emulator::Packet;
 
@@ -52,6 +52,9 @@ pub enum LayoutError {
     /// A trace that cannot be had.
     #[error(transparent)]
     Trace(#[from] TraceFileError),
+    /// A link that cannot be read.
+    #[error(transparent)]
+    Link(TextError),
     /// Links that make no network.
     #[error(transparent)]
     Network(#[from] NetworkError),

@@ -6,7 +6,9 @@ use clap::Parser as _;
 use lab::args::{Cli, Command, Switch};
 use lab::exit::{Code, Failure};
 use lab::peers::{self, Programs};
-use lab::{control, link, selftest, space};
+use lab::runner::Stop;
+use lab::trial::Trials;
+use lab::{commands, control, link, selftest, space};
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
@@ -31,10 +33,23 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Peer { end } => {
             peers::run_own(end).map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
         }
+        Command::Run(args) => commands::run(&args, &trials()?, &stop()?),
+        Command::Report(args) => commands::report(&args),
+        Command::Reproduce(args) => commands::reproduce(&args, &trials()?, &stop()?),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),
     }
+}
+
+/// What makes runs. First of all: an ordinary user gets its namespace while there is one thread.
+fn trials() -> Result<Trials, Failure> {
+    space::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
+    Trials::new().map_err(|error| Failure::new(Code::Other, error))
+}
+
+fn stop() -> Result<Stop, Failure> {
+    Stop::on_signals().map_err(|error| Failure::new(Code::Other, error))
 }
 
 fn clean() -> Result<u8, Failure> {

@@ -9,7 +9,7 @@ use netsim::{Duplex, Rate};
 
 use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::emulator::Scheduling;
-use crate::layout::Layout;
+use crate::layout::{Layout, LayoutError, read_topology};
 use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
 use crate::results::{Clock, Ending, Environment, Lateness, Outcome, Verdict as Judgement};
@@ -73,12 +73,12 @@ impl Measure for Trials {
         if let Presence::Absent { missing, install } = peer.presence(&self.programs) {
             return Err(MeasureError::Absent(format!("{}: {missing}: {install}", case.peer)));
         }
-        let link: Duplex = case.link.parse().map_err(run_failed)?;
-        let layout = Layout::pair(&link).map_err(run_failed)?;
+        let layout = layout(case).map_err(run_failed)?;
+        let (from, to) = layout.pairs[0];
         let network = EmulatedNetwork::start(layout, &self.keeper).map_err(|error| match error {
             EmulationError::Space(_) | EmulationError::Emulator(_) => MeasureError::Machine(error.to_string()),
         })?;
-        let hosts = [&network.hosts()[0], &network.hosts()[1]];
+        let hosts = [&network.hosts()[from], &network.hosts()[to]];
         for host in hosts {
             host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
         }
@@ -99,13 +99,27 @@ impl Measure for Trials {
     }
 }
 
+/// The network of a case: its link, or a topology in which that takes the place of another.
+fn layout(case: &Case) -> Result<Layout, LayoutError> {
+    // The plan has been read with this link.
+    let link: Duplex = case.link.parse().map_err(LayoutError::Link)?;
+    let Some(place) = &case.topology else { return Layout::pair(&link) };
+    let at = |error| LayoutError::Topology { file: place.file.clone(), error: Box::new(error) };
+    let mut topology = read_topology(&place.file)?.sibling(case.seed);
+    topology.replace_link(&place.between[0], &place.between[1], link).map_err(at)?;
+    topology.put_first(&place.pair[0], &place.pair[1]).map_err(at)?;
+    Layout::of_topology(topology, &place.file)
+}
+
 fn run_failed(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::Run(error.to_string())
 }
 
 fn outcome(peer: &Peer, transfer: Transfer, run: &Observation) -> Outcome {
     let ending = match transfer.seconds {
-        Some(_) if !transfer.equal => Ending::Failed { reason: "what arrived is not what was sent".to_owned() },
+        Some(_) if transfer.equal == Some(false) => {
+            Ending::Failed { reason: "what arrived is not what was sent".to_owned() }
+        }
         Some(seconds) => Ending::Finished { seconds },
         None => Ending::NotFinished,
     };
@@ -129,7 +143,7 @@ fn account(peer: &Peer, run: &Observation) -> Outcome {
     Outcome {
         ending: Ending::NotFinished,
         bytes_there: 0,
-        equal: false,
+        equal: None,
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
         model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
         clock: Clock { starts: clock.starts, ends: clock.ends },

@@ -31,7 +31,7 @@ fn record() -> Record {
         outcome: Outcome {
             ending: Ending::NotFinished,
             bytes_there: 0,
-            equal: false,
+            equal: Some(false),
             wire_bytes: 0,
             model_drops: 0,
             clock: Clock::default(),

@@ -4,6 +4,7 @@ mod link;
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::{ReportArgs, ReproduceArgs, RunArgs};
 use crate::exit;
 use crate::peers::OwnPeer;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
@@ -37,6 +38,12 @@ pub enum Command {
     /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a
     /// minute. Run it while the machine does what it does during your experiments.
     Selftest,
+    /// Measure what a plan says
+    Run(RunArgs),
+    /// Draw results, and write them up as one page
+    Report(ReportArgs),
+    /// Measure an experiment of a document again, draw it and write it up
+    Reproduce(ReproduceArgs),
     /// List the programs that can be measured, and what installs those that are absent
     Peers,
     /// Remove what a lab that was killed left behind

@@ -5,61 +5,32 @@ mod reproduce;
 mod run;
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub use report::{ReportArgs, report};
 pub use reproduce::{ReproduceArgs, reproduce};
 pub use run::{HowRun, RunArgs, run};
 
+use crate::exit::{Code, Failure};
 use crate::plan::{Plan, PlanError};
 use crate::results::StoreError;
 use crate::runner::RunError;
-
-/// Exit code of a plan or an option that makes no sense.
-pub const USAGE: u8 = 2;
-/// Exit code of a machine, or a peer, that lacks what it takes.
-pub const LACKING: u8 = 3;
-/// Exit code of runs of which some case has no valid one.
-pub const INVALID: u8 = 4;
-/// Exit code of a program that was stopped; the same command goes on.
-pub const INTERRUPTED: u8 = 75;
-const OTHER: u8 = 1;
 
 /// The plan that results were measured by, in their folder.
 pub(crate) const PLAN: &str = "plan.toml";
 /// Where results go that are given no folder.
 const RESULTS: &str = "lab-results";
 
-/// Why a command did not end well: one line, and the exit code.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
-    /// What is wrong and what to do.
-    pub message: String,
-    /// The exit code.
-    pub code: u8,
-}
-
-impl Failure {
-    fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: USAGE }
-    }
-
-    fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self { message: format!("{}: {error}", path.display()), code: OTHER }
-    }
-}
-
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
-        Self::usage(error.to_string())
+        Self::new(Code::Usage, error)
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { message: error.to_string(), code: OTHER }
+        Self::new(Code::Other, error)
     }
 }
 
@@ -67,7 +38,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => error.into(),
-            RunError::Machine(message) => Self { message, code: LACKING },
+            RunError::Machine(message) => Self::new(Code::Lacking, message),
         }
     }
 }
@@ -93,11 +64,11 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// A reader that is gone is no reason to fail.
 fn say(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn warn(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 #[cfg(test)]

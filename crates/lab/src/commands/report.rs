@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Failure, PLAN, default_folder, say, write};
+use super::{PLAN, default_folder, say, write};
+use crate::exit::{Code, Failure};
 use crate::picture::{Chart, png, svg};
 use crate::plan::Plan;
 use crate::report::{Section, page};
@@ -57,13 +58,13 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
         let records = Store::read(folder)?;
         if records.is_empty() {
             let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
-            return Err(Failure::usage(message));
+            return Err(Failure::new(Code::Usage, message));
         }
         let mut pictures = Vec::new();
         for sweep in &plan.sweeps {
             let drawn = svg(&Chart::new(&plan, sweep, &records));
             write(&folder.join(format!("{}.svg", sweep.name)), drawn.as_bytes())?;
-            let pixels = png(&drawn).map_err(|error| Failure { message: error.to_string(), code: super::OTHER })?;
+            let pixels = png(&drawn).map_err(|error| Failure::new(Code::Other, error))?;
             write(&folder.join(format!("{}.png", sweep.name)), &pixels)?;
             pictures.push(drawn);
         }

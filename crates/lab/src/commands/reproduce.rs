@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::report::write_up;
 use super::run::{HowRun, run_plan};
-use super::{Failure, default_folder, say};
+use super::{default_folder, say};
+use crate::exit::{Code, Failure};
 use crate::plan::Plan;
 use crate::runner::{Measure, Stop};
 
@@ -53,7 +54,7 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Resul
         None => {
             let mut all = here.ancestors().map(|folder| folder.join(EXPERIMENTS));
             all.find(|folder| folder.is_dir()).ok_or_else(|| {
-                Failure::usage("there is no folder experiments here or above: name it with --experiments")
+                Failure::new(Code::Usage, "there is no folder experiments here or above: name it with --experiments")
             })?
         }
     };
@@ -63,7 +64,10 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Resul
     }
     let names = names(&folder);
     let what = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(Failure::usage(format!("there is no experiment {name:?} in {}: there are {what}", folder.display())))
+    Err(Failure::new(
+        Code::Usage,
+        format_args!("there is no experiment {name:?} in {}: there are {what}", folder.display()),
+    ))
 }
 
 /// The experiments of a folder: plans in its folders, but not those that lie with results.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Failure, INTERRUPTED, INVALID, LACKING, PLAN, default_folder, say, warn, write};
+use super::{PLAN, default_folder, say, warn, write};
+use crate::exit::{Code, Failure};
 use crate::plan::Plan;
 use crate::results::Store;
 use crate::runner::{Account, Agenda, Estimate, Measure, Progress, Stop, run as run_all};
@@ -84,7 +85,10 @@ pub(super) fn run_plan(plan: &Plan, how: &HowRun, measure: &dyn Measure, stop: &
 
 fn nothing(plan: &Plan, how: &HowRun) -> Failure {
     let only = how.only.as_deref().unwrap_or_default();
-    Failure::usage(format!("no case of {} holds {only:?}: see what there is with --dry-run, without --only", plan.name))
+    Failure::new(
+        Code::Usage,
+        format_args!("no case of {} holds {only:?}: see what there is with --dry-run, without --only", plan.name),
+    )
 }
 
 /// The plan goes with its results, so that they can be drawn without it.
@@ -148,9 +152,9 @@ pub(super) fn summary(account: &Account, settled: usize, total: usize) -> String
 
 pub(super) fn code(account: &Account) -> u8 {
     match account {
-        Account { interrupted: true, .. } => INTERRUPTED,
-        Account { absent, .. } if !absent.is_empty() => LACKING,
-        Account { unsettled, .. } if !unsettled.is_empty() => INVALID,
-        _ => 0,
+        Account { interrupted: true, .. } => Code::Interrupted as u8,
+        Account { absent, .. } if !absent.is_empty() => Code::Lacking as u8,
+        Account { unsettled, .. } if !unsettled.is_empty() => Code::Invalid as u8,
+        _ => Code::Done as u8,
     }
 }

@@ -3,6 +3,7 @@ use std::num::NonZeroUsize;
 
 use super::HowRun;
 use super::*;
+use crate::exit::Code;
 use crate::plan::Case;
 use crate::results::tests::record;
 use crate::results::{Ending, Outcome, RECORDS, Store};
@@ -122,7 +123,10 @@ fn a_dry_run_lists_and_changes_nothing() {
     );
     let none = RunArgs { how: HowRun { only: Some("nobody".into()), ..args.how.clone() }, ..args };
     let failure = run(&none, &Fixed, &Stop::default()).expect_err("no case");
-    assert_eq!((failure.code, failure.message.contains("no case of paper/fig1 holds \"nobody\"")), (USAGE, true));
+    assert_eq!(
+        (failure.code, failure.message.contains("no case of paper/fig1 holds \"nobody\"")),
+        (Code::Usage as u8, true)
+    );
 }
 
 #[test]
@@ -132,10 +136,13 @@ fn a_run_that_is_stopped_keeps_its_code_and_results() {
     let args = RunArgs { plan: folder.path().join("experiments/paper/fig1.toml"), how: how(&out) };
     let stop = Stop::default();
     stop.set();
-    assert_eq!(run(&args, &Fixed, &stop), Ok(INTERRUPTED));
+    assert_eq!(run(&args, &Fixed, &stop), Ok(Code::Interrupted as u8));
     assert_eq!(Store::read(&out).expect("no results yet").len(), 0);
     let failure = report(&ReportArgs { from: vec![out], out: None }).expect_err("nothing to draw");
-    assert_eq!((failure.code, failure.message.contains("measure them with downpour-lab run")), (USAGE, true));
+    assert_eq!(
+        (failure.code, failure.message.contains("measure them with downpour-lab run")),
+        (Code::Usage as u8, true)
+    );
 }
 
 #[test]
@@ -148,9 +155,13 @@ fn experiments_are_found_upward_and_named() {
     assert_eq!(found("paper/fig1"), Ok(folder.path().join("experiments/paper/fig1.toml")));
     assert_eq!(found("own"), Ok(folder.path().join("experiments/own/plan.toml")));
     let failure = found("paper/fig9").expect_err("none");
-    assert!(failure.message.ends_with("there are own, paper/fig1") && failure.code == USAGE, "{failure}");
+    assert!(
+        failure.message.ends_with("there are own, paper/fig1") && failure.code == Code::Usage as u8,
+        "{}",
+        failure.message
+    );
     let failure = reproduce::find("x", None, Path::new("/proc/self")).expect_err("no folder");
-    assert!(failure.message.contains("--experiments"), "{failure}");
+    assert!(failure.message.contains("--experiments"), "{}", failure.message);
 }
 
 #[test]
@@ -158,15 +169,15 @@ fn what_went_wrong_is_one_line_and_a_code() {
     let unsettled = vec![("case".to_owned(), "late".to_owned())];
     let absent = [("norm".to_owned(), "apt install libnorm1".to_owned())];
     let mut account = Account { settled: 3, invalid: 3, unsettled, ..Account::default() };
-    assert_eq!(run::code(&account), INVALID);
+    assert_eq!(run::code(&account), Code::Invalid as u8);
     assert_eq!(
         run::summary(&account, 2, 6),
         "5 of 6 cases settled, 2 of them before; 3 runs invalid; 1 case without a valid run: a quieter machine, or a slower link"
     );
     account.absent = absent.into();
-    assert_eq!(run::code(&account), LACKING);
+    assert_eq!(run::code(&account), Code::Lacking as u8);
     account.interrupted = true;
-    assert_eq!(run::code(&account), INTERRUPTED);
+    assert_eq!(run::code(&account), Code::Interrupted as u8);
     assert!(
         run::summary(&account, 0, 6)
             .ends_with("; norm is not here: apt install libnorm1; stopped: the same command goes on")

@@ -151,7 +151,7 @@ impl Builder<'_> {
     }
 
     fn seeds(&self, seeds: Option<&Spanned<Vec<u64>>>) -> Result<Vec<u64>, PlanError> {
-        let Some(seeds) = seeds else { return Ok(vec![1]) };
+        let Some(seeds) = seeds else { return Ok(Vec::new()) };
         let mut seen = HashSet::new();
         match seeds.get_ref().iter().find(|seed| !seen.insert(**seed)) {
             Some(twice) => Err(self.refuse(seeds, format!("{twice} stands twice in seeds: write it once"))),
@@ -200,7 +200,7 @@ impl Builder<'_> {
     fn drawable(&self, plan: &Plan) -> Result<(), PlanError> {
         let cases: usize =
             plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
-        if cases.saturating_mul(plan.seeds.len()) > MOST_CASES {
+        if cases.saturating_mul(plan.seeds.len().max(1)) > MOST_CASES {
             return Err(self
                 .source
                 .error(None, format!("more than {MOST_CASES} cases: write fewer values or repeats")));

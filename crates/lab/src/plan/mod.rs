@@ -33,7 +33,7 @@ pub struct Plan {
     pub sweeps: Vec<Sweep>,
     /// Who is measured, in the order of the legend.
     pub peers: Vec<String>,
-    /// Seeds of the links. Each case runs once for each, as many times as the sweep repeats it.
+    /// Seeds of the links, each of which runs as many times as the sweep repeats it. None: every repeat has a seed of its own, from 1.
     pub seeds: Vec<u64>,
     /// Runs of each peer at the start that are thrown away.
     pub warm_up: u32,
@@ -180,7 +180,9 @@ impl Plan {
     pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = Case> {
         let told =
             point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
-        let runs = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
+        let given = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
+        let own = (0..sweep.repeats).filter(|_| self.seeds.is_empty()).map(|repeat| (1 + u64::from(repeat), repeat));
+        let runs = given.chain(own);
         runs.map(move |(seed, repeat)| Case {
             experiment: self.name.clone(),
             sweep: sweep.name.clone(),

@@ -45,7 +45,7 @@ fn fields(record: &Record) -> Vec<String> {
         seconds,
         reason,
         outcome.bytes_there.to_string(),
-        outcome.equal.to_string(),
+        outcome.equal.map_or_else(String::new, |equal| equal.to_string()),
         outcome.wire_bytes.to_string(),
         outcome.model_drops.to_string(),
         verdict.is_valid().to_string(),

@@ -36,8 +36,8 @@ pub struct Outcome {
     pub ending: Ending,
     /// Bytes at the receiver when it ended.
     pub bytes_there: u64,
-    /// Whether they are those that were sent, all of them.
-    pub equal: bool,
+    /// Whether they are those that were sent, all of them; nothing for a peer that keeps no file and only counts.
+    pub equal: Option<bool>,
     /// IP bytes that entered the link, both directions together.
     pub wire_bytes: u64,
     /// Packets that the model of the link dropped, both directions together.
@@ -165,7 +165,7 @@ pub(crate) mod tests {
             outcome: Outcome {
                 ending: Ending::Finished { seconds },
                 bytes_there: 1_000_000,
-                equal: true,
+                equal: Some(true),
                 wire_bytes: 1_100_000,
                 model_drops: 7,
                 clock: Clock { starts: "connect".into(), ends: "last byte".into() },

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::exit::Code;
+
 /// Whether somebody wants everything to end: all that takes long looks at it.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
@@ -20,7 +22,7 @@ impl Stop {
         let stop = Self::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag still down.
-            flag::register_conditional_shutdown(signal, i32::from(crate::commands::INTERRUPTED), Arc::clone(&stop.0))?;
+            flag::register_conditional_shutdown(signal, Code::Interrupted as i32, Arc::clone(&stop.0))?;
             flag::register(signal, Arc::clone(&stop.0))?;
         }
         Ok(stop)

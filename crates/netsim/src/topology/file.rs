@@ -236,6 +236,16 @@ impl Topology {
         Ok(())
     }
 
+    /// Makes two hosts the first pair, whether they are one already or not.
+    ///
+    /// # Errors
+    /// Names that are not of two hosts with a path between them.
+    pub fn put_first(&mut self, from: &str, to: &str) -> Result<(), TopologyError> {
+        self.add_pair(from, to)?;
+        self.pairs.rotate_right(1);
+        Ok(())
+    }
+
     /// Loads the traces of all links; see [`LinkConfig::load_trace`].
     ///
     /// # Errors
