@@ -1,0 +1,56 @@
+//! The plans of `experiments/` can be run as they are.
+
+use std::path::{Path, PathBuf};
+
+use lab::plan::{Axis, Plan};
+use lab::runner::{Agenda, Estimate};
+
+fn plan(name: &str) -> Plan {
+    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../experiments/{name}.toml"));
+    let peers: Vec<String> = lab::peers::all().map(|peer| peer.name().to_owned()).collect();
+    Plan::read(&file, &peers).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn each_is_what_its_document_says() {
+    let places = |name: &str| -> Vec<(Axis, Vec<f64>)> {
+        let sweeps = plan(name).sweeps;
+        sweeps.iter().map(|sweep| (sweep.axis, sweep.points.iter().map(|point| point.x).collect())).collect()
+    };
+    assert_eq!(places("tornado-transfer/fig1"), [(Axis::Loss, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0])]);
+    assert_eq!(places("tornado-transfer/fig2"), [(Axis::Delay, vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0])]);
+    assert_eq!(places("tornado-transfer/fig3"), [(Axis::Size, vec![10.0, 20.0, 30.0, 40.0, 50.0])]);
+    // Table II.
+    for (name, size) in [("rc-udp/fig10", 1_000_000), ("rc-udp/fig11", 10_000_000)] {
+        let expected = [
+            (Axis::Loss, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0]),
+            (Axis::Delay, vec![0.5, 5.0, 50.0, 100.0, 250.0, 500.0]),
+            (Axis::Rate, vec![5.0, 10.0, 25.0, 50.0, 75.0, 100.0]),
+        ];
+        assert_eq!(places(name), expected);
+        let sweeps = plan(name).sweeps;
+        assert!(sweeps.iter().flat_map(|sweep| &sweep.points).all(|point| point.size == size));
+        let nominal = &sweeps[0].points[1].link.duplex.forward;
+        let bytes = (nominal.queue_bytes, nominal.bucket_bytes);
+        assert_eq!((nominal.loss.mean(), bytes), (0.01, (Some(130_000), Some(10_000))));
+    }
+}
+
+#[test]
+fn no_one_takes_more_than_two_days() {
+    let names =
+        ["tornado-transfer/fig1", "tornado-transfer/fig2", "tornado-transfer/fig3", "rc-udp/fig10", "rc-udp/fig11"];
+    let names = names.into_iter().chain(["peers/table", "peers/bursts", "peers/reordering", "peers/fast"]);
+    for name in names {
+        let plan = plan(name);
+        assert_eq!(plan.name, name);
+        let estimate = Estimate::of(&plan, &Agenda::new(&plan, &[], None), std::num::NonZeroUsize::MIN);
+        println!(
+            "{name}: {} cases, {:.2} to {:.2} h",
+            plan.cases().len(),
+            estimate.least / 3600.0,
+            estimate.most / 3600.0
+        );
+        assert!(estimate.most < 48.0 * 3600.0, "{name}: {estimate:?}");
+    }
+}
