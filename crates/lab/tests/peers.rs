@@ -17,11 +17,15 @@ fn moved(name: &str, size: u64) -> Transfer {
 }
 
 fn tried(name: &str, size: u64) -> Result<Transfer, PeerError> {
+    within(name, size, CAP)
+}
+
+fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let peer = named(name).expect("a peer");
     let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
     let job = Job { size, seed: size + 1, told: Some(Rate::from_megabits_per_second(1000)), programs };
-    transfer(peer, &from, &to, &job, CAP)
+    transfer(peer, &from, &to, &job, cap)
 }
 
 /// Moves files of these sizes, which must arrive.
@@ -62,6 +66,14 @@ fn quinn() {
     moves("quinn-cubic", &SIZES);
     moves("quinn-bbr", &SIZES);
     assert!(moved("quinn-cubic", 1).encrypted);
+}
+
+#[test]
+fn what_is_not_there_in_time_is_no_error() {
+    for name in ["tcp-reno", "tcp8-reno", "quinn-cubic"] {
+        let late = within(name, 100_000_000, Duration::from_millis(1)).expect("a result");
+        assert!(late.seconds.is_none() && !late.is_complete() && late.bytes_there < 100_000_000, "{name}: {late:?}");
+    }
 }
 
 #[test]

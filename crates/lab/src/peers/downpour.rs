@@ -22,6 +22,7 @@ const DOWNPOUR: Peer = Peer {
     play: |run| transfer(run, "auto", false),
 };
 
+/// `auto` and `arq` find their rate as CUBIC does, unless they are told one.
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },
@@ -32,7 +33,7 @@ fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, St
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
-    receive.arg("--into").arg(run.stage.into());
+    receive.arg("--into").arg(run.stage.target_folder());
     let mut receiver = run.start_read(run.to, receive)?;
     // The ticket is written before the first line is.
     run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;

@@ -10,15 +10,19 @@ use tempfile::TempDir;
 /// A file system in memory, where there is one: what is measured is a network and not a disk.
 const MEMORY: &str = "/dev/shm";
 /// What every folder's name begins with.
-pub(super) const PREFIX: &str = "downpour-lab-";
+const PREFIX: &str = "downpour-lab-transfer-";
 /// The name of the file at both ends.
 const NAME: &str = "file";
+/// The folder that is made first, once the whole is locked.
+const SENT: &str = "sent";
 const CHUNK: usize = 1 << 20;
 
 /// A fresh folder, which goes away with this value.
 #[derive(Debug)]
 pub(super) struct Stage {
     folder: TempDir,
+    /// Locked for as long as the transfer is under way, so that [`clean`] tells it from what a killed process left.
+    _lock: File,
     digest: blake3::Hash,
 }
 
@@ -30,26 +34,28 @@ impl Stage {
         let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
         let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place)?;
-        for name in ["sent", "received", "own"] {
+        let lock = File::open(folder.path())?;
+        lock.lock()?;
+        for name in [SENT, "received", "own"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        let digest = generate(&folder.path().join("sent").join(NAME), size, seed)?;
-        Ok(Self { folder, digest })
+        let digest = generate(&folder.path().join(SENT).join(NAME), size, seed)?;
+        Ok(Self { folder, _lock: lock, digest })
     }
 
     /// The file that is sent.
     pub(super) fn source(&self) -> PathBuf {
-        self.folder.path().join("sent").join(NAME)
+        self.folder.path().join(SENT).join(NAME)
     }
 
     /// The folder in which it is to arrive, and nothing else is.
-    pub(super) fn into(&self) -> PathBuf {
+    pub(super) fn target_folder(&self) -> PathBuf {
         self.folder.path().join("received")
     }
 
     /// Where it is to be in the end.
     pub(super) fn target(&self) -> PathBuf {
-        self.into().join(NAME)
+        self.target_folder().join(NAME)
     }
 
     /// A place for something of the peer's own: keys, a configuration, a log.
@@ -70,7 +76,7 @@ impl Stage {
 
     /// Bytes of files in the folder they arrive in, whatever their names: what has been written, not the lengths that were set ahead of it.
     pub(super) fn arrived(&self) -> u64 {
-        let mut folders = vec![self.into()];
+        let mut folders = vec![self.target_folder()];
         let mut bytes = 0;
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -85,6 +91,28 @@ impl Stage {
         }
         bytes
     }
+}
+
+/// Removes the folders of transfers whose process was killed before it could; gives how many.
+///
+/// # Errors
+/// A folder that cannot be removed.
+pub fn clean() -> io::Result<usize> {
+    let mut removed = 0;
+    for place in [PathBuf::from(MEMORY), std::env::temp_dir()] {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+            // One that has nothing in it yet may be about to be locked.
+            let is_ours = is_ours && entry.path().join(SENT).is_dir();
+            // Another user's cannot be opened, a living process holds its lock.
+            let lock = is_ours.then(|| File::open(entry.path()).ok()).flatten();
+            if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
+                fs::remove_dir_all(entry.path())?;
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
 }
 
 fn room(folder: &Path) -> Option<u64> {

@@ -30,7 +30,7 @@ fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
     let mut receive = run.program("uftpd");
     // In the foreground, without asking for the names of addresses, and its status to where it is read.
     receive.args(["-d", "-q", "-F", "/dev/stdout", "-B", BUFFER, "-p", &port.to_string()]);
-    receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.into());
+    receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.target_folder());
     let mut receiver = run.start_read(run.to, receive)?;
     run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
     let mut send = run.program("uftp");
