@@ -1,5 +1,6 @@
 //! kcptun: TCP in a tunnel of KCP over UDP, without congestion control.
 
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use super::own;
@@ -46,7 +47,7 @@ fn transfer(run: &mut Run<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Stop
         command.args([format!("--datashard={data}"), format!("--parityshard={parity}")]);
         command
     };
-    let entry = std::net::SocketAddrV4::new(run.from.address(), near);
+    let entry = SocketAddrV4::new(run.from.address(), near);
     let mut serve = options("kcptun-server");
     serve.args(["--listen", &run.at_receiver(far).to_string(), "--target", &run.at_receiver(port).to_string()]);
     let mut tunnel = options("kcptun-client");

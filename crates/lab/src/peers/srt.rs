@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::error::PeerError;
 use super::peer::{Need, Peer};
 use super::run::{Protocol, Run, Stop};
 
@@ -16,6 +17,10 @@ pub(super) const PEERS: &[Peer] = &[Peer {
 }];
 
 fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
+    if run.job.size == 0 {
+        // The sender may be gone before the receiver has taken the connection for made, which it then calls broken.
+        return Err(PeerError::Empty { peer: "srt" }.into());
+    }
     let port = Run::free_port(run.to)?;
     let at = run.at_receiver(port);
     let mut receive = run.program("srt-file-transmit");
