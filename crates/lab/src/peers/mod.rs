@@ -1,7 +1,7 @@
 //! The programs that are measured: small tables that say how each is started and stopped, how the last byte is known, whether it is
 //! encrypted, and what installs it.
 //!
-//! To add a peer: one file with its rows, and its name in [`TABLES`].
+//! To add a peer: one file with its rows, and its name in `TABLES`.
 
 mod clock;
 mod downpour;

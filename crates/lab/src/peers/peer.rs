@@ -92,7 +92,8 @@ impl Peer {
 
     /// Whether all is there that it needs.
     pub fn presence(&self, programs: &Programs) -> Presence {
-        let absent = self.needs.iter().find_map(|need| need.missing(programs));
+        let route = self.route_congestion.map(Need::Congestion);
+        let absent = self.needs.iter().chain(&route).find_map(|need| need.missing(programs));
         absent.map_or(Presence::Present, |(missing, install)| Presence::Absent { missing, install })
     }
 }

@@ -52,15 +52,15 @@ pub(super) const PEERS: &[Peer] = &[
 fn scp(run: &mut Run<'_>) -> Result<Duration, Stop> {
     let server = Server::start(run)?;
     let mut scp = run.program("scp");
-    scp.arg("-q").args(server.options(run)).arg(run.stage.source()).arg(server.target(run));
+    scp.arg("-q").args(server.options()).arg(run.stage.source()).arg(server.target(run));
     server.timed(run, scp)
 }
 
 fn rsync(run: &mut Run<'_>) -> Result<Duration, Stop> {
     let server = Server::start(run)?;
     let mut rsync = run.program("rsync");
-    // There is nothing over there to compare with. The words of -e are split at spaces, and a folder of the lab has none.
-    rsync.args(["--whole-file", "-e", &format!("ssh {}", server.options(run).join(" "))]);
+    // There is nothing over there to compare with.
+    rsync.args(["--whole-file", "-e", &format!("ssh {}", server.options().join(" "))]);
     rsync.arg(run.stage.source()).arg(server.target(run));
     server.timed(run, rsync)
 }
@@ -108,8 +108,9 @@ impl Server {
         Ok(Self { port, user, process })
     }
 
-    /// What leads ssh, scp and rsync to it, whatever the user's own configuration says.
-    fn options(&self, run: &Run<'_>) -> Vec<String> {
+    /// What leads ssh, scp and rsync to it, whatever the user's own configuration says: words without spaces, for rsync splits them there.
+    /// Names of files are those in the folder in which programs of a run start.
+    fn options(&self) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned()];
         for option in [
             "BatchMode=yes",
@@ -118,8 +119,8 @@ impl Server {
             "LogLevel=ERROR",
             "StrictHostKeyChecking=no",
             "GlobalKnownHostsFile=/dev/null",
-            &format!("UserKnownHostsFile={}", run.stage.own("known_hosts").display()),
-            &format!("IdentityFile={}", run.stage.own("user").display()),
+            "UserKnownHostsFile=known_hosts",
+            "IdentityFile=user",
             &format!("Port={}", self.port),
         ] {
             options.extend(["-o".to_owned(), option.to_owned()]);

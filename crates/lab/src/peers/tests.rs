@@ -202,6 +202,7 @@ fn what_is_absent_is_named_with_the_line_that_installs_it() {
     let programs = Programs::of_this().expect("this program");
     let missing = Presence::Absent { missing: "the kernel's nosuch".into(), install: "modprobe tcp_nosuch".into() };
     assert_eq!(unknown.presence(&programs), missing);
+    assert_eq!(Peer { route_congestion: Some("nosuch"), ..COPY }.presence(&programs), missing);
     assert_eq!(COPY.presence(&programs), Presence::Present);
 }
 
