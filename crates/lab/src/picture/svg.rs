@@ -23,7 +23,9 @@ const TICK_GAP: f64 = 34.0;
 const ARROW: f64 = 20.0;
 /// Series stand so far apart where there is room, and at most take this share of the room between two places.
 const APART: f64 = 5.0;
-const APART_SHARE: f64 = 0.5;
+const APART_SHARE: f64 = 0.6;
+/// How far the floor of a place reaches beyond its points.
+const FLOOR_REACH: f64 = 12.0;
 
 /// A picture as SVG text: complete in itself, and to be put into HTML, where its classes `paper`, `ink`, `soft` and `grid` may be given
 /// other colours.
@@ -90,14 +92,18 @@ impl Drawing<'_> {
         TOP + PLOT_HEIGHT * (1.0 - self.chart.y.place(value))
     }
 
-    /// How far the series with this index stands from its place, so that points at the same place can be told apart.
-    fn apart(&self, index: usize) -> f64 {
+    /// How far apart series stand at the same place, so that their points can be told from each other: wider where no line joins them.
+    fn apart(&self) -> f64 {
         let mut places: Vec<f64> = self.chart.x.ticks.iter().map(|(x, _)| self.x(*x)).collect();
         places.sort_by(f64::total_cmp);
-        let room = places.windows(2).map(|two| two[1] - two[0]).fold(PLOT_WIDTH / 4.0, f64::min);
-        let count = self.chart.series.len() as f64;
-        let most = if self.chart.is_named { f64::INFINITY } else { APART };
-        (index as f64 - (count - 1.0) / 2.0) * (room * APART_SHARE / count).min(most)
+        let room = places.windows(2).map(|two| two[1] - two[0]).fold(PLOT_WIDTH / 2.0, f64::min);
+        let most = if self.are_joined() { APART } else { f64::INFINITY };
+        (room * APART_SHARE / self.chart.series.len().max(1) as f64).min(most)
+    }
+
+    /// Whether there is a between that lines may cross.
+    fn are_joined(&self) -> bool {
+        !self.chart.is_named && self.chart.x.ticks.len() > 1
     }
 
     fn grid(&mut self) {
@@ -171,15 +177,13 @@ impl Drawing<'_> {
 
     fn floor(&mut self) {
         let places: Vec<_> = self.chart.floor.iter().map(|(x, y)| (self.x(*x), self.y(*y))).collect();
-        // Names have no between: the floor is a step over each.
-        match &places[..] {
-            [only] => self.line(&[(only.0 - 40.0, only.1), (only.0 + 40.0, only.1)], "ink-line", "#1a1a1a", 1.6, "7 4"),
-            _ if self.chart.is_named => {
-                for (x, y) in places {
-                    self.line(&[(x - 40.0, y), (x + 40.0, y)], "ink-line", "#1a1a1a", 1.6, "7 4");
-                }
-            }
-            _ => self.line(&places, "ink-line", "#1a1a1a", 1.6, "7 4"),
+        if self.are_joined() {
+            return self.line(&places, "ink-line", "#1a1a1a", 1.6, "7 4");
+        }
+        // A step under all the points of a place.
+        let half = self.apart() * self.chart.series.len() as f64 / 2.0 + FLOOR_REACH;
+        for (x, y) in places {
+            self.line(&[(x - half, y), (x + half, y)], "ink-line", "#1a1a1a", 1.6, "7 4");
         }
     }
 
@@ -216,9 +220,10 @@ impl Drawing<'_> {
 
     fn series(&mut self, index: usize) {
         let Series { style: style_index, marks, .. } = &self.chart.series[index];
-        let (colour, apart) = (style::colour(*style_index), self.apart(index));
+        let colour = style::colour(*style_index);
+        let apart = (index as f64 - (self.chart.series.len() as f64 - 1.0) / 2.0) * self.apart();
         let places: Vec<_> = marks.iter().map(|mark| (self.x(mark.x) + apart, self.y(mark.y))).collect();
-        if !self.chart.is_named {
+        if self.are_joined() {
             self.line(&places, "series", colour, 1.8, "none");
         }
         for (mark, (x, y)) in marks.iter().zip(places) {
