@@ -66,10 +66,18 @@ pub(crate) fn summaries<'a>(
     }
     let of_peer = |point: &'a Point, peer: &'a String| {
         let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
-        (peer.as_str(), Summary::of(ids.iter().filter_map(|id| by_id.get(id.as_str())).flatten().copied()))
+        let records = ids.iter().filter_map(|id| by_id.get(id.as_str())).flat_map(|records| counted(records));
+        (peer.as_str(), Summary::of(records))
     };
     let at = |point| (point, sweep.peers.iter().map(|peer| of_peer(point, peer)).collect());
     sweep.points.iter().map(at).collect()
+}
+
+/// Of all runs of one case its invalid ones and its last valid one: one that did not finish is made again when more time is given.
+fn counted<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
+    let last = records.iter().rposition(|record| record.is_valid());
+    let counts = move |(index, record): &(usize, &'a Record)| !record.is_valid() || Some(*index) == last;
+    records.iter().copied().enumerate().filter(counts).map(|(_, record)| record)
 }
 
 impl Chart {

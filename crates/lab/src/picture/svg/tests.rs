@@ -95,6 +95,22 @@ fn the_same_picture_as_png_with_its_text() {
 }
 
 #[test]
+fn a_case_counts_once() {
+    let plan = plan();
+    let mut records = records(&plan);
+    let mut early = records[0].clone();
+    early.outcome.ending = Ending::NotFinished;
+    early.case.cap_seconds = 0.5;
+    records.insert(0, early);
+    let mark = Chart::new(&plan, &plan.sweeps[0], &records).series[0].marks[0];
+    assert_eq!(
+        (mark.low, mark.high, mark.is_bound),
+        (1.1, 1.1 * 1.4, false),
+        "it did not finish when it had less time"
+    );
+}
+
+#[test]
 fn nothing_measured_is_a_picture_too() {
     let plan = plan();
     let chart = Chart::new(&plan, &plan.sweeps[0], &[]);
