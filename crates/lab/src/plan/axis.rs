@@ -90,7 +90,12 @@ impl Axis {
         Ok(match self {
             Self::Size => Varied { link: link::with(base, "")?, size: bytes(value)? },
             Self::Link => Varied { link: link::with(base, value)?, size },
-            _ => Varied { link: link::with(base, &format!("{}={value}", self.name()))?, size },
+            // `1%` for both directions, `1% / 0%` for each its own.
+            _ => {
+                let parts: Vec<String> =
+                    value.split(link::BETWEEN).map(|value| format!("{}={value}", self.name())).collect();
+                Varied { link: link::with(base, &parts.join(link::BETWEEN))?, size }
+            }
         })
     }
 

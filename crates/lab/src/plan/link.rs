@@ -5,17 +5,23 @@ use netsim::{Duplex, TextError};
 use super::LinkText;
 
 /// Between the two directions of a link.
-const BETWEEN: &str = " / ";
+pub(super) const BETWEEN: &str = " / ";
 const PERFECT: &str = "perfect";
 
-/// The base link with other `parts` (`loss=5%,burst=5`) in both directions, in place of those with the same key or beside them. Without
-/// loss there are no bursts either: no loss takes them away.
+/// The base link with other `parts` (`loss=5%,burst=5`) in both directions, or one half of `loss=5% / loss=0%` in each, in place of those
+/// with the same key or beside them. Without loss there are no bursts either: no loss takes them away.
 ///
 /// # Errors
 /// A link that makes no sense.
 pub(super) fn with(base: &str, parts: &str) -> Result<LinkText, TextError> {
-    let directions: Vec<String> = base.split(BETWEEN).map(|direction| merged(direction, parts)).collect();
-    let text = directions.join(BETWEEN);
+    let text = match (base.split_once(BETWEEN), parts.split_once(BETWEEN)) {
+        (None, None) => merged(base, parts),
+        (base_ways, part_ways) => {
+            let (there, back) = base_ways.unwrap_or((base, base));
+            let (there_parts, back_parts) = part_ways.unwrap_or((parts, parts));
+            [merged(there, there_parts), merged(back, back_parts)].join(BETWEEN)
+        }
+    };
     let duplex = text.parse()?;
     Ok(LinkText { text, duplex })
 }
@@ -65,6 +71,8 @@ mod tests {
             ("rate=10M,delay=5ms", "loss=1%", "rate=10M,delay=5ms,loss=1%"),
             ("rate=10M,loss=3%", "rate=5M", "rate=5M,loss=3%"),
             ("rate=10M / rate=1M,loss=2%", "loss=1%", "rate=10M,loss=1% / rate=1M,loss=1%"),
+            ("rate=10M", "loss=1% / loss=0%", "rate=10M,loss=1% / rate=10M,loss=0%"),
+            ("rate=10M / rate=1M", "loss=1% / perfect", "rate=10M,loss=1% / rate=1M"),
             ("perfect", "delay=5ms", "delay=5ms"),
             ("perfect", "", "perfect"),
             ("loss=5%,burst=5", "loss=0%", "loss=0%"),
