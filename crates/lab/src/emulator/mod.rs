@@ -7,6 +7,7 @@ mod clock;
 mod ipv4;
 mod port;
 mod report;
+pub mod segments;
 mod wire;
 mod worker;
 

@@ -1,0 +1,199 @@
+//! A packet as the device gave it, and the packets of the wire in it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use netsim::Ecn;
+
+use super::vnet::{Offload, VnetHeader};
+
+const LEAST_IP_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+const UDP_HEADER: usize = 8;
+const LEAST_TCP_HEADER: usize = 20;
+
+/// Why a packet is refused. None of these comes from a kernel that works; each is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refused {
+    /// It is shorter than its headers, or these are shorter than they can be.
+    #[error("shorter than its headers")]
+    Short,
+    /// It is neither IPv4 nor IPv6.
+    #[error("neither IPv4 nor IPv6")]
+    Version,
+    /// It is to be split in a way that is not known here, or that does not fit its headers.
+    #[error("to be split in an unknown way")]
+    Offload,
+    /// Its length is not the one in its header.
+    #[error("of another length than its header says")]
+    Length,
+    /// The checksum that is left to the device lies outside, or elsewhere than its protocol has it.
+    #[error("with a checksum at the wrong place")]
+    Checksum,
+}
+
+/// Bytes of IP that came in one piece: one packet of the wire, or many that share their headers.
+#[derive(Debug)]
+pub struct SuperPacket {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) vnet: VnetHeader,
+    pub(super) version: u8,
+    /// Bytes of the IP header, options included; for IPv6 without extension headers.
+    pub(super) ip_header: usize,
+    /// Bytes at the front that every segment has: up to the end of the transport header, or of the IP header where nothing is split.
+    pub(super) shared: usize,
+    /// Payload of every segment but the last.
+    pub(super) payload: usize,
+    segments: u32,
+}
+
+/// One packet of the wire.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Where it is in.
+    pub packet: Arc<SuperPacket>,
+    /// Its number there, from 0.
+    pub index: u32,
+}
+
+impl SuperPacket {
+    /// Takes a packet that is one on the wire, with all its checksums; padding behind it is cut off.
+    ///
+    /// # Errors
+    /// What is no IP packet, or cut short.
+    pub fn plain(bytes: &[u8]) -> Result<Self, Refused> {
+        Self::new(VnetHeader::default(), bytes)
+    }
+
+    /// Takes what a device with offloads gave: the header beside the packet, and the packet.
+    ///
+    /// # Errors
+    /// A packet that makes no sense, whatever it holds.
+    pub fn parse(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) -> Result<Self, Refused> {
+        Self::new(VnetHeader::read(vnet).ok_or(Refused::Offload)?, bytes)
+    }
+
+    fn new(vnet: VnetHeader, bytes: &[u8]) -> Result<Self, Refused> {
+        let (version, ip_header, length) = lengths(bytes)?;
+        if length < ip_header || length > bytes.len() {
+            return Err(Refused::Length);
+        }
+        let bytes = &bytes[..length];
+        if let Some((start, offset)) = vnet.checksum
+            && usize::from(start) + usize::from(offset) + 2 > length
+        {
+            return Err(Refused::Checksum);
+        }
+        let (shared, payload) = match vnet.offload {
+            Offload::None => (ip_header, bytes.len() - ip_header),
+            Offload::Tcp | Offload::Udp => {
+                (splitting_headers(&vnet, version, ip_header, bytes)?, usize::from(vnet.segment))
+            }
+        };
+        let segments = match (bytes.len() - shared, payload) {
+            (0, _) => 1,
+            (_, 0) => return Err(Refused::Offload),
+            (whole, payload) => whole.div_ceil(payload),
+        };
+        let segments = u32::try_from(segments).map_err(|_| Refused::Length)?;
+        Ok(Self { bytes: bytes.into(), vnet, version, ip_header, shared, payload, segments })
+    }
+
+    /// How many packets of the wire it is.
+    pub fn segments(&self) -> u32 {
+        self.segments
+    }
+
+    /// The IP bytes of segment `index`, headers and payload.
+    pub fn ip_bytes(&self, index: u32) -> u32 {
+        let (start, end) = self.payload_of(index, 1);
+        // Lengths of IP packets: below 2^17.
+        (self.shared + end - start) as u32
+    }
+
+    /// The ECN field, the same in each.
+    pub fn ecn(&self) -> Ecn {
+        let bits = match self.version {
+            4 => self.bytes[1],
+            _ => self.bytes[1] >> 4,
+        };
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// Where it is to go.
+    pub fn destination(&self) -> IpAddr {
+        let there = "the header is there";
+        match self.version {
+            4 => Ipv4Addr::from_octets(*self.bytes[16..].first_chunk().expect(there)).into(),
+            _ => Ipv6Addr::from_octets(*self.bytes[24..].first_chunk().expect(there)).into(),
+        }
+    }
+
+    /// Its segments, in order.
+    pub fn split(self) -> impl Iterator<Item = Segment> {
+        let packet = Arc::new(self);
+        (0..packet.segments).map(move |index| Segment { packet: Arc::clone(&packet), index })
+    }
+
+    /// Where the payload of `count` segments from `first` on starts and ends.
+    pub(super) fn payload_of(&self, first: u32, count: u32) -> (usize, usize) {
+        let at = |index: u32| (self.shared + index as usize * self.payload).min(self.bytes.len());
+        (at(first), at(first + count))
+    }
+}
+
+/// The version of IP, the bytes of its header (for IPv6 without extension headers), and those of the whole packet.
+fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), Refused> {
+    let version = bytes.first().ok_or(Refused::Short)? >> 4;
+    let header = match version {
+        4 => usize::from(bytes[0] & 0xf) * 4,
+        6 => IPV6_HEADER,
+        _ => return Err(Refused::Version),
+    };
+    if header < LEAST_IP_HEADER || bytes.len() < header {
+        return Err(Refused::Short);
+    }
+    let length = match version {
+        4 => usize::from(u16::from_be_bytes([bytes[2], bytes[3]])),
+        _ => IPV6_HEADER + usize::from(u16::from_be_bytes([bytes[4], bytes[5]])),
+    };
+    Ok((version, header, length))
+}
+
+/// The bytes of headers of a packet that is to be split, if all of them are as they must be.
+fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[u8]) -> Result<usize, Refused> {
+    let (start, offset) = vnet.checksum.ok_or(Refused::Checksum)?;
+    let (start, offset) = (usize::from(start), usize::from(offset));
+    let (protocol, field, least) = match vnet.offload {
+        Offload::Tcp => (6, 16, LEAST_TCP_HEADER),
+        Offload::None | Offload::Udp => (17, 6, UDP_HEADER),
+    };
+    // Behind the extension headers of IPv6 the kernel's word is all there is.
+    let misplaced = if version == 4 { start != ip_header } else { start < ip_header };
+    if misplaced || offset != field {
+        return Err(Refused::Checksum);
+    }
+    let is_fragment = u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
+    if version == 4 && (bytes[9] != protocol || is_fragment) {
+        return Err(Refused::Offload);
+    }
+    // The field of the checksum is there, and with it all that is read here.
+    let transport = &bytes[start..];
+    let header = match vnet.offload {
+        Offload::Tcp => usize::from(transport[12] >> 4) * 4,
+        Offload::None | Offload::Udp => UDP_HEADER,
+    };
+    if header < least || transport.len() < header {
+        return Err(Refused::Short);
+    }
+    let udp_length = usize::from(u16::from_be_bytes([transport[4], transport[5]]));
+    if vnet.offload == Offload::Udp && udp_length != transport.len() {
+        return Err(Refused::Length);
+    }
+    Ok(start + header)
+}

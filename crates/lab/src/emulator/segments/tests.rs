@@ -1,0 +1,274 @@
+//! Whatever survives is, segmented in full, what survived of the original segmented in full.
+
+use std::net::IpAddr;
+
+use netsim::{Ecn, Time};
+use proptest::prelude::*;
+
+use super::testing::{Frame, Recipe, finish, on_the_wire, recipes};
+use super::{Gather, Offload, Refused, Run, Segment, SuperPacket, VnetHeader};
+
+fn parse((vnet, bytes): &Frame) -> SuperPacket {
+    SuperPacket::parse(vnet, bytes).unwrap()
+}
+
+/// What is written into the device for a run.
+fn written(run: &Run) -> Frame {
+    let mut head = vec![0xee; 5];
+    let rest = run.packet(&mut head).to_vec();
+    (run.vnet(), [head, rest].concat())
+}
+
+/// Gathers segments as an emulator would that hands over as late as it can.
+fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<Run> {
+    let mut gather = Gather::new();
+    let mut runs = Vec::new();
+    for (segment, ecn, corrupt) in segments {
+        if let Err(segment) = gather.push(Time::ZERO, segment, ecn, corrupt) {
+            runs.push(close(&mut gather));
+            gather.push(Time::ZERO, segment, ecn, corrupt).expect("nothing is open");
+        }
+    }
+    if gather.open().is_some() {
+        runs.push(close(&mut gather));
+    }
+    runs
+}
+
+fn close(gather: &mut Gather) -> Run {
+    let (run, due) = gather.open().unwrap();
+    assert_eq!(due.len(), run.count() as usize);
+    let run = run.clone();
+    gather.clear();
+    run
+}
+
+fn mark(packet: &mut [u8]) {
+    packet[1] |= if packet[0] >> 4 == 4 { 3 } else { 0x30 };
+    finish(packet);
+}
+
+proptest! {
+    #[test]
+    fn the_sizes_and_marks_are_those_on_the_wire(recipe in recipes()) {
+        let frame = recipe.frame();
+        let wire = on_the_wire(&frame);
+        let packet = parse(&frame);
+        prop_assert_eq!(packet.segments() as usize, wire.len());
+        for (index, segment) in (0..).zip(&wire) {
+            prop_assert_eq!(packet.ip_bytes(index) as usize, segment.len());
+        }
+        let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(recipe.ecn)];
+        prop_assert_eq!(packet.ecn(), ecn);
+    }
+
+    #[test]
+    fn what_comes_through_whole_is_the_same_packet(recipe in recipes()) {
+        let frame = recipe.frame();
+        let packet = parse(&frame);
+        let ecn = packet.ecn();
+        let runs = gather(packet.split().map(|segment| (segment, ecn, None)));
+        prop_assert_eq!(runs.len(), 1);
+        let mut expected = frame;
+        if expected.0[1] == 0 {
+            // A plain packet needs no hint.
+            expected.0[2..4].fill(0);
+        }
+        prop_assert_eq!(written(&runs[0]), expected);
+    }
+
+    #[test]
+    fn survivors_are_what_the_wire_would_have_carried(
+        recipe in recipes(),
+        fates in prop::collection::vec((any::<bool>(), any::<bool>(), 1..3_usize), 60),
+    ) {
+        let frame = recipe.frame();
+        let packet = parse(&frame);
+        let ecn = packet.ecn();
+        let mut survivors = Vec::new();
+        let mut expected = Vec::new();
+        for ((segment, mut wire), (lost, marked, copies)) in packet.split().zip(on_the_wire(&frame)).zip(fates) {
+            if lost && recipe.id % 2 == 0 {
+                continue;
+            }
+            let ce = marked && recipe.id % 3 == 0;
+            if ce {
+                mark(&mut wire);
+            }
+            // A link may also deliver twice.
+            for _ in 0..if recipe.id % 5 == 0 { copies } else { 1 } {
+                survivors.push((segment.clone(), if ce { Ecn::Ce } else { ecn }, None));
+                expected.push(wire.clone());
+            }
+        }
+        // A plain packet whose sender computed its checksum is not to be touched.
+        let there: Vec<Vec<u8>> = gather(survivors).iter().flat_map(|run| on_the_wire(&written(run))).collect();
+        prop_assert_eq!(there, expected);
+    }
+
+    #[test]
+    fn a_corrupt_segment_travels_alone_and_is_wrong(recipe in recipes(), entropy: u64, which: prop::sample::Index) {
+        let frame = recipe.frame();
+        let packet = parse(&frame);
+        let wire = on_the_wire(&frame);
+        let (ecn, bad) = (packet.ecn(), which.index(wire.len()));
+        let segments = packet.split().zip(0..);
+        let runs = gather(segments.map(|(segment, n)| (segment, ecn, (n == bad).then_some(entropy))));
+        let ends = runs.iter().scan(0, |sum, run| {
+            *sum += run.count() as usize;
+            Some(*sum)
+        });
+        let run = &runs[ends.take_while(|&end| end <= bad).count()];
+        prop_assert_eq!(run.count(), 1);
+        let (vnet, there) = written(run);
+        prop_assert_eq!(vnet, [0; VnetHeader::BYTES], "the receiver checks it");
+        let flipped: u32 = there.iter().zip(&wire[bad]).map(|(a, b)| (a ^ b).count_ones()).sum();
+        prop_assert_eq!(there.len(), wire[bad].len());
+        prop_assert!((1..=8).contains(&flipped), "{flipped} bits");
+        let others: usize = runs.iter().map(|run| run.count() as usize).sum();
+        prop_assert_eq!(others, wire.len());
+    }
+
+    #[test]
+    fn nothing_hostile_panics(vnet: [u8; VnetHeader::BYTES], bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        take_apart(&vnet, &bytes);
+    }
+
+    #[test]
+    fn nothing_spoiled_panics(
+        recipe in recipes(),
+        spoils in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut: prop::sample::Index,
+        cuts: bool,
+    ) {
+        let (mut vnet, mut bytes) = recipe.frame();
+        for (place, value) in spoils {
+            // The headers, and what stands beside the packet.
+            let place = place.index(VnetHeader::BYTES + bytes.len().min(80));
+            match place.checked_sub(VnetHeader::BYTES) {
+                None => vnet[place] = value,
+                Some(place) => bytes[place] = value,
+            }
+        }
+        if cuts {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        take_apart(&vnet, &bytes);
+    }
+}
+
+/// Does everything with a packet that can be done, if it is taken at all.
+fn take_apart(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) {
+    let Ok(packet) = SuperPacket::parse(vnet, bytes) else {
+        return;
+    };
+    let sizes: u64 = (0..packet.segments()).map(|index| u64::from(packet.ip_bytes(index))).sum();
+    assert!(sizes > 0);
+    let odd = |segment: &Segment| segment.index % 3 != 1;
+    for corrupt in [None, Some(77)] {
+        let packet = SuperPacket::parse(vnet, bytes).unwrap();
+        let runs = gather(packet.split().filter(odd).map(|segment| (segment, Ecn::Ce, corrupt)));
+        for run in runs {
+            assert!(written(&run).1.len() <= bytes.len());
+        }
+    }
+}
+
+fn recipe(offload: Offload, segment: u16, payload: usize) -> Recipe {
+    Recipe {
+        version: 4,
+        offload,
+        options: 0,
+        tcp_options: 3,
+        tcp_flags: 0x99,
+        ecn: 2,
+        id: 0xfffe,
+        sequence: u32::MAX - 2000,
+        segment,
+        payload: (0..payload).map(|byte| byte as u8).collect(),
+        partial: true,
+    }
+}
+
+#[test]
+fn a_gap_makes_two_packets_with_headers_of_their_own() {
+    let frame = recipe(Offload::Tcp, 1000, 4500).frame();
+    let packet = parse(&frame);
+    assert_eq!((0..5).map(|index| packet.ip_bytes(index)).collect::<Vec<_>>(), [1052, 1052, 1052, 1052, 552]);
+    let survivors = packet.split().filter(|segment| segment.index != 2);
+    let runs = gather(survivors.map(|segment| (segment, Ecn::Ect0, None)));
+    let [(first_vnet, first), (second_vnet, second)] = [written(&runs[0]), written(&runs[1])];
+    assert_eq!((first.len(), second.len()), (2052, 1552));
+    assert_eq!((first_vnet[1], second_vnet[1]), (0x81, 1), "CWR is the first's");
+    assert_eq!((first[33], second[33]), (0x90, 0x19), "ACK and CWR; ACK, PSH and FIN");
+    assert_eq!((&first[4..6], &second[4..6]), (&[0xff, 0xfe][..], &[0, 1][..]));
+    assert_eq!(second[24..28], 999_u32.to_be_bytes(), "sequence numbers go round");
+}
+
+#[test]
+fn a_run_is_open_until_it_is_handed_over() {
+    let mut segments = parse(&recipe(Offload::Udp, 1200, 12_000).frame()).split();
+    let mut gather = Gather::new();
+    let mut push = |gather: &mut Gather, nanos| {
+        gather.push(Time::from_nanos(nanos), segments.next().unwrap(), Ecn::Ect0, None).unwrap();
+    };
+    assert!(gather.open().is_none());
+    push(&mut gather, 5_000);
+    push(&mut gather, 9_000);
+    assert_eq!(gather.open().unwrap().1, [5_000, 9_000].map(Time::from_nanos));
+    assert_eq!(close(&mut gather).count(), 2);
+    assert!(gather.open().is_none());
+    push(&mut gather, 12_000);
+    assert_eq!(close(&mut gather).count(), 1);
+}
+
+#[test]
+fn another_packet_with_the_next_number_is_not_a_neighbour() {
+    let [one, other] = [(); 2].map(|()| parse(&recipe(Offload::Udp, 1200, 2400).frame()).split());
+    let segments = one.take(1).chain(other.skip(1));
+    assert_eq!(gather(segments.map(|segment| (segment, Ecn::Ect0, None))).len(), 2);
+}
+
+#[test]
+fn each_kind_of_nonsense_has_its_reason() {
+    let (vnet, bytes) = recipe(Offload::Udp, 1200, 2400).frame();
+    let spoiled = |place: usize, value: u8| {
+        let (mut vnet, mut bytes) = (vnet, bytes.clone());
+        match place.checked_sub(VnetHeader::BYTES) {
+            None => vnet[place] = value,
+            Some(place) => bytes[place] = value,
+        }
+        SuperPacket::parse(&vnet, &bytes).map(|packet| packet.segments())
+    };
+    assert_eq!(SuperPacket::parse(&vnet, &[]).unwrap_err(), Refused::Short);
+    assert_eq!(SuperPacket::parse(&vnet, &bytes[..19]).unwrap_err(), Refused::Short);
+    assert_eq!(spoiled(0, 1), Ok(2), "nothing spoiled");
+    assert_eq!(spoiled(0, 0), Err(Refused::Checksum), "split without a checksum");
+    assert_eq!(spoiled(1, 3), Err(Refused::Offload));
+    assert_eq!(spoiled(1, 1), Err(Refused::Checksum), "TCP has it elsewhere");
+    assert_eq!(spoiled(10, 0x95), Err(Refused::Version));
+    assert_eq!(spoiled(10, 0x44), Err(Refused::Short), "a header of 16 bytes");
+    assert_eq!(spoiled(12, 0), Err(Refused::Length), "cut short by its header");
+    assert_eq!(spoiled(12, 0x40), Err(Refused::Length), "cut short");
+    assert_eq!(spoiled(16, 0x20), Err(Refused::Offload), "a fragment");
+    assert_eq!(spoiled(19, 6), Err(Refused::Offload), "UDP that says TCP");
+    assert_eq!(spoiled(35, 0), Err(Refused::Length), "another length in UDP");
+    let outside = VnetHeader { checksum: Some((20, 2407)), ..VnetHeader::default() }.write(4);
+    assert_eq!(SuperPacket::parse(&outside, &bytes).unwrap_err(), Refused::Checksum);
+    let no_size = [&vnet[..4], &[0, 0], &vnet[6..]].concat().try_into().unwrap();
+    assert_eq!(SuperPacket::parse(&no_size, &bytes).unwrap_err(), Refused::Offload);
+}
+
+#[test]
+fn a_packet_of_a_wire_has_a_destination_and_no_padding() {
+    let (_, bytes) = Recipe { partial: false, ..recipe(Offload::Udp, 1200, 2400) }.frame();
+    let packet = SuperPacket::plain(&[&bytes[..], &[0; 6]].concat()).unwrap();
+    assert_eq!((packet.segments(), packet.ip_bytes(0), packet.ecn()), (1, 2428, Ecn::Ect0));
+    assert_eq!(packet.destination(), IpAddr::from([10, 99, 0, 2]));
+    let segment = packet.split().next().unwrap();
+    assert_eq!(written(&Run::of(segment, Ecn::Ect0, None)).1, bytes);
+    let (_, bytes) = Recipe { version: 6, ..recipe(Offload::Udp, 1200, 10) }.frame();
+    let octets: Vec<u8> = (0xb0..0xc0).collect();
+    assert_eq!(SuperPacket::plain(&bytes).unwrap().destination(), IpAddr::from(<[u8; 16]>::try_from(octets).unwrap()));
+    assert_eq!(SuperPacket::plain(&bytes[..57]).unwrap_err(), Refused::Length);
+}
