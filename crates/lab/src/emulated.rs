@@ -36,8 +36,8 @@ impl EmulatedNetwork {
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
     pub fn start(layout: Layout, keeper: &Path) -> Result<Self, EmulationError> {
-        let Layout { hosts, pairs, links, fabric, nodes, round_trip } = layout;
-        let (space, cables) = Space::new(&hosts, &pairs, keeper)?;
+        let Layout { hosts, pairs, links, fabric, nodes, round_trip, cables: kind } = layout;
+        let (space, cables) = Space::new(&hosts, &pairs, kind, keeper)?;
         let emulator = Emulator::start(fabric, nodes, cables)?;
         Ok(Self { emulator, space, links, round_trip })
     }

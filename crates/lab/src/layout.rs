@@ -9,6 +9,7 @@ use netsim::topology::{Topology, TopologyError};
 use netsim::{Duplex, Fabric, NetworkError, NodeId, TextError, TraceFileError};
 
 use crate::emulator::Packet;
+use crate::space::CableKind;
 
 /// Hosts, and the model of what lies between them.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Layout {
     pub nodes: Vec<NodeId>,
     /// Least round-trip time of the first pair, without queues.
     pub round_trip: Duration,
+    /// How hosts and emulator are connected.
+    pub cables: CableKind,
 }
 
 /// A network that cannot be built as asked.
@@ -83,7 +86,8 @@ impl Layout {
         fabric.add_link(nodes[0], nodes[1], link.forward)?;
         fabric.add_link(nodes[1], nodes[0], link.backward)?;
         let links = vec!["forward".to_owned(), "backward".to_owned()];
-        Ok(Self { hosts: vec!["a".to_owned(), "b".to_owned()], pairs: vec![(0, 1)], links, fabric, nodes, round_trip })
+        let (hosts, pairs) = (vec!["a".to_owned(), "b".to_owned()], vec![(0, 1)]);
+        Ok(Self { hosts, pairs, links, fabric, nodes, round_trip, cables: CableKind::default() })
     }
 
     /// The hosts and links of a topology that was read from `file`. Reads the traces that its links name.
@@ -106,6 +110,7 @@ impl Layout {
             nodes: (0..).map(NodeId::from_index).take(topology.hosts().len()).collect(),
             fabric,
             round_trip,
+            cables: CableKind::default(),
         })
     }
 }

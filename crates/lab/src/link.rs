@@ -16,10 +16,10 @@ use signal_hook::iterator::Signals;
 
 use crate::args::LinkArgs;
 use crate::control;
-use crate::emulated::EmulatedNetwork;
+use crate::emulated::{EmulatedNetwork, EmulationError};
 use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
-use crate::space::{Host, RunFolder, acquire, peer_of};
+use crate::space::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
 
@@ -44,14 +44,20 @@ enum Event {
 /// # Errors
 /// A link that makes no sense, a machine that makes no namespaces, a command that cannot be started.
 pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
-    let (layout, name) = layout(args)?;
+    let (mut layout, name) = layout(args)?;
+    if args.fast {
+        layout.cables = CableKind::Tun;
+    }
     let tasks = Tasks::new(args, &layout)?;
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     // From here on signals are events: whoever interrupts the command wants to see what the link did.
     let (events, happened) = channel();
     hear_signals(events.clone()).map_err(lab_failed)?;
     let keeper = std::env::current_exe().map_err(lab_failed)?;
-    let network = EmulatedNetwork::start(layout, &keeper).map_err(lab_failed)?;
+    let network = EmulatedNetwork::start(layout, &keeper).map_err(|error| match error {
+        EmulationError::Space(SpaceError::Tun(error)) => Failure::new(Code::Lacking, error),
+        error => lab_failed(error),
+    })?;
     let folder = RunFolder::new().map_err(lab_failed)?;
     let control = control::listen(folder.path(), network.control()).map_err(lab_failed)?;
     network.control().set_impaired(!args.unimpaired);

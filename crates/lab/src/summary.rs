@@ -27,6 +27,10 @@ pub struct Summary {
     pub late_99_ms: f64,
     /// How late the latest packet was, in milliseconds.
     pub latest_ms: f64,
+    /// How long 99 % of the packets waited at most before the emulator saw them, in milliseconds; zero with stamps of the kernel.
+    pub unseen_99_ms: f64,
+    /// How long any packet waited at most before the emulator saw it, in milliseconds.
+    pub unseen_ms: f64,
     /// Share of one processor that the emulator took, 0 to 1.
     pub emulator_cpu: f64,
     /// Whether the emulator's thread came before all ordinary ones.
@@ -66,6 +70,8 @@ impl Summary {
             late_50_ms: millis(report.lateness.percentile(50)),
             late_99_ms: millis(report.lateness.percentile(99)),
             latest_ms: millis(report.lateness.largest()),
+            unseen_99_ms: millis(report.unseen.percentile(99)),
+            unseen_ms: millis(report.unseen.largest()),
             emulator_cpu: if seconds > 0.0 { report.cpu.as_secs_f64() / seconds } else { 0.0 },
             real_time: report.scheduling == Scheduling::RealTime,
             seconds,
@@ -121,6 +127,9 @@ impl fmt::Display for Summary {
             self.emulator_cpu * 100.0,
             if self.real_time { "real-time priority" } else { "no real-time priority (see ulimit -r)" },
         )?;
+        if self.unseen_ms > 0.0 {
+            writeln!(f, " arrivals: seen within {:.3} ms (99 %), {:.3} ms at most", self.unseen_99_ms, self.unseen_ms)?;
+        }
         if self.valid {
             writeln!(f, "  verdict: valid: the model, and nothing else, made this link")
         } else {

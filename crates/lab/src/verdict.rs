@@ -3,6 +3,8 @@
 //! A run is valid if
 //! - 99 % of its packets were handed over within 0.5 ms of when the model says, or 2 % of the round-trip time where that is longer,
 //! - the latest was within 10 ms, or 20 % of the round-trip time,
+//! - over fast cables, which have no stamps, 99 % of the packets can have waited no longer than that 0.5 ms or 2 % before they were seen,
+//!   and none longer than 2 ms, or 5 %: packets that seem to come at once overflow a queue that was never full,
 //! - no packet was lost but those that the model drops: none for want of room in a ring, none on a cable, none refused by the kernel,
 //! - all had usable stamps, and were for somebody.
 
@@ -14,6 +16,7 @@ use crate::space::InterfaceCounts;
 
 const LATE_99: Duration = Duration::from_micros(500);
 const LATEST: Duration = Duration::from_millis(10);
+const LONGEST_UNSEEN: Duration = Duration::from_millis(2);
 
 /// What can be said of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +42,20 @@ pub enum Fault {
         /// What it may be.
         limit: Duration,
     },
+    /// One packet in a hundred may have waited longer than the limit before the emulator saw it.
+    Unseen {
+        /// The 99th percentile.
+        unseen: Duration,
+        /// What it may be.
+        limit: Duration,
+    },
+    /// A packet may have waited longer than the limit before the emulator saw it.
+    LongestUnseen {
+        /// The longest.
+        unseen: Duration,
+        /// What it may be.
+        limit: Duration,
+    },
     /// Packets that the emulator did not fetch in time.
     RingDrops(u64),
     /// Packets that left a host, or were handed to one, and never got there.
@@ -56,14 +73,17 @@ impl Verdict {
     pub fn of(run: &Observation) -> Self {
         let report = &run.report;
         let mut faults = Vec::new();
-        let (lateness, limit) = (report.lateness.percentile(99), LATE_99.max(run.round_trip / 50));
-        if lateness > limit {
-            faults.push(Fault::Late { lateness, limit });
-        }
-        let (lateness, limit) = (report.lateness.largest(), LATEST.max(run.round_trip / 5));
-        if lateness > limit {
-            faults.push(Fault::Latest { lateness, limit });
-        }
+        let (limit_99, limit_all) = (LATE_99.max(run.round_trip / 50), LATEST.max(run.round_trip / 5));
+        let limit_unseen = LONGEST_UNSEEN.max(run.round_trip / 20);
+        let (late, latest) = (report.lateness.percentile(99), report.lateness.largest());
+        let (unseen, longest) = (report.unseen.percentile(99), report.unseen.largest());
+        let timed = [
+            (late > limit_99, Fault::Late { lateness: late, limit: limit_99 }),
+            (latest > limit_all, Fault::Latest { lateness: latest, limit: limit_all }),
+            (unseen > limit_99, Fault::Unseen { unseen, limit: limit_99 }),
+            (longest > limit_unseen, Fault::LongestUnseen { unseen: longest, limit: limit_unseen }),
+        ];
+        faults.extend(timed.into_iter().filter(|&(exceeds, _)| exceeds).map(|(_, fault)| fault));
         let counted = [
             (report.ring_drops, Fault::RingDrops as fn(u64) -> Fault),
             (unexplained(run), Fault::Unexplained),
@@ -83,11 +103,11 @@ impl Verdict {
 
 /// Packets that went into a cable at one end and did not come out at the other, beyond what has a count of its own.
 pub(crate) fn unexplained(run: &Observation) -> u64 {
-    let lost = |((near, far), handed): (&(InterfaceCounts, InterfaceCounts), &u64)| {
-        handed.saturating_sub(far.received)
+    let lost = |((near, far), pieces): (&(InterfaceCounts, InterfaceCounts), &u64)| {
+        pieces.saturating_sub(far.received)
             + [near.send_drops, near.receive_drops, far.send_drops, far.receive_drops].iter().sum::<u64>()
     };
-    run.cables.iter().zip(&run.report.handed).map(lost).sum()
+    run.cables.iter().zip(&run.report.pieces).map(lost).sum()
 }
 
 impl fmt::Display for Verdict {
@@ -115,6 +135,17 @@ impl fmt::Display for Fault {
             Self::Latest { lateness, limit } => {
                 write!(f, "a packet was {} late (limit {})", millis(lateness), millis(limit))
             }
+            Self::Unseen { unseen, limit } => {
+                write!(
+                    f,
+                    "1 packet in 100 may have waited {} before it was seen (limit {})",
+                    millis(unseen),
+                    millis(limit)
+                )
+            }
+            Self::LongestUnseen { unseen, limit } => {
+                write!(f, "a packet may have waited {} before it was seen (limit {})", millis(unseen), millis(limit))
+            }
             Self::RingDrops(count) => write!(f, "the emulator was too slow for {count} packets"),
             Self::Unexplained(count) => write!(f, "{count} packets were lost that the model did not drop"),
             Self::SendFailures(count) => write!(f, "the kernel did not take {count} packets"),
@@ -127,4 +158,55 @@ impl fmt::Display for Fault {
 /// A time as text, in milliseconds.
 fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use relay::Lateness;
+
+    use super::*;
+    use crate::emulator::{Report, Scheduling};
+
+    /// A run in which nothing went wrong, but that packets may have waited that many microseconds.
+    fn run(unseen_micros: impl Iterator<Item = u64>) -> Observation {
+        let mut unseen = Lateness::default();
+        unseen_micros.for_each(|micros| unseen.add(Duration::from_micros(micros)));
+        let report = Report {
+            links: Vec::new(),
+            lateness: Lateness::default(),
+            unseen,
+            taken: vec![900],
+            handed: vec![900],
+            pieces: vec![100],
+            ring_drops: 0,
+            send_failures: 0,
+            refused: 0,
+            unstamped: 0,
+            under_way: 0,
+            elapsed: Duration::from_secs(1),
+            cpu: Duration::ZERO,
+            scheduling: Scheduling::Ordinary,
+        };
+        let cables = vec![(InterfaceCounts::default(), InterfaceCounts { received: 100, ..Default::default() })];
+        Observation { report, cables, links: Vec::new(), round_trip: Duration::from_millis(50) }
+    }
+
+    #[test]
+    fn packets_that_may_have_waited_long_make_a_run_invalid() {
+        let faults = |micros: &[u64]| Verdict::of(&run(micros.iter().copied())).faults;
+        let fine = [999; 99];
+        assert_eq!(faults(&[&fine[..], &[2500]].concat()), []);
+        let (unseen, limit) = (Duration::from_micros(2501), Duration::from_micros(2500));
+        assert_eq!(faults(&[&fine[..], &[2501]].concat()), [Fault::LongestUnseen { unseen, limit }]);
+        let (unseen, limit) = (Duration::from_micros(1001), Duration::from_millis(1));
+        assert_eq!(faults(&[&fine[..], &[1001; 2]].concat()), [Fault::Unseen { unseen, limit }]);
+    }
+
+    #[test]
+    fn pieces_that_do_not_get_there_are_unexplained() {
+        let mut run = run(std::iter::empty());
+        assert!(Verdict::of(&run).is_valid());
+        run.cables[0].1 = InterfaceCounts { received: 98, send_drops: 3, ..InterfaceCounts::default() };
+        assert_eq!(Verdict::of(&run).faults, [Fault::Unexplained(5)]);
+    }
 }

@@ -35,6 +35,13 @@ pub struct LinkArgs {
     /// Begin without faults, until one of the commands calls `downpour-lab impair on`
     #[arg(long)]
     pub(crate) unimpaired: bool,
+    /// Pass packets in large pieces, for rates up to 1 Gbit/s and more: needs /dev/net/tun
+    ///
+    /// The hosts then leave it to their interface to split what they send (TSO, USO), as they do with a network card. Each packet that a wire
+    /// would carry still has a place in the queue, a draw of the losses and a count of its own. Packets that are due within 0.1 ms are
+    /// handed over together, so that one may be as much late.
+    #[arg(long)]
+    pub(crate) fast: bool,
     /// Write what the link did, and the verdict, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -2,12 +2,15 @@
 //!
 //! A packet's arrival is when the kernel took it, not when the thread saw it, and all that follows happens in the model's time. So a stall
 //! of the thread shorter than the delay of the link changes nothing; a longer one makes packets late, which [`Report::lateness`] tells.
+//! Fast cables have no such stamps: [`Report::unseen`] tells how wrong arrivals may be. What comes through them in large pieces is
+//! taken apart into the packets of the wire, each of which meets the model for itself ([`segments`]).
 
 mod clock;
-mod ipv4;
 mod port;
 mod report;
+mod run_queue;
 pub mod segments;
+mod tunnel;
 mod wire;
 mod worker;
 
@@ -20,13 +23,16 @@ use netsim::{Fabric, NodeId};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::space::Cable;
+use crate::space::{Cable, CableEnd};
+use port::Port;
 pub use report::{Report, Scheduling};
+use run_queue::RunQueue;
+use tunnel::Tunnel;
 use wire::Wire;
 use worker::{Order, Worker};
 
 /// An IPv4 packet under way.
-pub type Packet = Vec<u8>;
+pub type Packet = segments::Segment;
 
 /// An emulator that runs until it is stopped or dropped.
 #[derive(Debug)]
@@ -63,11 +69,14 @@ impl Emulator {
     /// Runs `fabric` between `cables`, the first of which leads to the first of `hosts`, and so on. The clock of the model starts now.
     ///
     /// # Errors
-    /// A system that gives no thread or event.
+    /// A system that gives no thread or event, or with fast cables one that does not say when a thread had to wait.
     pub fn start(fabric: Fabric<Packet>, hosts: Vec<NodeId>, cables: Vec<Cable>) -> io::Result<Self> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (orders, received) = channel();
-        let ports = cables.into_iter().map(|cable| Wire::new(cable.socket)).collect();
+        if cables.iter().any(|cable| matches!(cable.end, CableEnd::Tun(_))) {
+            RunQueue::open()?;
+        }
+        let ports = cables.into_iter().map(port_of).collect();
         let worker = Worker::new(fabric, hosts, ports, received, Arc::clone(&wake));
         let thread = thread::Builder::new().name("emulator".to_owned()).spawn(move || worker.run())?;
         Ok(Self { control: Control { orders, wake }, thread: Some(thread) })
@@ -86,6 +95,13 @@ impl Emulator {
         self.control.order(Order::Stop);
         let thread = self.thread.take().expect("only stopping takes it");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn port_of(cable: Cable) -> Box<dyn Port + Send> {
+    match cable.end {
+        CableEnd::Veth(socket) => Box::new(Wire::new(socket)),
+        CableEnd::Tun(device) => Box::new(Tunnel::new(device)),
     }
 }
 

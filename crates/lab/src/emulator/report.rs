@@ -12,10 +12,14 @@ pub struct Report {
     pub links: Vec<LinkStats>,
     /// How late packets were handed to hosts, against the model.
     pub lateness: Lateness,
+    /// How long packets may have been there, at most, before they arrived in the model: zero but for fast cables, which have no stamps.
+    pub unseen: Lateness,
     /// Packets that hosts sent and the model got, by host.
     pub taken: Vec<u64>,
     /// Packets that hosts were handed, by host.
     pub handed: Vec<u64>,
+    /// In how many pieces they were handed over, by host, which is what interfaces count: as many as packets, but for fast cables.
+    pub pieces: Vec<u64>,
     /// Packets lost because the emulator did not fetch them in time.
     pub ring_drops: u64,
     /// Packets the kernel did not take from the emulator.

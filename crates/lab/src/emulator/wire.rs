@@ -2,12 +2,13 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
 
 use netsim::Time;
 
-use super::Packet;
 use super::clock::Clock;
-use super::port::{Losses, Port};
+use super::port::{Arrived, Losses, Port};
+use super::segments::{Run, SuperPacket};
 use crate::space::MAC;
 use crate::sys::packet::PacketSocket;
 
@@ -17,6 +18,8 @@ const ETHERNET_BYTES: usize = 14;
 pub(super) struct Wire {
     socket: PacketSocket,
     header: [u8; ETHERNET_BYTES],
+    /// The front of the packet that is being sent.
+    head: Vec<u8>,
     losses: Losses,
 }
 
@@ -27,26 +30,24 @@ impl Wire {
         header[6..12].copy_from_slice(&MAC);
         // IPv4, as IEEE 802 numbers it.
         header[12..].copy_from_slice(&[0x08, 0x00]);
-        Self { socket, header, losses: Losses::default() }
+        Self { socket, header, head: Vec::new(), losses: Losses::default() }
     }
 }
 
 impl Port for Wire {
-    fn receive(&mut self, clock: &Clock, most: usize, spare: &mut Vec<Packet>, into: &mut dyn FnMut(Time, Packet)) {
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived)) {
         let stamps = clock.stamps();
         let losses = &mut self.losses;
         for _ in 0..most {
             let more = self.socket.receive(|arrived| {
-                let Some(bytes) = arrived.frame.get(ETHERNET_BYTES..).filter(|_| arrived.is_whole) else {
+                let bytes = arrived.frame.get(ETHERNET_BYTES..).filter(|_| arrived.is_whole);
+                let Some(packet) = bytes.and_then(|bytes| SuperPacket::plain(bytes).ok()) else {
                     losses.refused += 1;
                     return;
                 };
-                let mut packet = spare.pop().unwrap_or_default();
-                packet.clear();
-                packet.extend_from_slice(bytes);
                 let arrival = stamps.arrival(arrived.stamp);
                 losses.unstamped += u64::from(arrival.is_none());
-                into(arrival.unwrap_or(stamps.now()), packet);
+                into(Arrived { at: arrival.unwrap_or(stamps.now()), waited: Duration::ZERO, packet });
             });
             if !more {
                 break;
@@ -54,10 +55,21 @@ impl Port for Wire {
         }
     }
 
-    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        rustix::io::writev(&self.socket, &[IoSlice::new(&self.header), IoSlice::new(packet)])?;
+    fn send(&mut self, run: &Run) -> io::Result<()> {
+        let rest = run.packet(&mut self.head);
+        rustix::io::writev(&self.socket, &[self.header.as_slice(), &self.head, rest].map(IoSlice::new))?;
         Ok(())
     }
+
+    fn moderation(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn stamps_arrivals(&self) -> bool {
+        true
+    }
+
+    fn slept_until(&mut self, _time: Time) {}
 
     fn readable(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -1,27 +1,33 @@
 //! The thread of the emulator.
 
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Ecn, Fabric, NodeId, Refused, Time};
+use netsim::{Arrival, Fabric, NodeId, Time};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 
 use super::clock::{Clock, thread_cpu};
-use super::ipv4::{self, Header};
-use super::port::Port;
+use super::port::{Arrived, Port};
+use super::run_queue::RunQueue;
+use super::segments::{Gather, SuperPacket};
 use super::{Packet, Report, Scheduling};
 use crate::space::index_of;
 use crate::sys::scheduling;
 
-/// Packets taken from one port before due ones get their turn.
+/// Pieces taken from one port before due ones get their turn.
 const MOST_AT_ONCE: usize = 64;
 /// How long before something is due an ordinary thread stops sleeping: it would be woken late. A real-time thread is not, and one that
 /// spins would be stopped by the kernel for 50 ms of each second (`sched(7)`, `sched_rt_runtime_us`).
 const SPIN: Duration = Duration::from_micros(50);
+/// A wait that took less did not sleep: something was there already.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
+/// With ports that have no stamps no sleep is longer, so that it shows when the thread was stopped in its sleep.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -38,49 +44,68 @@ pub(super) enum Order {
 }
 
 /// The thread, and all it works with.
-pub(super) struct Worker<P> {
+pub(super) struct Worker {
     fabric: Fabric<Packet>,
-    /// Beside `ports`.
+    /// Beside `doors`.
     hosts: Vec<NodeId>,
-    ports: Vec<P>,
+    doors: Vec<Door>,
     clock: Clock,
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
-    /// Buffers of packets that left.
-    spare: Vec<Packet>,
     /// What arrived, with its port; empty between two turns.
-    arrived: Vec<(Time, usize, Packet)>,
+    arrived: Vec<(usize, Arrived)>,
+    /// For ports that are to be told of sleeps, and what it said last.
+    run_queue: Option<(RunQueue, Duration)>,
     lateness: Lateness,
-    taken: Vec<u64>,
-    handed: Vec<u64>,
+    unseen: Lateness,
     send_failures: u64,
     refused: u64,
     spin: Duration,
+    /// Least time between two rounds of handing over, and when the next may be.
+    moderation: Duration,
+    next_round: Time,
 }
 
-impl<P: Port> Worker<P> {
+/// Where the packets of a host come in and go out.
+struct Door {
+    port: Box<dyn Port + Send>,
+    /// What is about to be handed to the host.
+    gather: Gather,
+    taken: u64,
+    handed: u64,
+    pieces: u64,
+}
+
+impl Door {
+    fn new(port: Box<dyn Port + Send>) -> Self {
+        Self { gather: Gather::new(), port, taken: 0, handed: 0, pieces: 0 }
+    }
+}
+
+impl Worker {
     pub(super) fn new(
         fabric: Fabric<Packet>,
         hosts: Vec<NodeId>,
-        ports: Vec<P>,
+        ports: Vec<Box<dyn Port + Send>>,
         orders: Receiver<Order>,
         wake: Arc<OwnedFd>,
     ) -> Self {
         Self {
             fabric,
+            hosts,
+            moderation: ports.iter().map(|port| port.moderation()).max().unwrap_or_default(),
+            next_round: Time::ZERO,
+            doors: ports.into_iter().map(Door::new).collect(),
             clock: Clock::start(),
             orders,
             wake,
-            spare: Vec::new(),
             arrived: Vec::new(),
+            run_queue: None,
             lateness: Lateness::default(),
-            taken: vec![0; hosts.len()],
-            handed: vec![0; hosts.len()],
+            unseen: Lateness::default(),
             send_failures: 0,
             refused: 0,
             spin: SPIN,
-            hosts,
-            ports,
         }
     }
 
@@ -94,10 +119,14 @@ impl<P: Port> Worker<P> {
         } else {
             Scheduling::Ordinary
         };
+        if self.doors.iter().any(|door| !door.port.stamps_arrivals()) {
+            // Where this fails, as `start` has seen that it does not, all that is known is when reads found nothing.
+            self.run_queue = RunQueue::open().ok().map(|queue| (queue, Duration::ZERO));
+        }
         let began = thread_cpu();
         while self.obey() {
             let busy = self.receive();
-            self.deliver(self.clock.now());
+            self.hand_over_due();
             if !busy {
                 self.wait();
             }
@@ -122,78 +151,117 @@ impl<P: Port> Worker<P> {
 
     /// Offers what arrived to the model, in the order of arrival. Whether a port may have more.
     fn receive(&mut self) -> bool {
-        let Self { ports, clock, spare, arrived, .. } = self;
+        let Self { doors, clock, arrived, .. } = self;
         let mut busy = false;
-        for (number, port) in ports.iter_mut().enumerate() {
+        for (number, door) in doors.iter_mut().enumerate() {
             let before = arrived.len();
-            port.receive(clock, MOST_AT_ONCE, spare, &mut |at, packet| arrived.push((at, number, packet)));
+            door.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
             busy |= arrived.len() - before == MOST_AT_ONCE;
         }
-        self.arrived.sort_by_key(|&(at, ..)| at);
+        self.arrived.sort_by_key(|(_, piece)| piece.at);
         let mut arrived = std::mem::take(&mut self.arrived);
-        for (at, port, packet) in arrived.drain(..) {
+        for (number, Arrived { at, waited, packet }) in arrived.drain(..) {
             // What happened before happens first, wherever it is.
             self.deliver(at);
-            self.offer(at, port, packet);
+            self.unseen.add(waited);
+            self.doors[number].taken += u64::from(packet.segments());
+            self.offer(at, number, packet);
         }
         self.arrived = arrived;
         busy
     }
 
-    fn offer(&mut self, at: Time, port: usize, mut packet: Packet) {
-        self.taken[port] += 1;
-        let header = Header::read(&packet);
-        let to = header.and_then(|header| self.hosts.get(index_of(header.destination)?).copied());
-        let (Some(header), Some(to)) = (header, to) else {
+    fn offer(&mut self, at: Time, from: usize, packet: SuperPacket) {
+        let to = match packet.destination() {
+            IpAddr::V4(address) => index_of(address).and_then(|index| self.hosts.get(index).copied()),
+            IpAddr::V6(_) => None,
+        };
+        let Some(to) = to else {
             self.refused += 1;
-            self.spare.push(packet);
             return;
         };
-        packet.truncate(header.bytes);
-        let ip_bytes = u32::try_from(header.bytes).unwrap_or(u32::MAX);
-        if let Err(Refused { item, .. }) = self.fabric.offer(at, self.hosts[port], to, ip_bytes, header.ecn, packet) {
-            self.spare.push(item);
+        for segment in packet.split() {
+            let (ip_bytes, ecn) = (segment.packet.ip_bytes(segment.index), segment.packet.ecn());
+            // What the first link drops is in its counts.
+            let _ = self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, segment);
         }
     }
 
-    /// Hands the hosts what is there by `by`.
+    /// Brings to the doors what is there by `by`.
     fn deliver(&mut self, by: Time) {
         while let Some(Arrival { host, at, ecn, corrupt, item: mut packet, .. }) = self.fabric.pop(by) {
             let Some(number) = self.hosts.iter().position(|&known| known == host) else { continue };
-            if ecn == Ecn::Ce {
-                ipv4::mark(&mut packet);
+            while let Err(again) = self.doors[number].gather.push(at, packet, ecn, corrupt) {
+                self.hand_over(number);
+                packet = again;
             }
-            if let Some(entropy) = corrupt {
-                // Behind the header: a packet that finds no host would be lost, not corrupt.
-                let start = Header::read(&packet).map_or(0, |header| header.header_bytes);
-                netsim::corrupt(&mut packet[start..], entropy);
-            }
-            match self.ports[number].send(&packet) {
-                Ok(()) => self.handed[number] += 1,
-                Err(_) => self.send_failures += 1,
-            }
-            // After it was handed over, so that this counts too.
-            self.lateness.add(self.clock.now() - at);
-            self.spare.push(packet);
         }
+    }
+
+    /// Hands over all that is due, if it is time for a round.
+    fn hand_over_due(&mut self) {
+        let now = self.clock.now();
+        if now < self.next_round {
+            return;
+        }
+        self.deliver(now);
+        for number in 0..self.doors.len() {
+            if self.doors[number].gather.open().is_some() {
+                self.hand_over(number);
+                self.next_round = now + self.moderation;
+            }
+        }
+    }
+
+    fn hand_over(&mut self, number: usize) {
+        let Door { port, gather, handed, pieces, .. } = &mut self.doors[number];
+        let Some((run, due)) = gather.open() else { return };
+        match port.send(run) {
+            Ok(()) => {
+                *handed += u64::from(run.count());
+                *pieces += 1;
+            }
+            Err(_) => self.send_failures += u64::from(run.count()),
+        }
+        // After it was handed over, so that this counts too.
+        let now = self.clock.now();
+        due.iter().for_each(|&at| self.lateness.add(now - at));
+        gather.clear();
     }
 
     /// Waits for a packet, an order, or until something is due.
     fn wait(&mut self) {
-        let next = self.fabric.next_event();
-        let left = next.map(|due| due - self.clock.now());
+        let before = self.clock.now();
+        let is_open = self.doors.iter().any(|door| door.gather.open().is_some());
+        let due = if is_open { Some(before) } else { self.fabric.next_event() };
+        let left = due.map(|due| due.max(self.next_round) - before);
         if let Some(left) = left
             && left <= self.spin
         {
             std::hint::spin_loop();
             return;
         }
-        let timeout = left.and_then(|left| Timespec::try_from(left.saturating_sub(self.spin)).ok());
+        let bound = self.run_queue.as_ref().map(|_| LONGEST_SLEEP);
+        let sleep = left.map(|left| left.saturating_sub(self.spin)).into_iter().chain(bound).min();
+        let timeout = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
         let mut ready: Vec<PollFd<'_>> = vec![PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
-        ready.extend(self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.readable(), PollFlags::IN)));
+        ready.extend(self.doors.iter().map(|door| PollFd::from_borrowed_fd(door.port.readable(), PollFlags::IN)));
         // An interrupted wait is one that ends early.
         if poll(&mut ready, timeout.as_ref()).is_ok() && !ready[0].revents().is_empty() {
             let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
+        }
+        self.tell_of_sleep(before, sleep.unwrap_or(Duration::MAX));
+    }
+
+    /// Tells the ports that have to know that the thread has slept since `before`, for `sleep` at most, until it could have run again.
+    fn tell_of_sleep(&mut self, before: Time, sleep: Duration) {
+        let Some((queue, known)) = &mut self.run_queue else { return };
+        let waited = queue.waited();
+        let delay = waited - std::mem::replace(known, waited);
+        // A thread that is stopped waits for no processor, but its timer goes on.
+        let slept = (self.clock.now() - before).saturating_sub(delay).min(sleep);
+        if slept >= SHORTEST_SLEEP {
+            self.doors.iter_mut().for_each(|door| door.port.slept_until(before + slept));
         }
     }
 
@@ -201,8 +269,10 @@ impl<P: Port> Worker<P> {
         let mut report = Report {
             links: self.fabric.links().map(|(_, link)| *link.stats()).collect(),
             lateness: self.lateness,
-            taken: self.taken,
-            handed: self.handed,
+            unseen: self.unseen,
+            taken: self.doors.iter().map(|door| door.taken).collect(),
+            handed: self.doors.iter().map(|door| door.handed).collect(),
+            pieces: self.doors.iter().map(|door| door.pieces).collect(),
             ring_drops: 0,
             send_failures: self.send_failures,
             refused: self.refused,
@@ -212,8 +282,8 @@ impl<P: Port> Worker<P> {
             cpu,
             scheduling,
         };
-        for port in &mut self.ports {
-            let losses = port.losses();
+        for door in &mut self.doors {
+            let losses = door.port.losses();
             report.ring_drops += losses.ring;
             report.refused += losses.refused;
             report.unstamped += losses.unstamped;

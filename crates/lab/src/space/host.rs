@@ -13,7 +13,7 @@ use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 
 use super::netlink::{Netlink, interface_index};
 use super::place::{InterfaceCounts, Place};
-use crate::sys::{ethtool, namespaces};
+use crate::sys::namespaces;
 
 /// The interface of a host.
 pub(super) const INTERFACE: &str = "eth0";
@@ -157,7 +157,6 @@ impl Host {
         self.within(move || {
             let netlink = Netlink::open()?;
             netlink.set_up(interface_index("lo")?, LinkFlags::empty())?;
-            ethtool::switch_offloads_off(INTERFACE)?;
             let interface = interface_index(INTERFACE)?;
             netlink.set_up(interface, LinkFlags::Noarp)?;
             netlink.add_address(interface, address, PREFIX_LENGTH)?;

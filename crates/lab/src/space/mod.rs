@@ -14,6 +14,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use folder::{RunFolder, clean};
 pub(crate) use host::MAC;
@@ -27,9 +28,13 @@ pub use privilege::{Forbidden, acquire};
 use crate::sys::ethtool;
 use crate::sys::namespaces::new_network;
 use crate::sys::packet::PacketSocket;
+use crate::sys::tun::Tun;
+pub use crate::sys::tun::TunError;
 
 /// The other end of every link.
 const PEER_NAME: &str = "peer";
+/// Packets, of whatever size, that wait in a TUN device before more are dropped: a stall of tens of milliseconds is not to fill it.
+const TUN_QUEUE: u32 = 10_000;
 
 /// Hosts that do not reach each other yet: what connects them gets their cables.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub struct Space {
     hosts: Vec<Host>,
     /// Where the cables end.
     wires: Place,
+    /// Keeps the devices of fast cables until they have been counted; none of others.
+    tunnels: Vec<Arc<Tun>>,
     /// Holds the `/etc/hosts` of each.
     _folder: RunFolder,
 }
@@ -52,6 +59,9 @@ pub enum SpaceError {
         /// Why.
         source: io::Error,
     },
+    /// No fast cable to a host.
+    #[error(transparent)]
+    Tun(#[from] TunError),
     /// A namespace or an interface that the kernel does not give.
     #[error("cannot make the network of host {host}: {source}")]
     Host {
@@ -63,12 +73,17 @@ pub enum SpaceError {
 }
 
 impl Space {
-    /// Makes a host for each of `names`, and a cable to each. `pairs` are those who call each other `peer`, as places in `names`. `keeper` is
+    /// Makes a host for each of `names`, and a cable of this kind to each. `pairs` are those who call each other `peer`, as places in `names`. `keeper` is
     /// a program that calls [`keep`] when its one argument is `keep-host`: this one.
     ///
     /// # Errors
-    /// A kernel that does not let this process make namespaces: see [`acquire`].
-    pub fn new(names: &[String], pairs: &[(usize, usize)], keeper: &Path) -> Result<(Self, Vec<Cable>), SpaceError> {
+    /// A kernel that does not let this process make namespaces: see [`acquire`]. For fast cables also a user without TUN devices.
+    pub fn new(
+        names: &[String],
+        pairs: &[(usize, usize)],
+        kind: CableKind,
+        keeper: &Path,
+    ) -> Result<(Self, Vec<Cable>), SpaceError> {
         let in_folder = |source| SpaceError::Folder { folder: std::env::temp_dir(), source };
         let folder = RunFolder::new().map_err(in_folder)?;
         let failed = |host: &str| {
@@ -76,25 +91,40 @@ impl Space {
             move |source| SpaceError::Host { host, source }
         };
         let (wires, ()) = Place::new("wires", new_network).map_err(failed("wires"))?;
-        let (mut hosts, mut cables) = (Vec::new(), Vec::new());
+        let (mut hosts, mut cables, mut tunnels) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in names.iter().enumerate() {
             let table = folder.path().join(format!("hosts-{index}"));
             fs::write(&table, hosts_table(names, pairs, index)).map_err(in_folder)?;
             let host = Host::apart(name, address_of(index), table, keeper.to_owned()).map_err(failed(name))?;
-            let namespace = host.namespace().map_err(failed(name))?;
-            cables.push(wires.within(move || lay_cable(&cable_name(index), namespace.as_fd())).map_err(failed(name))?);
+            let end = match kind {
+                CableKind::Veth => {
+                    let namespace = host.namespace().map_err(failed(name))?;
+                    let socket = wires.within(move || lay_veth(&cable_name(index), namespace.as_fd()));
+                    let socket = socket.map_err(failed(name))?;
+                    host.within(|| ethtool::switch_offloads_off(host::INTERFACE)).map_err(failed(name))?;
+                    CableEnd::Veth(socket)
+                }
+                CableKind::Tun => {
+                    let tunnel = Arc::new(host.within(lay_tun)?);
+                    tunnels.push(Arc::clone(&tunnel));
+                    CableEnd::Tun(tunnel)
+                }
+            };
+            cables.push(Cable { end });
             host.configure().map_err(failed(name))?;
             hosts.push(host);
         }
-        Ok((Self { hosts, wires, _folder: folder }, cables))
+        Ok((Self { hosts, wires, tunnels, _folder: folder }, cables))
     }
 
-    /// What the two ends of the cable to a host counted: the emulator's, and the host's.
+    /// What the two ends of the cable to a host counted: the emulator's, and the host's. A fast one has only that of the host.
     ///
     /// # Errors
     /// A `/proc` that does not show networks.
     pub fn cable_counts(&self, index: usize) -> io::Result<(InterfaceCounts, InterfaceCounts)> {
-        Ok((self.wires.counts(&cable_name(index))?, self.hosts[index].counts()?))
+        let near =
+            if self.tunnels.is_empty() { self.wires.counts(&cable_name(index))? } else { InterfaceCounts::default() };
+        Ok((near, self.hosts[index].counts()?))
     }
 
     /// The hosts, in the order of their names.
@@ -115,21 +145,47 @@ pub fn index_of(address: Ipv4Addr) -> Option<usize> {
     usize::from(u16::from_be_bytes([high, low])).checked_sub(1)
 }
 
-/// The end of a host's cable on the emulator's side.
+/// What hosts are connected by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CableKind {
+    /// Ethernet interfaces, one packet at a time, each with the kernel's stamp. Needs nothing but namespaces.
+    #[default]
+    Veth,
+    /// TUN devices with offloads, for high rates: many packets at a time, and no stamps.
+    Tun,
+}
+
+/// A cable to a host, seen from the emulator.
 #[derive(Debug)]
 pub struct Cable {
-    pub(crate) socket: PacketSocket,
+    pub(crate) end: CableEnd,
+}
+
+/// What packets go into and come out of.
+#[derive(Debug)]
+pub(crate) enum CableEnd {
+    /// Of [`CableKind::Veth`].
+    Veth(PacketSocket),
+    /// Of [`CableKind::Tun`].
+    Tun(Arc<Tun>),
 }
 
 /// Lays a cable to a host, from the namespace of the calling thread.
-fn lay_cable(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<Cable> {
+fn lay_veth(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<PacketSocket> {
     let netlink = Netlink::open()?;
     netlink.add_veth(name, host::INTERFACE, host::MAC, host_namespace)?;
     ethtool::switch_offloads_off(name)?;
     let interface = interface_index(name)?;
     // Up first: a packet socket on an interface that is down begins with an error.
     netlink.set_up(interface, LinkFlags::Noarp)?;
-    Ok(Cable { socket: PacketSocket::open(interface)? })
+    PacketSocket::open(interface)
+}
+
+/// Lays a fast cable to the host of the calling thread.
+fn lay_tun() -> Result<Tun, TunError> {
+    let tunnel = Tun::create(host::INTERFACE)?;
+    Netlink::open()?.set_queue_length(interface_index(host::INTERFACE)?, TUN_QUEUE)?;
+    Ok(tunnel)
 }
 
 /// The interface at the emulator's end of the cable to a host.

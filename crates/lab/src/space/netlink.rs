@@ -66,6 +66,14 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Lets so many packets wait at an interface before more are dropped. The ioctl for it wants root of the whole machine.
+    pub(super) fn set_queue_length(&self, interface: u32, packets: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = interface;
+        link.attributes = vec![LinkAttribute::TxQueueLen(packets)];
+        self.ask(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
     /// Gives an interface an address, with its network.
     pub(super) fn add_address(&self, interface: u32, address: Ipv4Addr, prefix_length: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();

@@ -24,3 +24,16 @@ pub(super) unsafe fn set_option<T>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
     Ok(())
 }
+
+/// A request about the interface `name`, which carries nothing yet.
+pub(super) fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeroes is a valid `ifreq`: it holds plain numbers and null pointers.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    Ok(request)
+}

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use super::call::check;
+use super::call::{check, interface_request};
 
 /// Numbers of `linux/ethtool.h`: the commands that switch transmit checksums, segmentation of TCP, that of all else, and joining.
 const SWITCHES: [u32; 4] = [0x17, 0x1f, 0x24, 0x2c];
@@ -25,14 +25,7 @@ pub(crate) fn switch_offloads_off(interface: &str) -> io::Result<()> {
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     for command in SWITCHES {
         let mut value = Value { command, data: 0 };
-        // SAFETY: all zeroes is a valid `ifreq`: it holds plain numbers and null pointers.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        if interface.len() >= request.ifr_name.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-            *to = from.cast_signed();
-        }
+        let mut request = interface_request(interface)?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
         // SAFETY: the request names an interface by a terminated string, and points to a value of this command that outlives the call.
         check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;

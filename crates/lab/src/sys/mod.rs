@@ -10,3 +10,4 @@ pub(crate) mod ethtool;
 pub(crate) mod namespaces;
 pub(crate) mod packet;
 pub(crate) mod scheduling;
+pub(crate) mod tun;

@@ -1,0 +1,98 @@
+//! TUN devices that hand over what a sender would leave to its network card: packets of up to 64 KiB with a header that says how to split
+//! them (`linux/virtio_net.h`), and checksums that are not computed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::call::{check, interface_request};
+
+const NODE: &str = "/dev/net/tun";
+/// Bytes of the header before each packet.
+const HEADER_BYTES: usize = 10;
+const SEGMENTATION: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+/// Of UDP; since Linux 6.2.
+const UDP_SEGMENTATION: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
+
+/// The program's end of a TUN device. The device is gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Tun {
+    file: File,
+}
+
+/// A TUN device that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TunError {
+    /// The node is there, but not for this user.
+    #[error("{NODE} is closed to this user: leave out --fast, or open it to all users: sudo chmod 666 {NODE}")]
+    Closed,
+    /// There is no node, or no driver behind it.
+    #[error("{NODE} is not there ({0}): leave out --fast, or load the driver: sudo modprobe tun")]
+    Absent(io::Error),
+    /// A kernel that does not make such a device.
+    #[error("cannot make a TUN device with offloads: {0}")]
+    Device(#[from] io::Error),
+}
+
+impl TunError {
+    fn opening(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Self::Closed,
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Self::Absent(error),
+            _ => Self::Device(error),
+        }
+    }
+}
+
+impl Tun {
+    /// Makes the device `name` in the network namespace of the calling thread. A kernel that does not hand over UDP in large pieces
+    /// hands it over in small ones.
+    ///
+    /// # Errors
+    /// A node that this user may not open, or a kernel without TUN devices.
+    pub(crate) fn create(name: &str) -> Result<Self, TunError> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(NODE);
+        let file = file.map_err(TunError::opening)?;
+        let mut request = interface_request(name)?;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+        let header_bytes = HEADER_BYTES as libc::c_int;
+        // SAFETY: the requests point to an interface request and an int, as these commands want, that outlive the calls.
+        unsafe {
+            check(libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request))?;
+            check(libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_bytes))?;
+        }
+        // SAFETY: the argument is a number.
+        let offload =
+            |kinds| check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(kinds)) });
+        offload(SEGMENTATION | UDP_SEGMENTATION).or_else(|_| offload(SEGMENTATION))?;
+        Ok(Self { file })
+    }
+
+    /// Takes the next packet that the host has sent: its header and the bytes that were written to `packet`; `None` if none waits.
+    ///
+    /// # Errors
+    /// A device that is gone or down.
+    pub(crate) fn read(&self, header: &mut [u8; HEADER_BYTES], packet: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::io::readv(&self.file, &mut [IoSliceMut::new(header), IoSliceMut::new(packet)]) {
+            Ok(length) => Ok(Some(length.saturating_sub(HEADER_BYTES))),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hands the host a packet: its header first, in as many parts as it comes in.
+    ///
+    /// # Errors
+    /// A packet that the kernel does not take, or a device that is down.
+    pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        rustix::io::writev(&self.file, parts)?;
+        Ok(())
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,253 @@
+//! Cables of either kind show the same link, packet by packet.
+//!
+//! The commands on the hosts are this test itself, started again with a role.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use netsim::{Duplex, Ecn, Fate, Link, Time};
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use rustix::process::{Pid, Signal, kill_process};
+
+const ROLE: &str = "LAB_TEST_ROLE";
+const FOLDER: &str = "LAB_TEST_FOLDER";
+const SENDING: &str = "now it sends";
+/// A file.
+const OVER: &str = "over";
+const PORT: u16 = 7777;
+/// Numbered packets, what is in each, and how many are sent in one piece.
+const PACKETS: u64 = 3000;
+const PAYLOAD: usize = 1000;
+const AT_ONCE: u64 = 20;
+const IP_BYTES: u32 = PAYLOAD as u32 + 28;
+/// Bytes of the TCP transfer.
+const BYTES: usize = 4_000_000;
+/// A stream that stands still for so long does not go on.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs `sender` on the first host and `receiver` on the second, over a link with these options.
+fn over_link(test: &str, options: &[&str], sender: &str, receiver: &str, folder: &Path) -> Output {
+    let own = std::env::current_exe().expect("a test has a file");
+    let again = format!("--exact {test} --nocapture");
+    let peer = format!("{ROLE}={receiver} {} {again}", own.display());
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+    lab.arg("link").args(options).args(["--peer", &peer, "--"]).arg(&own).args(again.split(' '));
+    lab.env(ROLE, sender).env(FOLDER, folder).output().expect("the program starts")
+}
+
+/// Does what this process was started for, if it is one of the commands.
+fn plays_role() -> bool {
+    let done = match std::env::var(ROLE).as_deref() {
+        Ok("send-numbers") => send_numbers(),
+        Ok("receive-numbers") => receive_numbers(),
+        Ok("send-stream") => send_stream(),
+        Ok("receive-stream") => receive_stream(),
+        Ok("send-steadily") => send_steadily(),
+        _ => return false,
+    };
+    done.expect("sockets of a host work");
+    true
+}
+
+fn peer() -> SocketAddr {
+    let address = std::env::var("DOWNPOUR_LAB_PEER").expect("commands have the address of their peer");
+    SocketAddr::new(address.parse().expect("an address"), PORT)
+}
+
+/// A packet with a number, and bytes that follow from it.
+fn packet(number: u64) -> Vec<u8> {
+    let rest = (8..PAYLOAD).map(|place| (number as usize + place) as u8);
+    number.to_be_bytes().into_iter().chain(rest).collect()
+}
+
+fn send_numbers() -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    assert!(state.max_gso_segments() >= AT_ONCE as usize, "this kernel sends no datagrams in large pieces");
+    socket.set_nonblocking(false)?;
+    let destination = peer();
+    for first in (0..PACKETS).step_by(AT_ONCE as usize) {
+        let contents: Vec<u8> = (first..first + AT_ONCE).flat_map(packet).collect();
+        let piece = Transmit { destination, ecn: None, contents: &contents, segment_size: Some(PAYLOAD), src_ip: None };
+        state.try_send(UdpSockRef::from(&socket), &piece)?;
+    }
+    // What comes after tells the receiver that all else has come.
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+    for number in PACKETS..PACKETS + 500 {
+        socket.send_to(&packet(number), destination)?;
+        if socket.recv_from(&mut [0; 8]).is_ok() {
+            return Ok(());
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+fn receive_numbers() -> io::Result<()> {
+    let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
+    // As much as this kernel gives, for a receiver that is not awake at once.
+    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20)?;
+    socket.set_nonblocking(false)?;
+    let mut received = String::new();
+    let mut buffer = vec![0; 65_535];
+    loop {
+        let (length, sender) = socket.recv_from(&mut buffer)?;
+        // The state lets the kernel hand over neighbours together (GRO).
+        for datagram in buffer[..length].chunks(PAYLOAD) {
+            let number = u64::from_be_bytes(*datagram.first_chunk().expect("it is long enough"));
+            assert!(datagram == packet(number), "packet {number} is not what was sent");
+            if number >= PACKETS {
+                let folder = std::env::var_os(FOLDER).expect("commands have a folder");
+                fs::write(Path::new(&folder).join("received"), received)?;
+                socket.send_to(b"all came", sender)?;
+                return Ok(());
+            }
+            received += &format!("{number}\n");
+        }
+    }
+}
+
+fn stream() -> impl Iterator<Item = u8> {
+    (0..BYTES).map(|place| (place * 31 + place / 1999) as u8)
+}
+
+fn send_stream() -> io::Result<()> {
+    let mut connection = TcpStream::connect(peer())?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.write_all(&stream().collect::<Vec<u8>>())?;
+    connection.shutdown(Shutdown::Write)?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    assert_eq!(answer, "equal");
+    Ok(())
+}
+
+fn receive_stream() -> io::Result<()> {
+    let (mut connection, _) = TcpListener::bind(("0.0.0.0", PORT))?.accept()?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    let mut bytes = Vec::new();
+    connection.read_to_end(&mut bytes)?;
+    let answer = if bytes.into_iter().eq(stream()) { "equal" } else { "different" };
+    connection.write_all(answer.as_bytes())
+}
+
+/// Sends to a port that is closed, a packet each millisecond, until the stall is over.
+fn send_steadily() -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let over = Path::new(&std::env::var_os(FOLDER).expect("commands have a folder")).join(OVER);
+    println!("{SENDING}");
+    let start = Instant::now();
+    while !over.exists() && start.elapsed() < PATIENCE {
+        socket.send_to(&[0; 100], peer())?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Whether fast cables can be had. Where not, the lab has to say so.
+fn fast_cables() -> bool {
+    if fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok() {
+        return true;
+    }
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+    let output = lab.args(["link", "--fast", "--", "true"]).output().expect("the program starts");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("/dev/net/tun") && message.contains("leave out --fast"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    eprintln!("without fast cables here only what is said of them is tested: {message}");
+    false
+}
+
+/// The numbers that come through the link, in order, and how many of the first `offered` packets it loses.
+fn predicted(link: &str, offered: u64) -> (Vec<u64>, u64) {
+    let duplex: Duplex = link.parse().expect("a link");
+    let mut link = Link::new(duplex.forward).expect("a link that makes sense");
+    let mut numbers = Vec::new();
+    for number in 0..offered {
+        if let Fate::Delivered(deliveries) = link.offer(Time::ZERO, IP_BYTES, Ecn::NotEct) {
+            let sound = deliveries.into_iter().filter(|delivery| delivery.corrupt.is_none() && number < PACKETS);
+            numbers.extend(sound.map(|_| number));
+        }
+    }
+    (numbers, link.stats().dropped_random.packets)
+}
+
+#[test]
+fn the_same_packets_come_through_either_cable_and_the_model() {
+    if plays_role() {
+        return;
+    }
+    let link = "rate=40M,delay=2ms,loss=5%,burst=3,corrupt=2%,duplicate=1%,seed=7 / delay=2ms";
+    let options = ["--forward", "rate=40M,loss=5%,burst=3,corrupt=2%,duplicate=1%,seed=7", "--delay", "2ms", "--json"];
+    let mut kinds = vec![vec![]];
+    if fast_cables() {
+        kinds.push(vec!["--fast"]);
+    }
+    for kind in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("run.json");
+        let options = [&options[..], &[json.to_str().unwrap()], &kind].concat();
+        let test = "the_same_packets_come_through_either_cable_and_the_model";
+        let output = over_link(test, &options, "send-numbers", "receive-numbers", folder.path());
+        assert!(output.status.success(), "{kind:?}: {output:?}");
+        let run: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+        let forward = &run["links"][0];
+        let offered = forward["offered"].as_u64().unwrap();
+        let (numbers, lost) = predicted(link, offered);
+        let received = fs::read_to_string(folder.path().join("received")).unwrap();
+        let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
+        let only = |own: &[u64], other: &[u64]| own.iter().copied().filter(|number| !other.contains(number)).collect();
+        let (unexpected, missing): (Vec<u64>, Vec<u64>) = (only(&received, &numbers), only(&numbers, &received));
+        assert!(received == numbers, "{kind:?}: {unexpected:?} came through, {missing:?} did not; {forward}");
+        assert_eq!(forward["offered_bytes"].as_u64(), Some(offered * u64::from(IP_BYTES)), "{kind:?}");
+        let events = forward["events"].as_array().unwrap();
+        assert!(events.contains(&serde_json::json!(["lost at random", lost])), "{kind:?}: {lost} lost, not {events:?}");
+    }
+}
+
+#[test]
+fn a_stream_gets_over_a_fast_cable_whatever_the_link_does() {
+    if plays_role() || !fast_cables() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let faults =
+        ["--loss", "0.5%", "--corrupt", "0.5%", "--duplicate", "0.5%", "--reorder", "0.5%:1ms", "--mark", "1%"];
+    let options = [&["--fast", "--rate", "200M", "--delay", "500us", "--seed", "3"][..], &faults].concat();
+    let test = "a_stream_gets_over_a_fast_cable_whatever_the_link_does";
+    let output = over_link(test, &options, "send-stream", "receive-stream", folder.path());
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_stall_that_packets_may_have_waited_through_makes_a_run_invalid() {
+    if plays_role() || !fast_cables() {
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let test = "a_stall_that_packets_may_have_waited_through_makes_a_run_invalid";
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+    let folder = tempfile::tempdir().unwrap();
+    lab.args(["link", "--fast", "--"]).arg(&own).args(["--exact", test, "--nocapture"]);
+    lab.env(ROLE, "send-steadily").env(FOLDER, folder.path());
+    let mut lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == SENDING));
+    let process = Pid::from_child(&lab);
+    kill_process(process, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    kill_process(process, Signal::CONT).unwrap();
+    fs::write(folder.path().join(OVER), "").unwrap();
+    let output = lab.wait_with_output().unwrap();
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, verdict) = report.split_once("INVALID").expect(&report);
+    let (_, longest) = verdict.split_once("a packet may have waited ").expect(&report);
+    let millis: f64 = longest.split(' ').next().unwrap().parse().unwrap();
+    assert!(millis >= 50.0, "{report}");
+}
