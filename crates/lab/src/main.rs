@@ -53,9 +53,13 @@ fn stop() -> Result<Stop, Failure> {
 }
 
 fn clean() -> Result<u8, Failure> {
-    let parent = std::env::temp_dir();
-    let removed = space::clean(&parent)
-        .map_err(|error| Failure::new(Code::Other, format_args!("cannot read {}: {error}", parent.display())))?;
+    let mut removed = Vec::new();
+    for parent in [std::env::temp_dir(), peers::MEMORY.into()] {
+        if parent.is_dir() {
+            let error = |error| Failure::new(Code::Other, format_args!("cannot read {}: {error}", parent.display()));
+            removed.extend(space::clean(&parent).map_err(error)?);
+        }
+    }
     for folder in &removed {
         println!("removed {}", folder.display());
     }

@@ -31,7 +31,7 @@ pub use own::{OwnPeer, QuicReceive, QuicSend, TcpReceive, TcpSend, run as run_ow
 pub use peer::{Clock, Peer, Presence};
 pub use programs::Programs;
 pub use quic::Congestion;
-pub use stage::clean;
+pub use stage::MEMORY;
 pub use transfer::{Job, Transfer, transfer};
 
 /// The rows of every file.

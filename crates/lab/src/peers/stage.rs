@@ -5,24 +5,18 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use crate::space::RunFolder;
 
-/// A file system in memory, where there is one: what is measured is a network and not a disk.
-const MEMORY: &str = "/dev/shm";
-/// What every folder's name begins with.
-const PREFIX: &str = "downpour-lab-transfer-";
+/// A file system in memory, where there is one: what is measured is a network and not a disk. Folders of killed runs are left there too.
+pub const MEMORY: &str = "/dev/shm";
 /// The name of the file at both ends.
 const NAME: &str = "file";
-/// The folder that is made first, once the whole is locked.
-const SENT: &str = "sent";
 const CHUNK: usize = 1 << 20;
 
 /// A fresh folder, which goes away with this value.
 #[derive(Debug)]
 pub(super) struct Stage {
-    folder: TempDir,
-    /// Locked for as long as the transfer is under way, so that [`clean`] tells it from what a killed process left.
-    _lock: File,
+    folder: RunFolder,
     digest: blake3::Hash,
 }
 
@@ -33,19 +27,17 @@ impl Stage {
         let needed = size.saturating_mul(3);
         let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
         let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place)?;
-        let lock = File::open(folder.path())?;
-        lock.lock()?;
-        for name in [SENT, "received", "own"] {
+        let folder = RunFolder::within(&place)?;
+        for name in ["sent", "received", "own"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        let digest = generate(&folder.path().join(SENT).join(NAME), size, seed)?;
-        Ok(Self { folder, _lock: lock, digest })
+        let digest = generate(&folder.path().join("sent").join(NAME), size, seed)?;
+        Ok(Self { folder, digest })
     }
 
     /// The file that is sent.
     pub(super) fn source(&self) -> PathBuf {
-        self.folder.path().join(SENT).join(NAME)
+        self.folder.path().join("sent").join(NAME)
     }
 
     /// The folder in which it is to arrive, and nothing else is.
@@ -91,28 +83,6 @@ impl Stage {
         }
         bytes
     }
-}
-
-/// Removes the folders of transfers whose process was killed before it could; gives how many.
-///
-/// # Errors
-/// A folder that cannot be removed.
-pub fn clean() -> io::Result<usize> {
-    let mut removed = 0;
-    for place in [PathBuf::from(MEMORY), std::env::temp_dir()] {
-        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-            let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-            // One that has nothing in it yet may be about to be locked.
-            let is_ours = is_ours && entry.path().join(SENT).is_dir();
-            // Another user's cannot be opened, a living process holds its lock.
-            let lock = is_ours.then(|| File::open(entry.path()).ok()).flatten();
-            if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
-                fs::remove_dir_all(entry.path())?;
-                removed += 1;
-            }
-        }
-    }
-    Ok(removed)
 }
 
 fn room(folder: &Path) -> Option<u64> {

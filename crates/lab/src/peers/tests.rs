@@ -207,16 +207,6 @@ fn what_is_absent_is_named_with_the_line_that_installs_it() {
 }
 
 #[test]
-fn only_what_nobody_uses_any_more_is_cleaned_away() {
-    let used = super::stage::Stage::new(10, 1).expect("a folder");
-    let path = used.target_folder().parent().expect("its folder").to_owned();
-    let name = format!("{}x", path.display());
-    fs::create_dir_all(format!("{name}/sent")).expect("what a killed process leaves");
-    assert!(super::clean().expect("no obstacle") >= 1);
-    assert!(path.is_dir() && !fs::exists(name).expect("an answer"));
-}
-
-#[test]
 fn every_profile_of_downpour_can_be_measured() {
     for profile in transport::Profile::NAMES {
         named(&format!("downpour-{profile}")).expect("a row for it");
