@@ -8,7 +8,7 @@ use std::thread;
 use crate::emulator::Control;
 
 /// The environment variable with the path of the socket.
-pub const VARIABLE: &str = "DOWNPOUR_LAB_CONTROL";
+pub const VARIABLE: &str = "LAB_CONTROL";
 
 const ON: &[u8] = b"impair on";
 const OFF: &[u8] = b"impair off";

@@ -24,8 +24,8 @@ use crate::summary::Summary;
 use crate::verdict::Verdict;
 
 /// The environment variable with the address of the other side, and that with one's own.
-const PEER_VARIABLE: &str = "DOWNPOUR_LAB_PEER";
-const SELF_VARIABLE: &str = "DOWNPOUR_LAB_SELF";
+const PEER_VARIABLE: &str = "LAB_PEER";
+const SELF_VARIABLE: &str = "LAB_SELF";
 /// How long the first command waits until that of the peer listens; it may be one that never does.
 const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);

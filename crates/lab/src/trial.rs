@@ -14,7 +14,7 @@ use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
 use crate::results::{Clock, Ending, Environment, Lateness, Outcome, Verdict as Judgement};
 use crate::runner::{Measure, MeasureError, Stop};
-use crate::space::Host;
+use crate::space::{CableKind, Host};
 use crate::verdict::{self, Verdict};
 
 /// How often a run looks whether it is to end.
@@ -73,7 +73,10 @@ impl Measure for Trials {
         if let Presence::Absent { missing, install } = peer.presence(&self.programs) {
             return Err(MeasureError::Absent(format!("{}: {missing}: {install}", case.peer)));
         }
-        let layout = layout(case).map_err(run_failed)?;
+        let mut layout = layout(case).map_err(run_failed)?;
+        if case.fast {
+            layout.cables = CableKind::Tun;
+        }
         let (from, to) = layout.pairs[0];
         let network = EmulatedNetwork::start(layout, &self.keeper).map_err(|error| match error {
             EmulationError::Space(_) | EmulationError::Emulator(_) => MeasureError::Machine(error.to_string()),
@@ -88,11 +91,11 @@ impl Measure for Trials {
             return Err(MeasureError::Stopped);
         }
         match transfer {
-            Ok(transfer) => Ok(outcome(peer, transfer, &observation)),
+            Ok(transfer) => Ok(outcome(peer, case, transfer, &observation)),
             // What the peer did is a result, as long as the network was what it should be.
             Err(PeerError::Failed { .. }) => {
                 let reason = transfer.err().map(|error| error.to_string()).unwrap_or_default();
-                Ok(failed(peer, reason, &observation))
+                Ok(failed(peer, case, reason, &observation))
             }
             Err(error) => Err(run_failed(error)),
         }
@@ -115,7 +118,7 @@ fn run_failed(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::Run(error.to_string())
 }
 
-fn outcome(peer: &Peer, transfer: Transfer, run: &Observation) -> Outcome {
+fn outcome(peer: &Peer, case: &Case, transfer: Transfer, run: &Observation) -> Outcome {
     let ending = match transfer.seconds {
         Some(_) if transfer.equal == Some(false) => {
             Ending::Failed { reason: "what arrived is not what was sent".to_owned() }
@@ -126,13 +129,13 @@ fn outcome(peer: &Peer, transfer: Transfer, run: &Observation) -> Outcome {
     let environment = Environment {
         versions: transfer.versions,
         congestion: transfer.congestion.or(peer.route_congestion().map(str::to_owned)),
-        ..environment(peer, run)
+        ..environment(peer, case, run)
     };
     Outcome { ending, bytes_there: transfer.bytes_there, equal: transfer.equal, environment, ..account(peer, run) }
 }
 
-fn failed(peer: &Peer, reason: String, run: &Observation) -> Outcome {
-    Outcome { ending: Ending::Failed { reason }, environment: environment(peer, run), ..account(peer, run) }
+fn failed(peer: &Peer, case: &Case, reason: String, run: &Observation) -> Outcome {
+    Outcome { ending: Ending::Failed { reason }, environment: environment(peer, case, run), ..account(peer, run) }
 }
 
 /// What the network says of a run.
@@ -162,14 +165,18 @@ fn account(peer: &Peer, run: &Observation) -> Outcome {
     }
 }
 
-fn environment(peer: &Peer, run: &Observation) -> Environment {
+fn environment(peer: &Peer, case: &Case, run: &Observation) -> Environment {
     let scheduling = match run.report.scheduling {
         Scheduling::RealTime => "real-time priority",
         Scheduling::Ordinary => "no real-time priority",
     };
+    let (back_end, offloads) = match case.fast {
+        false => ("veth and packet sockets", "off"),
+        true => ("TUN", "checksums, TCP and UDP segmentation"),
+    };
     Environment {
-        offloads: "off".to_owned(),
-        back_end: format!("veth and packet sockets, {scheduling}"),
+        offloads: offloads.to_owned(),
+        back_end: format!("{back_end}, {scheduling}"),
         encrypted: peer.is_encrypted(),
         ..Environment::default()
     }

@@ -54,7 +54,7 @@ fn plays_role() -> bool {
 }
 
 fn peer() -> SocketAddr {
-    let address = std::env::var("DOWNPOUR_LAB_PEER").expect("commands have the address of their peer");
+    let address = std::env::var("LAB_PEER").expect("commands have the address of their peer");
     SocketAddr::new(address.parse().expect("an address"), PORT)
 }
 

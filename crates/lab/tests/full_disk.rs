@@ -20,6 +20,7 @@ fn record() -> Record {
         repeat: 0,
         told: None,
         cap_seconds: 1.0,
+        fast: false,
     };
     Record {
         schema: SCHEMA,

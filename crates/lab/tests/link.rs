@@ -46,7 +46,7 @@ fn lost(report: &serde_json::Value) -> u64 {
 
 #[test]
 fn the_command_finds_its_peer_and_hands_on_its_code() {
-    let script = "getent hosts peer; echo $DOWNPOUR_LAB_PEER $DOWNPOUR_LAB_SELF; exit 7";
+    let script = "getent hosts peer; echo $LAB_PEER $LAB_SELF; exit 7";
     let output = link(&["--delay", "1ms"], &["bash", "-c", script]);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -76,7 +76,7 @@ fn a_command_can_switch_the_faults_off_and_on() {
     let (report, code) = report(&["--unimpaired", "--loss", "100%", "--backward", "loss=0%"], &script);
     assert_eq!(code, Some(0));
     assert_eq!((report["links"][0]["offered"].as_u64(), lost(&report)), (Some(70), 20));
-    let output = self::lab().args(["impair", "on"]).env_remove("DOWNPOUR_LAB_CONTROL").output().unwrap();
+    let output = self::lab().args(["impair", "on"]).env_remove("LAB_CONTROL").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("not within a `downpour-lab link`"), "{}", stderr(&output));
 }

@@ -25,7 +25,7 @@ pub enum Command {
     /// Run commands over an emulated link
     ///
     /// Makes two hosts out of network namespaces, `a` and `b`, and a link between them that has the rate, the delay and the faults asked for. The
-    /// command runs on `a`, that of --peer on `b`. Each finds the other under the name `peer`, and its address in DOWNPOUR_LAB_PEER. Needs no
+    /// command runs on `a`, that of --peer on `b`. Each finds the other under the name `peer`, and its address in LAB_PEER. Needs no
     /// root where the kernel lets users make namespaces. Says at the end what the link did, and whether the machine kept up.
     #[command(after_help = link::EXAMPLES)]
     Link(Box<LinkArgs>),

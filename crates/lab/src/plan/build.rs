@@ -53,6 +53,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         published: builder.published(&written.published, &sweeps, &base)?,
         seeds: builder.seeds(written.seeds.as_ref())?,
         warm_up: written.warm_up.unwrap_or(1),
+        fast: written.fast,
         shuffle: written.shuffle,
         told: builder.told(written.told.as_ref())?,
         topology: written.topology.as_ref().map(|topology| builder.topology(topology)).transpose()?,

@@ -35,6 +35,8 @@ pub struct Plan {
     pub peers: Vec<String>,
     /// Seeds of the links, each of which runs as many times as the sweep repeats it. None: every repeat has a seed of its own, from 1.
     pub seeds: Vec<u64>,
+    /// Whether packets pass in the large pieces that the kernels of the hosts make of them, for fast links.
+    pub fast: bool,
     /// Runs of each peer at the start that are thrown away.
     pub warm_up: u32,
     /// Seed of the order in which the cases run.
@@ -194,6 +196,7 @@ impl Plan {
             repeat,
             told,
             cap_seconds: sweep.cap.as_secs_f64(),
+            fast: self.fast,
         })
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct PlanText {
     pub(super) cap: Option<Spanned<String>>,
     pub(super) warm_up: Option<u32>,
     #[serde(default)]
+    pub(super) fast: bool,
+    #[serde(default)]
     pub(super) shuffle: u64,
     pub(super) told: Option<Spanned<String>>,
     #[serde(default)]

@@ -154,6 +154,7 @@ pub(crate) mod tests {
             repeat: 0,
             told: Some(9_500_000),
             cap_seconds: 60.0,
+            fast: false,
         };
         Record {
             schema: SCHEMA,
