@@ -83,10 +83,14 @@ fn a_command_can_switch_the_faults_off_and_on() {
 
 #[test]
 fn the_first_command_waits_until_that_of_the_peer_listens() {
-    // ssh-style servers take a moment to start; a client that comes too early is refused.
-    let peer = "sleep 0.3; exec python3 -c 'import socket; s = socket.create_server((\"\", 4000)); s.accept()[0].send(b\"hello\")'";
-    let output = link(&["--delay", "1ms", "--peer", peer], &["bash", "-c", "cat < /dev/tcp/peer/4000"]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello", "{}", stderr(&output));
+    // Servers take a moment to start; a client that comes too early is refused.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let lab = env!("CARGO_BIN_EXE_downpour-lab");
+    let peer = format!("sleep 0.3; exec {lab} peer tcp-receive --listen 10.77.0.2:4000 --size 5 {}", file.display());
+    let client = "exec 3<> /dev/tcp/peer/4000 && echo connected";
+    let output = link(&["--delay", "1ms", "--peer", &peer], &["bash", "-c", client]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("connected"), "{}", stderr(&output));
 }
 
 const DUMBBELL: &str = r#"
