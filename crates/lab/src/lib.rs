@@ -21,6 +21,7 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod selftest;
+pub mod simulate;
 pub mod space;
 pub mod summary;
 mod sys;

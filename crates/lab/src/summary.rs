@@ -80,7 +80,8 @@ impl Summary {
 }
 
 impl LinkSummary {
-    fn new(name: &str, stats: &LinkStats) -> Self {
+    /// Of a link with these counts.
+    pub fn new(name: &str, stats: &LinkStats) -> Self {
         let events: [(&str, Count); 9] = [
             ("lost at random", stats.dropped_random),
             ("dropped by the full queue", stats.dropped_queue_full),
@@ -107,16 +108,22 @@ impl LinkSummary {
     }
 }
 
+impl fmt::Display for LinkSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9}: {} packets, {} bytes", self.name, self.offered, self.offered_bytes)?;
+        for &(name, packets) in &self.events {
+            let share = 100.0 * packets as f64 / self.offered as f64;
+            write!(f, ", {packets} {name} ({share:.3} %)")?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "link: {}", self.link)?;
         for link in &self.links {
-            write!(f, "{:>9}: {} packets, {} bytes", link.name, link.offered, link.offered_bytes)?;
-            for &(name, packets) in &link.events {
-                let share = 100.0 * packets as f64 / link.offered as f64;
-                write!(f, ", {packets} {name} ({share:.3} %)")?;
-            }
-            writeln!(f)?;
+            writeln!(f, "{link}")?;
         }
         writeln!(
             f,

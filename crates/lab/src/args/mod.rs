@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod link;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 
@@ -8,6 +9,7 @@ use crate::commands::{ReportArgs, ReproduceArgs, RunArgs};
 use crate::exit;
 use crate::peers::OwnPeer;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
+pub use simulate::SimulateArgs;
 
 /// Emulated links that real programs run over, and honest comparisons.
 #[derive(Debug, Parser)]
@@ -33,6 +35,12 @@ pub enum Command {
     ///
     /// For commands of `link`: loss, jitter, reordering, duplication, corruption and marks, in both directions; rate, queue and delay stay.
     Impair(ImpairArgs),
+    /// Run downpour's engine over a network in virtual time
+    ///
+    /// The same options and topologies as for `link`, the same model, and no machine in between: what takes a minute there takes seconds here, and every
+    /// run with the same number is the same. All pairs of a topology send at once.
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(Box<SimulateArgs>),
     /// Measure which links this machine can emulate, and up to which rate
     ///
     /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a

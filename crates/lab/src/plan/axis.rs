@@ -124,7 +124,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// A size such as `10MB`, read as the links read theirs.
-pub(super) fn bytes(text: &str) -> Result<u64, TextError> {
+pub fn bytes(text: &str) -> Result<u64, TextError> {
     let refused = || TextError::Value { key: "size".into(), value: text.into(), example: "10MB (1 MB is 10^6 bytes)" };
     alone(text).and_then(|text| part(&format!("rate=1G,queue={text}"))?.queue_bytes).ok_or_else(refused)
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use netsim::Duplex;
 
+pub use axis::bytes as parse_bytes;
 pub use axis::{Axis, Scale};
 pub use case::{Case, Topology};
 pub use error::PlanError;

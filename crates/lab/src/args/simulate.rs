@@ -1,0 +1,37 @@
+//! The options of `simulate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::LinkOptions;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  downpour-lab simulate --rate 100M --delay 50ms --queue 1bdp --loss 1% --profile arq
+  downpour-lab simulate --topology dumbbell.toml --size 50MB";
+
+/// Options of `simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    #[command(flatten)]
+    pub(crate) link: LinkOptions,
+    /// A network of more hosts and links, from a file; each of its pairs sends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
+    /// How the senders send: the name of a profile
+    #[arg(long, default_value = "auto")]
+    pub(crate) profile: String,
+    /// Send at exactly this rate
+    #[arg(long, value_name = "RATE")]
+    pub(crate) told: Option<String>,
+    /// How much each of them sends
+    #[arg(long, default_value = "10MB")]
+    pub(crate) size: String,
+    /// Number of the run: other ones lose other packets
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) run: u64,
+    /// Give up after so many seconds of virtual time
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) limit: u64,
+}

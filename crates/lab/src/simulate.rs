@@ -1,0 +1,91 @@
+//! `simulate`: downpour's engine over a network in virtual time, from the same options and files as `link`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use netsim::topology::Topology;
+use netsim::{Duplex, Rate};
+use sim::{SharedCase, SharedTransfer};
+use transport::Profile;
+
+use crate::args::SimulateArgs;
+use crate::exit::{Code, Failure};
+use crate::layout::read_topology;
+use crate::plan::parse_bytes;
+use crate::summary::LinkSummary;
+use crate::words;
+
+/// Runs the transfers and prints what came of them.
+///
+/// # Errors
+/// A network or an option that makes no sense; a transfer that did not come to its end.
+pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
+    let mut profile = Profile::named(&args.profile).map_err(|error| usage(&error))?;
+    if let Some(told) = &args.told {
+        let rate: Rate = told.parse().map_err(|error| usage(&error))?;
+        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
+    }
+    let mut case = SharedCase::new(topology(args)?);
+    case.size = parse_bytes(&args.size).map_err(|error| usage(&error))?;
+    case.profile = profile;
+    case.limit = Duration::from_secs(args.limit);
+    let outcome = case.run(args.run).map_err(|error| usage(&error))?;
+    let name = |id| case.topology.name(id).unwrap_or_default();
+    for transfer in &outcome.transfers {
+        println!(
+            "{} to {}: {}",
+            name(transfer.pair.from),
+            name(transfer.pair.to),
+            told(transfer, case.size, args.limit)
+        );
+    }
+    for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
+        let (from, to) = (name(planned.from), name(planned.to));
+        println!("{}", LinkSummary::new(&format!("{from}>{to}"), &ways[0]));
+        println!("{}", LinkSummary::new(&format!("{to}>{from}"), &ways[1]));
+    }
+    if outcome.transfers.iter().all(|transfer| transfer.is_identical) {
+        Ok(Code::Done as u8)
+    } else {
+        Err(Failure::new(Code::Invalid, "not every transfer came to its end: give it more time with --limit"))
+    }
+}
+
+fn told(transfer: &SharedTransfer, size: u64, limit: u64) -> String {
+    match transfer.completed {
+        Some(time) if transfer.is_identical => {
+            let rate = size as f64 * 8e-6 / time.as_secs_f64();
+            format!("{} in {}, {} Mbit/s", words::bytes(size), words::seconds(time.as_secs_f64()), words::number(rate))
+        }
+        _ => format!("not there after {limit} s"),
+    }
+}
+
+/// The topology of a file, or of the options of a link.
+fn topology(args: &SimulateArgs) -> Result<Topology, Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
+    let mut topology = match &args.topology {
+        Some(_) if !args.link.is_empty() => {
+            return Err(usage(
+                &"the links are those of the topology: change the file, or leave out the options of a link",
+            ));
+        }
+        Some(file) => read_topology(Path::new(file)).map_err(|error| usage(&error))?,
+        None => pair(&args.link.duplex().map_err(|error| usage(&error))?),
+    };
+    topology.load_traces(|name| std::fs::read_to_string(name)).map_err(|error| usage(&error))?;
+    Ok(topology)
+}
+
+/// Two hosts and a link.
+fn pair(link: &Duplex) -> Topology {
+    const TWO: &str = r#"
+        hosts = ["a", "b"]
+        links = [{ between = ["a", "b"], link = "perfect" }]
+        pairs = [{ from = "a", to = "b" }]
+    "#;
+    let mut topology: Topology = TWO.parse().expect("two hosts and a link make sense");
+    topology.replace_link("a", "b", link.clone()).expect("it is there");
+    topology
+}

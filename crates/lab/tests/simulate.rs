@@ -1,0 +1,70 @@
+//! `downpour-lab simulate`, as users run it.
+
+use std::process::{Command, Output};
+
+fn simulate(options: &[&str]) -> Output {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+    lab.arg("simulate").args(options).output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The seconds at the end of `a to b: 1 MB in 1.23 s, ...`.
+fn seconds(line: &str) -> f64 {
+    let time = line.split(" in ").nth(1).and_then(|rest| rest.split(" s,").next());
+    time.and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("no time in {line:?}"))
+}
+
+#[test]
+fn a_run_is_the_same_every_time_and_another_run_is_not() {
+    let options = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "2%", "--size", "1MB"];
+    let first = stdout(&simulate(&options));
+    assert_eq!(first, stdout(&simulate(&options)));
+    assert_ne!(first, stdout(&simulate(&[options.as_slice(), &["--run", "1"]].concat())));
+}
+
+#[test]
+fn pairs_share_the_bottleneck_of_a_topology() {
+    const DUMBBELL: &str = r#"
+        hosts = ["a1", "a2", "b1", "b2"]
+        routers = ["left", "right"]
+        links = [
+            { between = ["left", "right"], link = "rate=20M,delay=5ms,queue=1bdp" },
+            { between = ["a1", "left"], link = "delay=1ms" },
+            { between = ["a2", "left"], link = "delay=1ms" },
+            { between = ["b1", "right"], link = "perfect" },
+            { between = ["b2", "right"], link = "perfect" },
+        ]
+        pairs = [{ from = "a1", to = "b1" }, { from = "a2", to = "b2" }]
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dumbbell.toml");
+    std::fs::write(&file, DUMBBELL).unwrap();
+    let text = stdout(&simulate(&["--topology", file.to_str().unwrap(), "--size", "5MB", "--told", "9M"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("a1 to b1: 5 MB in ") && lines[1].starts_with("a2 to b2: 5 MB in "), "{text}");
+    // 5 MB at 9 Mbit/s are 4.44 s without headers, and the two together fit.
+    for line in &lines[..2] {
+        assert!((4.4..5.2).contains(&seconds(line)), "{line}");
+    }
+    assert!(lines[2].trim_start().starts_with("left>right: "), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["--profile", "brutal"], 2, "no profile is called 'brutal'"),
+        (&["--loss", "120%"], 2, "loss is 1.2"),
+        (&["--size", "much"], 2, "cannot read size=much"),
+        (&["--rate", "1M", "--limit", "2"], 4, "not every transfer came to its end"),
+    ];
+    for (options, code, message) in cases {
+        let output = simulate(options);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(message) && text.lines().count() == 1, "{text}");
+    }
+}
