@@ -65,12 +65,12 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let observation = network.stop();
     let verdict = Verdict::of(&observation);
     let summary = Summary::new(&name, &observation, &verdict);
+    if !args.quiet || !verdict.is_valid() {
+        eprint!("{summary}");
+    }
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&summary).map_err(lab_failed)? + "\n";
         fs::write(path, text).map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
-    }
-    if !args.quiet || !verdict.is_valid() {
-        eprint!("{summary}");
     }
     Ok(exit_code(status))
 }
@@ -137,7 +137,8 @@ impl<'a> Tasks<'a> {
             let child = host
                 .spawn(self.settled(shell, place, hosts, control))
                 .map_err(|error| not_started("/bin/sh", &error))?;
-            running.push(wait_until_listening(host, before, child));
+            running.push(Background(child));
+            wait_until_listening(host, before, &mut running.last_mut().expect("it was just put there").0);
         }
         let program = &self.command[0];
         let mut command = Command::new(program);
@@ -147,7 +148,7 @@ impl<'a> Tasks<'a> {
             .spawn_in_front(self.settled(command, first, hosts, control))
             .map_err(|error| not_started(&program.to_string_lossy(), &error))?;
         let status = wait(child, events, happened).map_err(lab_failed)?;
-        running.into_iter().for_each(end);
+        drop(running);
         Ok(status)
     }
 
@@ -185,8 +186,8 @@ fn hear_signals(events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the command of the peer has opened a port, ended, or had its time.
-fn wait_until_listening(host: &Host, before: usize, mut child: Child) -> Child {
+/// Waits until the command has opened a port, ended, or had its time.
+fn wait_until_listening(host: &Host, before: usize, child: &mut Child) {
     let start = Instant::now();
     while start.elapsed() < LISTENING_WITHIN
         && host.listening() <= before
@@ -194,7 +195,6 @@ fn wait_until_listening(host: &Host, before: usize, mut child: Child) -> Child {
     {
         thread::sleep(LOOK_EVERY);
     }
-    child
 }
 
 /// Waits for the command. The first signal goes to it, unless it has it from the terminal already; the second ends it.
@@ -222,15 +222,24 @@ fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> 
     }
 }
 
-/// Ends the command of the peer, if it is a server that goes on. One that does not end when it is asked to ends with its host.
-fn end(mut peer: Child) {
-    if has_ended_within(&mut peer, FINISHES_WITHIN) {
-        return;
+/// A command beside the first. When this is dropped it may end by itself, then it is asked to, then it is killed. It has to be waited for:
+/// a host ends when nothing of it is left, and one that has ended counts until then.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let Self(child) = self;
+        let pid = pid_of(child);
+        for (signal, time) in [(Signal::TERM, FINISHES_WITHIN), (Signal::KILL, GRACE)] {
+            if has_ended_within(child, time) {
+                return;
+            }
+            if let Some(pid) = pid {
+                let _ = kill_process_group(pid, signal);
+            }
+        }
+        let _ = child.wait();
     }
-    if let Some(pid) = pid_of(&peer) {
-        let _ = kill_process_group(pid, Signal::TERM);
-    }
-    has_ended_within(&mut peer, GRACE);
 }
 
 fn has_ended_within(child: &mut Child, time: Duration) -> bool {

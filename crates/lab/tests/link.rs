@@ -215,6 +215,17 @@ fn a_lab_that_is_killed_takes_everything_along() {
 }
 
 #[test]
+fn a_peer_that_goes_on_is_ended_whatever_it_does() {
+    // A command that is not there leaves nothing to wait for, and a peer that does not listen to signals has to be killed.
+    let start = Instant::now();
+    let absent = link(&["--peer", "sleep 600"], &["/no/such/program"]);
+    assert_eq!(absent.status.code(), Some(127), "{}", stderr(&absent));
+    let deaf = link(&["--peer", "trap '' TERM; while :; do sleep 0.1; done"], &["true"]);
+    assert_eq!(deaf.status.code(), Some(0), "{}", stderr(&deaf));
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[test]
 fn an_interrupted_command_ends_and_the_report_is_printed() {
     let mut child = lab()
         .args([

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Fabric, NodeId, Time};
+use netsim::{Arrival, Fabric, NodeId, Refusal, Refused, Time};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -52,8 +52,10 @@ pub(super) struct Worker {
     clock: Clock,
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
-    /// What arrived, with its port; empty between two turns.
+    /// What arrived, with its port; between two turns what is beyond the horizon.
     arrived: Vec<(usize, Arrived)>,
+    /// Up to here all has been seen that arrived at any port.
+    horizon: Time,
     /// For ports that are to be told of sleeps, and what it said last.
     run_queue: Option<(RunQueue, Duration)>,
     lateness: Lateness,
@@ -100,6 +102,7 @@ impl Worker {
             orders,
             wake,
             arrived: Vec::new(),
+            horizon: Time::MAX,
             run_queue: None,
             lateness: Lateness::default(),
             unseen: Lateness::default(),
@@ -152,23 +155,26 @@ impl Worker {
     /// Offers what arrived to the model, in the order of arrival. Whether a port may have more.
     fn receive(&mut self) -> bool {
         let Self { doors, clock, arrived, .. } = self;
-        let mut busy = false;
+        self.horizon = Time::MAX;
         for (number, door) in doors.iter_mut().enumerate() {
             let before = arrived.len();
             door.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
-            busy |= arrived.len() - before == MOST_AT_ONCE;
+            if arrived.len() - before == MOST_AT_ONCE {
+                // It may have more, from after its last. What others sent later still has to wait for that.
+                self.horizon = arrived.last().map_or(self.horizon, |(_, last)| self.horizon.min(last.at));
+            }
         }
         self.arrived.sort_by_key(|(_, piece)| piece.at);
-        let mut arrived = std::mem::take(&mut self.arrived);
-        for (number, Arrived { at, waited, packet }) in arrived.drain(..) {
+        let later = self.arrived.partition_point(|(_, piece)| piece.at <= self.horizon);
+        let later = self.arrived.split_off(later);
+        for (number, Arrived { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
             // What happened before happens first, wherever it is.
             self.deliver(at);
             self.unseen.add(waited);
             self.doors[number].taken += u64::from(packet.segments());
             self.offer(at, number, packet);
         }
-        self.arrived = arrived;
-        busy
+        self.horizon < Time::MAX
     }
 
     fn offer(&mut self, at: Time, from: usize, packet: SuperPacket) {
@@ -182,8 +188,12 @@ impl Worker {
         };
         for segment in packet.split() {
             let (ip_bytes, ecn) = (segment.packet.ip_bytes(segment.index), segment.packet.ecn());
-            // What the first link drops is in its counts.
-            let _ = self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, segment);
+            // What a link drops is in its counts.
+            if let Err(Refused { reason: Refusal::Unroutable, .. }) =
+                self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, segment)
+            {
+                self.refused += 1;
+            }
         }
     }
 
@@ -204,7 +214,7 @@ impl Worker {
         if now < self.next_round {
             return;
         }
-        self.deliver(now);
+        self.deliver(now.min(self.horizon));
         for number in 0..self.doors.len() {
             if self.doors[number].gather.open().is_some() {
                 self.hand_over(number);

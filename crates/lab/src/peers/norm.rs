@@ -22,7 +22,7 @@ pub(super) const PEERS: &[Peer] =
     &[Peer { name: "norm", ..NORM }, Peer { name: "norm-proactive", play: |run| transfer(run, 4), ..NORM }];
 
 /// Of the rate of the path: headers do not all count in its own rate.
-const PERCENT: u64 = 95;
+const PERCENT: u64 = 98;
 
 /// `parity` packets follow each block of 64 before anybody asks.
 fn transfer(run: &mut Run<'_>, parity: u8) -> Result<Duration, Stop> {

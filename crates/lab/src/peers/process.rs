@@ -114,12 +114,13 @@ impl Drop for Process {
     fn drop(&mut self) {
         // All of these fail only for processes that have ended. A daemon's children may have left its group, so they are looked up
         // while their parents still live.
-        let below = descendants(self.pid);
+        // The number of one that was waited for may be somebody else's by now.
         if self.status.is_none() {
+            let below = descendants(self.pid);
             let _ = kill_process_group(self.pid, Signal::KILL);
-        }
-        for process in below {
-            let _ = kill_process(process, Signal::KILL);
+            for process in below {
+                let _ = kill_process(process, Signal::KILL);
+            }
         }
         let _ = self.child.wait();
     }

@@ -30,14 +30,14 @@ const OVER_SSH: Peer = Peer {
     encrypted: true,
     route_congestion: Some("cubic"),
     told: false,
-    clock: ["scp is started, and has yet to log in", "scp's exit, which waits for the receiver's answer"],
+    clock: ["scp is started, and has yet to log in", "the file over there has its full length"],
     play: scp,
 };
 
 /// The same with rsync.
 const RSYNCED: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, RSYNC],
-    clock: ["rsync is started, and has yet to log in", "rsync's exit, which waits for the receiver's answer"],
+    clock: ["rsync is started, and has yet to log in", "the file over there has its name and full length"],
     play: rsync,
     ..OVER_SSH
 };
@@ -133,11 +133,13 @@ impl Server {
         format!("{}@{}:{}", self.user, run.to.address(), run.stage.target().display())
     }
 
-    /// Runs the copying program to its end.
+    /// Runs the copying program to its end; gives the time at which the file was there, for what ssh does to part takes round trips more.
     fn timed(mut self, run: &mut Run<'_>, command: Command) -> Result<Duration, Stop> {
         run.start_clock();
         let mut copy = run.start(run.from, command)?;
-        run.exit(&mut copy, &mut [&mut self.process])
+        let there = run.full(&mut copy, &mut [&mut self.process])?;
+        run.exit(&mut copy, &mut [&mut self.process])?;
+        Ok(there)
     }
 }
 

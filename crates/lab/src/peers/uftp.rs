@@ -21,7 +21,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
 }];
 
 /// Of the rate of the path: what it adds to a block of 1300 bytes does not count in its own rate.
-const PERCENT: u64 = 95;
+const PERCENT: u64 = 98;
 /// Bytes of socket buffer; its default is for slower paths.
 const BUFFER: &str = "4194304";
 

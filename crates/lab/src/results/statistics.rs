@@ -106,13 +106,15 @@ impl Times {
     }
 }
 
-/// Linear between the two neighbours; the upper one where that is only a bound.
+/// Linear between the two neighbours; a bound where the upper one is only that.
 fn quantile(sorted: &[Bound], share: f64) -> Bound {
     let place = share * (sorted.len() - 1) as f64;
     let (lower, upper) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    let between = lower.value() + (upper.value() - lower.value()) * place.fract();
     match upper {
-        Bound::Exactly(upper) => Bound::Exactly(lower.value() + (upper - lower.value()) * place.fract()),
-        Bound::AtLeast(_) => upper,
+        Bound::Exactly(_) => Bound::Exactly(between),
+        // A cap that is below what another run took bounds no more than itself.
+        Bound::AtLeast(cap) => Bound::AtLeast(between.min(cap)),
     }
 }
 
@@ -146,7 +148,8 @@ mod tests {
     fn runs_that_did_not_finish_are_lower_bounds() {
         let late = AtLeast(60.0);
         assert_eq!(times(&[3.0, 1.0, 2.0, 4.0], 1), [Exactly(1.0), Exactly(2.0), Exactly(3.0), Exactly(4.0), late]);
-        assert_eq!(times(&[1.0, 2.0], 2), [Exactly(1.0), Exactly(1.75), late, late, late], "half did not finish");
+        let half = times(&[1.0, 2.0], 2);
+        assert_eq!(half, [Exactly(1.0), Exactly(1.75), AtLeast(31.0), late, late], "half did not finish");
         assert_eq!(times(&[], 3), [late; 5]);
         // A longer time than the cap of another run: what did not finish still comes last.
         assert_eq!(times(&[100.0], 2), [Exactly(100.0), late, late, late, late]);
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!((summary.finished, summary.not_finished, summary.failed, summary.invalid), (1, 0, 1, 1));
         assert_eq!(summary.valid(), 2);
         let times = summary.times.expect("valid runs");
-        assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(60.0)));
+        assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(31.0)));
         all.truncate(1);
         assert_eq!(Summary::of(&all).times, None);
     }

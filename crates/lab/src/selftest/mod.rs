@@ -57,25 +57,21 @@ fn start(link: &str, keeper: &Path) -> Result<EmulatedNetwork, CheckError> {
 pub fn run() -> Result<u8, Failure> {
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     let keeper = std::env::current_exe().map_err(|error| Failure::new(Code::Other, error))?;
-    let mut all_hold = true;
-    let mut report = |finding: Result<Finding, CheckError>| -> Result<bool, Failure> {
-        let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
-        println!("{finding}");
-        all_hold &= finding.holds;
-        Ok(finding.holds && finding.verdict.is_valid())
-    };
     println!("{:<44} {:<30} {:<24} verdict of the run", "check", "measured", "wanted");
-    report(checks::same_drops("loss=5%", &keeper))?;
-    report(checks::same_drops("loss=5%,burst=5", &keeper))?;
-    report(checks::round_trips(&keeper))?;
+    let mut all_hold = true;
+    let findings = [
+        checks::same_drops("loss=5%", &keeper),
+        checks::same_drops("loss=5%,burst=5", &keeper),
+        checks::round_trips(&keeper),
+    ];
+    for finding in findings {
+        all_hold &= is_right(finding)?;
+    }
     let mut trusted = None;
     for rate in RATES {
         let mut right = 0;
         for _ in 0..TRIES {
-            let finding = checks::rate(Rate::from_megabits_per_second(rate), &keeper);
-            let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
-            println!("{finding}");
-            right += usize::from(finding.holds && finding.verdict.is_valid());
+            right += usize::from(is_right(checks::rate(Rate::from_megabits_per_second(rate), &keeper))?);
         }
         if right < TRIES_RIGHT {
             break;
@@ -86,7 +82,18 @@ pub fn run() -> Result<u8, Failure> {
         return Err(Failure::new(Code::Invalid, format_args!("not to be trusted with {} Mbit/s", RATES[0])));
     };
     println!("to be trusted up to {rate} Mbit/s, with both ends on this machine");
-    if all_hold { Ok(Code::Done as u8) } else { Err(Failure::new(Code::Invalid, "a check failed")) }
+    if all_hold {
+        Ok(Code::Done as u8)
+    } else {
+        Err(Failure::new(Code::Invalid, "a check came out wrong: see the lines with NO and INVALID"))
+    }
+}
+
+/// Prints what a check found; whether that is as wanted, and the run valid.
+fn is_right(finding: Result<Finding, CheckError>) -> Result<bool, Failure> {
+    let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
+    println!("{finding}");
+    Ok(finding.holds && finding.verdict.is_valid())
 }
 
 impl fmt::Display for Finding {

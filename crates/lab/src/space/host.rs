@@ -63,7 +63,7 @@ impl Host {
                 mount_bind(&names, "/etc/hosts")?;
             }
             for (path, value) in SETTINGS {
-                // Where /proc/sys is read-only the host has the defaults; the results name them.
+                // Where /proc/sys is read-only the host has the defaults.
                 let _ = fs::write(path, value);
             }
             let mut init = Command::new(&keeper);

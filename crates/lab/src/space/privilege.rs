@@ -1,5 +1,6 @@
 //! The right to make namespaces.
 
+use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use crate::sys::namespaces;
@@ -12,6 +13,8 @@ pub struct Forbidden {
     reason: io::Error,
     remedy: &'static str,
 }
+
+const THREAD_GONE_WITHIN: Duration = Duration::from_millis(200);
 
 /// Switches that forbid user namespaces to ordinary users: where each is found, the value that forbids, and what to type.
 const SWITCHES: [(&str, &str, &str); 3] = [
@@ -43,7 +46,7 @@ pub fn acquire() -> Result<(), Forbidden> {
         return Ok(());
     }
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    namespaces::new_user_namespace()
+    user_namespace()
         .and_then(|()| {
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
@@ -61,6 +64,19 @@ pub fn acquire() -> Result<(), Forbidden> {
             let remedy = SWITCHES.iter().find(is_set).map_or("run it as root", |(_, _, remedy)| remedy);
             Forbidden { who: "an ordinary user", reason, remedy }
         })
+}
+
+/// A thread that has ended counts for a moment more, so it is tried again.
+fn user_namespace() -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match namespaces::new_user_namespace() {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput && start.elapsed() < THREAD_GONE_WITHIN => {
+                thread::yield_now();
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Tried on a thread that ends, so that nothing stays.
