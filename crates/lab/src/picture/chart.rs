@@ -52,6 +52,8 @@ pub struct Mark {
     pub high: f64,
     /// Whether half of the runs did not finish: the true value lies beyond `y`.
     pub is_bound: bool,
+    /// Whether the run at the end of the bar did not finish: that lies beyond.
+    pub bar_is_bound: bool,
 }
 
 /// The summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of its cases.
@@ -147,16 +149,18 @@ fn quantity(quantity: Quantity, size: u64, seconds: f64) -> f64 {
 fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Option<Mark> {
     let times = summary.times?;
     let of = |bound: Bound| quantity(drawn, point.size, bound.value());
-    let ends = match spread {
-        Spread::Range => [of(times.min), of(times.max)],
-        Spread::Quartiles => [of(times.first_quartile), of(times.third_quartile)],
+    let (first, last) = match spread {
+        Spread::Range => (times.min, times.max),
+        Spread::Quartiles => (times.first_quartile, times.third_quartile),
     };
+    let ends = [of(first), of(last)];
     Some(Mark {
         x: point.x,
         y: of(times.median),
         low: ends[0].min(ends[1]),
         high: ends[0].max(ends[1]),
         is_bound: times.median.is_bound(),
+        bar_is_bound: last.is_bound(),
     })
 }
 

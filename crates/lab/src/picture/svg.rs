@@ -227,11 +227,14 @@ impl Drawing<'_> {
             self.line(&places, "series", colour, 1.8, "none");
         }
         for (mark, (x, y)) in marks.iter().zip(places) {
-            let Mark { low, high, is_bound, .. } = *mark;
+            let Mark { low, high, is_bound, bar_is_bound, .. } = *mark;
             self.bar(x, self.y(low), self.y(high), "series", colour);
             self.mark(*style_index, x, y);
             if is_bound {
                 self.arrow(x, y, colour);
+            } else if bar_is_bound {
+                let end = if self.chart.bounds_are_lower { high } else { low };
+                self.arrow(x, self.y(end), colour);
             }
         }
     }

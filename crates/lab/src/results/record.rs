@@ -29,6 +29,9 @@ pub struct Record {
     pub outcome: Outcome,
 }
 
+/// So often a case is tried until one run of it is valid, and the peer did not fail.
+pub const TRIES: u32 = 3;
+
 /// What one run came to, as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -131,9 +134,15 @@ impl Record {
         self.outcome.verdict.is_valid()
     }
 
-    /// Whether a case needs no further run: this one is valid, and if it did not finish it had no less time than is given now.
+    /// Whether a case needs no further run: this one is valid, if it did not finish it had no less time than is given now, and if the peer
+    /// failed it had its tries.
     pub fn settles(&self, case: &Case) -> bool {
-        self.is_valid() && (self.outcome.ending != Ending::NotFinished || self.case.cap_seconds >= case.cap_seconds)
+        self.is_valid()
+            && match self.outcome.ending {
+                Ending::Finished { .. } => true,
+                Ending::NotFinished => self.case.cap_seconds >= case.cap_seconds,
+                Ending::Failed { .. } => self.attempt >= TRIES,
+            }
     }
 }
 
@@ -208,6 +217,7 @@ pub(crate) mod tests {
         assert!(found.settles(&case));
         assert!(!found.settles(&Case { cap_seconds: 61.0, ..case.clone() }), "it may finish in the longer time");
         found.outcome.ending = Ending::Failed { reason: "gave up".into() };
+        found.attempt = TRIES;
         assert!(found.settles(&Case { cap_seconds: 61.0, ..case.clone() }));
         found.outcome.verdict.reasons.push("late".into());
         assert!(!found.settles(&case));

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use jiff::{Timestamp, Unit};
 
-use crate::results::{Outcome, Record, SCHEMA, Store, StoreError};
+use crate::results::{Ending, Outcome, Record, SCHEMA, Store, StoreError, TRIES};
 
 pub use agenda::Agenda;
 use agenda::Task;
@@ -23,9 +23,6 @@ pub use estimate::Estimate;
 pub use measure::{Measure, MeasureError};
 pub use progress::Progress;
 pub use stop::Stop;
-
-/// So often a case is tried until one run of it is valid.
-pub const TRIES: u32 = 3;
 
 /// How a plan's cases went.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -190,12 +187,16 @@ impl Runner<'_, '_> {
         };
         progress.ran(&record);
         let (valid, why) = (record.is_valid(), record.outcome.verdict.reasons.join("; "));
+        let failed = matches!(record.outcome.ending, Ending::Failed { .. });
         store.append(record)?;
-        if valid {
-            self.account.settled += 1;
-        } else {
-            self.account.invalid += 1;
-            self.again(task, why, progress);
+        match valid {
+            // It may have been bad luck, until it happens every time.
+            true if failed && task.attempt < TRIES => self.again(task, "the peer failed".to_owned(), progress),
+            true => self.account.settled += 1,
+            false => {
+                self.account.invalid += 1;
+                self.again(task, why, progress);
+            }
         }
         Ok(())
     }

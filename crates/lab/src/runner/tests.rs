@@ -137,6 +137,17 @@ fn invalid_runs_are_kept_and_made_again_three_times_at_most() {
 }
 
 #[test]
+fn a_peer_that_fails_is_tried_three_times_before_that_counts() {
+    let case = cold(plan()).cases().remove(0);
+    let mut record = record(1.0);
+    record.outcome.ending = Ending::Failed { reason: "it gave up".into() };
+    for (attempt, settles) in [(1, false), (2, false), (3, true)] {
+        record.attempt = attempt;
+        assert_eq!(record.settles(&case), settles, "{attempt}");
+    }
+}
+
+#[test]
 fn what_was_stopped_goes_on_where_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = cold(plan());
