@@ -49,6 +49,11 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
         layout.cables = CableKind::Tun;
     }
     let tasks = Tasks::new(args, &layout)?;
+    if let Some(path) = &args.json {
+        // Not only after the commands have had their time.
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        file.map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
+    }
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     // From here on signals are events: whoever interrupts the command wants to see what the link did.
     let (events, happened) = channel();
@@ -137,8 +142,9 @@ impl<'a> Tasks<'a> {
             let child = host
                 .spawn(self.settled(shell, place, hosts, control))
                 .map_err(|error| not_started("/bin/sh", &error))?;
-            running.push(Background(child));
-            wait_until_listening(host, before, &mut running.last_mut().expect("it was just put there").0);
+            let mut child = Background { child, place: host.name().to_owned() };
+            wait_until_listening(host, before, &mut child.child, happened)?;
+            running.push(child);
         }
         let program = &self.command[0];
         let mut command = Command::new(program);
@@ -186,15 +192,24 @@ fn hear_signals(events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the command has opened a port, ended, or had its time.
-fn wait_until_listening(host: &Host, before: usize, child: &mut Child) {
+/// Waits until the command has opened a port, ended, or had its time. A signal ends all: the first command has not begun.
+fn wait_until_listening(
+    host: &Host,
+    before: usize,
+    child: &mut Child,
+    happened: &Receiver<Event>,
+) -> Result<(), Failure> {
     let start = Instant::now();
     while start.elapsed() < LISTENING_WITHIN
         && host.listening() <= before
         && child.try_wait().is_ok_and(|status| status.is_none())
     {
-        thread::sleep(LOOK_EVERY);
+        if let Ok(Event::Signalled(signal)) = happened.recv_timeout(LOOK_EVERY) {
+            let code = u8::try_from(128 + signal).unwrap_or(Code::Other as u8);
+            return Err(Failure { code, message: "interrupted before the command began".to_owned() });
+        }
     }
+    Ok(())
 }
 
 /// Waits for the command. The first signal goes to it, unless it has it from the terminal already; the second ends it.
@@ -224,18 +239,30 @@ fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> 
 
 /// A command beside the first. When this is dropped it may end by itself, then it is asked to, then it is killed. It has to be waited for:
 /// a host ends when nothing of it is left, and one that has ended counts until then.
-struct Background(Child);
+struct Background {
+    child: Child,
+    /// Name of its host.
+    place: String,
+}
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Self(child) = self;
+        let Self { child, place } = self;
         let pid = pid_of(child);
-        for (signal, time) in [(Signal::TERM, FINISHES_WITHIN), (Signal::KILL, GRACE)] {
-            if has_ended_within(child, time) {
-                return;
+        if has_ended_within(child, FINISHES_WITHIN) {
+            if let Ok(status) = child.wait()
+                && !status.success()
+            {
+                eprintln!("downpour-lab: the command on {place} failed: {status}");
             }
+            return;
+        }
+        for signal in [Signal::TERM, Signal::KILL] {
             if let Some(pid) = pid {
                 let _ = kill_process_group(pid, signal);
+            }
+            if has_ended_within(child, GRACE) {
+                return;
             }
         }
         let _ = child.wait();

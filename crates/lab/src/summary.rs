@@ -137,7 +137,9 @@ impl fmt::Display for Summary {
         if self.unseen_ms > 0.0 {
             writeln!(f, " arrivals: seen within {:.3} ms (99 %), {:.3} ms at most", self.unseen_99_ms, self.unseen_ms)?;
         }
-        if self.valid {
+        if self.links.iter().all(|link| link.offered == 0) {
+            writeln!(f, "  verdict: nothing passed: there is nothing to judge")
+        } else if self.valid {
             writeln!(f, "  verdict: valid: the model, and nothing else, made this link")
         } else {
             writeln!(f, "  verdict: INVALID: {}", self.faults.join("; "))

@@ -156,6 +156,15 @@ fn nonsense_is_refused_with_one_line() {
         assert!(text.contains(message), "{options:?}: {text}");
         assert_eq!(text.lines().count(), 1, "{text}");
     }
+    let mistyped = lab().args(["link", "--los", "5%", "--", "true"]).output().unwrap();
+    assert_eq!(mistyped.status.code(), Some(2));
+    assert!(stderr(&mistyped).contains("unexpected argument '--los'"), "{}", stderr(&mistyped));
+    let folder = tempfile::tempdir().unwrap();
+    let was_run = &folder.path().join("was-run");
+    let was_run = was_run.to_str().unwrap();
+    let unwritable = link(&["--json", "/no/such/folder/report.json"], &["touch", was_run]);
+    assert_eq!(unwritable.status.code(), Some(125));
+    assert!(!Path::new(was_run).exists());
     let absent = link(&[], &["/no/such/program"]);
     assert_eq!(absent.status.code(), Some(127));
     assert_eq!(stderr(&absent), "downpour-lab: /no/such/program: there is no such command\n");
@@ -220,6 +229,10 @@ fn a_peer_that_goes_on_is_ended_whatever_it_does() {
     let start = Instant::now();
     let absent = link(&["--peer", "sleep 600"], &["/no/such/program"]);
     assert_eq!(absent.status.code(), Some(127), "{}", stderr(&absent));
+    assert!(!stderr(&absent).contains("failed:"), "one that was ended did not fail: {}", stderr(&absent));
+    let failed = link(&["--peer", "exit 9"], &["true"]);
+    assert_eq!(failed.status.code(), Some(0));
+    assert!(stderr(&failed).contains("the command on b failed: exit status: 9"), "{}", stderr(&failed));
     let deaf = link(&["--peer", "trap '' TERM; while :; do sleep 0.1; done"], &["true"]);
     assert_eq!(deaf.status.code(), Some(0), "{}", stderr(&deaf));
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());

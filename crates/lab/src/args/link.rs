@@ -49,7 +49,7 @@ pub struct LinkArgs {
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// What to run on the first host
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -87,8 +87,11 @@ impl Default for Progress {
 
 /// `12 runs left, about 4 min 05 s`.
 fn left(runs: usize, seconds: Option<f64>) -> String {
-    let runs = words::count(runs, "run", "runs");
-    seconds.map_or(format!("{runs} left"), |seconds| format!("{runs} left, about {}", words::seconds(seconds)))
+    let text = words::count(runs, "run", "runs");
+    match seconds {
+        Some(seconds) if runs > 0 => format!("{text} left, about {}", words::seconds(seconds)),
+        _ => format!("{text} left"),
+    }
 }
 
 /// `tcp-cubic 10 MB over rate=100M: 1.52 s`.
