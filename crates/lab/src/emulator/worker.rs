@@ -183,7 +183,8 @@ impl Worker {
             IpAddr::V6(_) => None,
         };
         let Some(to) = to else {
-            self.refused += 1;
+            // Who joins a group tells all routers, and here are none.
+            self.refused += u64::from(!packet.destination().is_multicast());
             return;
         };
         for segment in packet.split() {
