@@ -102,7 +102,7 @@ pub struct LinkOptions {
     /// Let packets leave at the times of a packet-delivery trace, as mahimahi has them, instead of at a rate
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
-    /// Lose everything for some time, counted from the start: 3s..5s, or 3s..5s+8s..9s
+    /// Lose everything for some time, counted from when the network is up: 3s..5s, or 3s..5s+8s..9s
     #[arg(long, value_name = "FROM..TO")]
     down: Option<String>,
     /// Change the rate at some time: 10s:20M, or 10s:20M+20s:5M

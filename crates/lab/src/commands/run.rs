@@ -36,7 +36,8 @@ pub struct HowRun {
     pub dry_run: bool,
     /// Measure so many cases side by side.
     ///
-    /// Each has links of its own, but they share the processor. Whether it bore that is part of each run's verdict.
+    /// Each has links of its own, but they share the processor. Each run's verdict tells whether the links bore that; whether the programs
+    /// had processor time enough it does not.
     #[arg(long, value_name = "N", default_value = "1")]
     pub jobs: NonZeroUsize,
     /// Where results go [default: lab-results/ and the plan's name].
