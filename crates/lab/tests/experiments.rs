@@ -40,7 +40,8 @@ fn each_is_what_its_document_says() {
 fn no_one_takes_more_than_two_days() {
     let names =
         ["tornado-transfer/fig1", "tornado-transfer/fig2", "tornado-transfer/fig3", "rc-udp/fig10", "rc-udp/fig11"];
-    let names = names.into_iter().chain(["peers/table", "peers/bursts", "peers/reordering", "peers/fast", "kernel/tcp"]);
+    let names =
+        names.into_iter().chain(["peers/table", "peers/bursts", "peers/reordering", "peers/fast", "kernel/tcp"]);
     for name in names {
         let plan = plan(name);
         assert_eq!(plan.name, name);
