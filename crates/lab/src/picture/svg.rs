@@ -15,7 +15,7 @@ const LEGEND: f64 = LEFT + PLOT_WIDTH + 26.0;
 const LEGEND_ROW: f64 = 20.0;
 /// Characters of a legend's line, and of one of the caption.
 const LEGEND_COLUMNS: usize = 28;
-const CAPTION_COLUMNS: usize = 140;
+const CAPTION_COLUMNS: usize = 132;
 const CAPTION_ROW: f64 = 17.0;
 const MARKER: f64 = 4.6;
 /// Ticks nearer than this would run into each other.
