@@ -197,7 +197,9 @@ fn a_lab_that_is_killed_takes_everything_along() {
     // Marks that no other process has: sleeps of odd lengths.
     let (peer, own) = (format!("sleep 1{}.25", std::process::id()), format!("sleep 1{}.75", std::process::id()));
     let script = format!("setsid {own} & echo started; {own}");
+    let folder = tempfile::tempdir().unwrap();
     let mut child = lab()
+        .env("TMPDIR", folder.path())
         .args(["link", "--peer", &format!("setsid {peer} & exec {peer}"), "--", "bash", "-c", &script])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -212,15 +214,15 @@ fn a_lab_that_is_killed_takes_everything_along() {
     for mark in [&peer, &own] {
         assert!(is_gone_within(mark, Duration::from_secs(10)), "{mark} is still there");
     }
-    let cleaned = lab().arg("clean").output().unwrap();
+    let left = |folder: &Path| {
+        let names =
+            std::fs::read_dir(folder).unwrap().filter_map(|entry| Some(entry.ok()?.file_name().into_string().unwrap()));
+        names.filter(|name| name.starts_with("downpour-lab-")).count()
+    };
+    assert!(left(folder.path()) > 0);
+    let cleaned = lab().arg("clean").env("TMPDIR", folder.path()).output().unwrap();
     assert!(cleaned.status.success());
-    let left = std::fs::read_dir(std::env::temp_dir()).unwrap().filter_map(Result::ok);
-    let ours = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("downpour-lab-"));
-    // Those of tests that run meanwhile have a process that holds them.
-    for folder in ours {
-        let lock = std::fs::File::open(Path::new(&folder.path()).join("lock"));
-        assert!(lock.is_ok_and(|lock| lock.try_lock().is_err()) || !folder.path().exists(), "{:?}", folder.path());
-    }
+    assert_eq!(left(folder.path()), 0, "{}", String::from_utf8_lossy(&cleaned.stdout));
 }
 
 #[test]
