@@ -7,6 +7,7 @@
 //! [`commands`] are the program's about plans.
 
 pub mod args;
+mod clock;
 pub mod commands;
 pub mod control;
 pub mod emulated;

@@ -88,10 +88,8 @@ fn layout(args: &LinkArgs) -> Result<(Layout, String), Failure> {
             let link = args.link.duplex().map_err(|error| usage(&error))?;
             Ok((Layout::pair(&link).map_err(|error| usage(&error))?, link.to_string()))
         }
-        Some(_) if !args.link.is_empty() => {
-            Err(usage(&"the links are those of the topology: change the file, or leave out the options of a link"))
-        }
         Some(file) => {
+            args.link.check_beside_topology()?;
             let topology = read_topology(file).map_err(|error| usage(&error))?;
             let layout = Layout::of_topology(topology, file).map_err(|error| usage(&error))?;
             Ok((layout, file.display().to_string()))

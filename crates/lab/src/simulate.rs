@@ -1,6 +1,5 @@
 //! `simulate`: downpour's engine over a network in virtual time, from the same options and files as `link`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use netsim::topology::Topology;
@@ -66,12 +65,10 @@ fn told(transfer: &SharedTransfer, size: u64, limit: u64) -> String {
 fn topology(args: &SimulateArgs) -> Result<Topology, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let mut topology = match &args.topology {
-        Some(_) if !args.link.is_empty() => {
-            return Err(usage(
-                &"the links are those of the topology: change the file, or leave out the options of a link",
-            ));
+        Some(file) => {
+            args.link.check_beside_topology()?;
+            read_topology(file).map_err(|error| usage(&error))?
         }
-        Some(file) => read_topology(Path::new(file)).map_err(|error| usage(&error))?,
         None => pair(&args.link.duplex().map_err(|error| usage(&error))?),
     };
     topology.load_traces(|name| std::fs::read_to_string(name)).map_err(|error| usage(&error))?;

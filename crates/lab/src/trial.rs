@@ -12,7 +12,7 @@ use crate::emulator::Scheduling;
 use crate::layout::{Layout, LayoutError, read_topology};
 use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
-use crate::results::{Clock, Ending, Environment, Lateness, Outcome, Verdict as Judgement};
+use crate::results::{Ending, Environment, Lateness, Outcome, Verdict as Judgement};
 use crate::runner::{Measure, MeasureError, Stop};
 use crate::space::{CableKind, Host};
 use crate::verdict::{self, Verdict};
@@ -141,7 +141,6 @@ fn failed(peer: &Peer, case: &Case, reason: String, run: &Observation) -> Outcom
 /// What the network says of a run.
 fn account(peer: &Peer, run: &Observation) -> Outcome {
     let report = &run.report;
-    let clock = peer.clock();
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     Outcome {
         ending: Ending::NotFinished,
@@ -149,7 +148,7 @@ fn account(peer: &Peer, run: &Observation) -> Outcome {
         equal: None,
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
         model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
-        clock: Clock { starts: clock.starts, ends: clock.ends },
+        clock: peer.clock(),
         verdict: Judgement {
             reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
             lateness: Lateness {

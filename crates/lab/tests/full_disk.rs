@@ -4,8 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use lab::peers::Clock;
 use lab::plan::Case;
-use lab::results::{Clock, Ending, Environment, Outcome, RECORDS, Record, SCHEMA, Store, Verdict};
+use lab::results::{Ending, Environment, Outcome, RECORDS, Record, SCHEMA, Store, Verdict};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 fn record() -> Record {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netsim::Duplex;
 
+use crate::exit::{Code, Failure};
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   downpour-lab link --rate 100M --delay 50ms --queue 1bdp --loss 5% --peer 'iperf3 -s -1' -- iperf3 -c peer
@@ -129,9 +131,16 @@ impl LinkOptions {
         if forward == backward { forward.parse() } else { format!("{forward} / {backward}").parse() }
     }
 
-    /// Whether there are any.
-    pub fn is_empty(&self) -> bool {
-        self.forward.is_none() && self.backward.is_none() && self.text(None) == PERFECT
+    /// Refuses them beside a topology, which has links of its own.
+    ///
+    /// # Errors
+    /// Any of them.
+    pub fn check_beside_topology(&self) -> Result<(), Failure> {
+        if self.forward.is_none() && self.backward.is_none() && self.text(None) == PERFECT {
+            return Ok(());
+        }
+        let message = "the links are those of the topology: change the file, or leave out the options of a link";
+        Err(Failure::new(Code::Usage, message))
     }
 
     /// One direction in the text form of links: the options, less the keys that `own` has, and `own`.

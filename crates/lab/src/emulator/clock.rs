@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use netsim::Time;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::ClockId;
+
+use crate::clock::{now, read};
 
 /// Older than this no packet waits in a ring: its stamp is not one of ours.
 const OLDEST: Duration = Duration::from_secs(1);
@@ -16,11 +18,11 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn start() -> Self {
-        Self { start: monotonic() }
+        Self { start: now() }
     }
 
     pub(super) fn now(&self) -> Time {
-        Time::from(monotonic().saturating_sub(self.start))
+        Time::from(now().saturating_sub(self.start))
     }
 
     /// What turns the kernel's stamps into times of the model: good for the packets that wait now.
@@ -54,15 +56,6 @@ impl Stamps {
 /// Processor time of the calling thread.
 pub(super) fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
-}
-
-fn monotonic() -> Duration {
-    read(ClockId::Monotonic)
-}
-
-fn read(clock: ClockId) -> Duration {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
-    Duration::new(tv_sec.unsigned_abs(), u32::try_from(tv_nsec).unwrap_or_default())
 }
 
 #[cfg(test)]

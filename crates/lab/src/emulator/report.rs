@@ -14,8 +14,6 @@ pub struct Report {
     pub lateness: Lateness,
     /// How long packets may have been there, at most, before they arrived in the model: zero but for fast cables, which have no stamps.
     pub unseen: Lateness,
-    /// Packets that hosts sent and the model got, by host.
-    pub taken: Vec<u64>,
     /// Packets that hosts were handed, by host.
     pub handed: Vec<u64>,
     /// In how many pieces they were handed over, by host, which is what interfaces count: as many as packets, but for fast cables.
@@ -28,8 +26,6 @@ pub struct Report {
     pub refused: u64,
     /// Packets without a usable stamp: they arrived in the model when the emulator saw them.
     pub unstamped: u64,
-    /// Packets still under way at the end.
-    pub under_way: u64,
     /// From start to stop.
     pub elapsed: Duration,
     /// Processor time of the emulator's thread, with what the kernel does on its behalf, which includes taking packets in at the hosts.

@@ -73,14 +73,13 @@ struct Door {
     port: Box<dyn Port + Send>,
     /// What is about to be handed to the host.
     gather: Gather,
-    taken: u64,
     handed: u64,
     pieces: u64,
 }
 
 impl Door {
     fn new(port: Box<dyn Port + Send>) -> Self {
-        Self { gather: Gather::new(), port, taken: 0, handed: 0, pieces: 0 }
+        Self { gather: Gather::new(), port, handed: 0, pieces: 0 }
     }
 }
 
@@ -171,7 +170,6 @@ impl Worker {
             // What happened before happens first, wherever it is.
             self.deliver(at);
             self.unseen.add(waited);
-            self.doors[number].taken += u64::from(packet.segments());
             self.offer(at, number, packet);
         }
         self.horizon < Time::MAX
@@ -281,14 +279,12 @@ impl Worker {
             links: self.fabric.links().map(|(_, link)| *link.stats()).collect(),
             lateness: self.lateness,
             unseen: self.unseen,
-            taken: self.doors.iter().map(|door| door.taken).collect(),
             handed: self.doors.iter().map(|door| door.handed).collect(),
             pieces: self.doors.iter().map(|door| door.pieces).collect(),
             ring_drops: 0,
             send_failures: self.send_failures,
             refused: self.refused,
             unstamped: 0,
-            under_way: self.fabric.under_way() as u64,
             elapsed: self.clock.now() - Time::ZERO,
             cpu,
             scheduling,

@@ -3,7 +3,6 @@
 //!
 //! To add a peer: one file with its rows, and its name in `TABLES`.
 
-mod clock;
 mod downpour;
 mod error;
 mod hysteria;

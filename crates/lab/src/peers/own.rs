@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::run::{Run, Stop};
-use super::{PeerError, clock, quic, tcp};
+use super::{PeerError, quic, tcp};
+use crate::clock;
 
 /// One end of a transfer.
 #[derive(Debug, Subcommand)]

@@ -55,7 +55,7 @@ pub enum Presence {
 }
 
 /// The two ends of a clock, in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// What happens when it starts.
     pub starts: String,

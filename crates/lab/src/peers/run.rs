@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use netsim::Rate;
 
-use super::clock;
 use super::error::PeerError;
 use super::process::{self, Process, Stdout};
 use super::stage::Stage;
 use super::transfer::Job;
+use crate::clock;
 use crate::space::Host;
 
 /// For a program to begin to listen.

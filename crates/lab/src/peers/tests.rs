@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::peer::{Need, Peer};
 use super::run::{Protocol, Run, Stop};
-use super::{Job, PeerError, Presence, Programs, Transfer, all, clock, named, table, transfer};
+use super::{Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
+use crate::clock;
 use crate::space::Host;
 
 const COPY: Peer = Peer {

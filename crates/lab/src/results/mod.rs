@@ -6,7 +6,7 @@ mod statistics;
 mod store;
 
 pub use csv::csv;
-pub use record::{Clock, Ending, Environment, Lateness, Outcome, Record, SCHEMA, TRIES, Verdict};
+pub use record::{Ending, Environment, Lateness, Outcome, Record, SCHEMA, TRIES, Verdict};
 pub use statistics::{Bound, Summary, Times};
 pub use store::{RECORDS, Store, StoreError};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::peers::Clock;
 use crate::plan::Case;
 
 /// Version of the form of records. It counts up when a reader of an older one would misunderstand them; new fields alone do not change it.
@@ -69,15 +70,6 @@ pub enum Ending {
         /// What it said, in one line.
         reason: String,
     },
-}
-
-/// The two ends of the clock, in words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock {
-    /// When it starts: `the sender's process is started`.
-    pub starts: String,
-    /// When it stops: `the receiver holds the last byte`.
-    pub ends: String,
 }
 
 /// Whether a run may be believed.
