@@ -1,0 +1,132 @@
+//! Additions and multiplications of many bytes at once, with the widest instructions the machine has.
+//!
+//! The only `unsafe` of this crate. Two contracts carry it. A [`Level`] exists only where its instructions do, so whoever holds one may
+//! run them. And the functions on slices check every length before they hand pointers to a kernel.
+
+#![expect(unsafe_code, reason = "vector instructions are chosen at run time, and kernels work on pointers")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod halves;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+mod slices;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use std::sync::OnceLock;
+
+#[allow(unused_imports, reason = "the codes come to it one by one")]
+pub(crate) use slices::{add, add_many, add_scaled, scale};
+
+/// A set of vector instructions that this machine has: the proof of it, since no other is ever made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level(Instructions);
+
+/// From the narrowest to the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instructions {
+    Portable,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Foundation, bytes and words, vector lengths, and GFNI: Intel from Ice Lake (2019), AMD from Zen 4 (2022).
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Instructions {
+    const ALL: &[Self] = &[
+        Self::Portable,
+        #[cfg(target_arch = "aarch64")]
+        Self::Neon,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx512,
+    ];
+
+    fn are_here(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("gfni")
+            }
+        }
+    }
+}
+
+impl Level {
+    /// Every level of this machine, the narrowest first.
+    pub(crate) fn available() -> impl Iterator<Item = Self> {
+        Instructions::ALL.iter().copied().filter(|instructions| instructions.are_here()).map(Self)
+    }
+
+    /// The widest level of this machine, found out once.
+    pub(crate) fn detected() -> Self {
+        static DETECTED: OnceLock<Level> = OnceLock::new();
+        *DETECTED.get_or_init(|| Self::available().last().expect("the portable level is always here"))
+    }
+}
+
+/// Makes `unsafe fn name(level: Level, ..)` of a generic kernel `unsafe fn body<V: Vector>(..)`: an instance of the body for each
+/// instruction set, compiled with these instructions enabled, and the choice among them. What the caller must keep is what the body
+/// asks for, but for the instructions: the level stands for them. The body, and every function in it that has a vector as argument or
+/// result, is `#[inline(always)]`.
+macro_rules! dispatch {
+    ($(#[$attribute:meta])* $visibility:vis unsafe fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $body:ident;) => {
+        $(#[$attribute])*
+        $visibility unsafe fn $name(level: $crate::kernel::Level, $($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
+            unsafe fn avx512($($argument: $type),*) {
+                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                unsafe { $body::<$crate::kernel::avx512::Avx512>($($argument),*) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2($($argument: $type),*) {
+                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                unsafe { $body::<$crate::kernel::avx2::Avx2>($($argument),*) }
+            }
+
+            #[cfg(target_arch = "aarch64")]
+            #[target_feature(enable = "neon")]
+            unsafe fn neon($($argument: $type),*) {
+                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                unsafe { $body::<$crate::kernel::neon::Neon>($($argument),*) }
+            }
+
+            // SAFETY: a level exists only where its instructions do; the caller keeps the rest.
+            unsafe {
+                match level.0 {
+                    $crate::kernel::Instructions::Portable => {
+                        $body::<$crate::kernel::portable::Portable>($($argument),*)
+                    }
+                    #[cfg(target_arch = "aarch64")]
+                    $crate::kernel::Instructions::Neon => neon($($argument),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::kernel::Instructions::Avx2 => avx2($($argument),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::kernel::Instructions::Avx512 => avx512($($argument),*),
+                }
+            }
+        }
+    };
+}
+use dispatch;

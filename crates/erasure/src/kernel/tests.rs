@@ -1,0 +1,85 @@
+//! Every level of this machine against arithmetic of single bytes, and so against the portable level, which is one of them.
+
+use super::Level;
+use super::slices::{add_at, add_many_at, add_scaled_at, scale_at};
+use crate::field;
+
+/// Lengths around and below every register, and what several registers hold.
+const LENGTHS: std::ops::Range<usize> = 0..300;
+
+/// Bytes without a pattern that a kernel could share.
+fn noise(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|i| ((seed * 4099 + i + 1) as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]).collect()
+}
+
+/// Runs `kernel` on rows of every length at every level, inside of a buffer whose other bytes must stay as they are. `expected` is the
+/// first row's byte by those of all rows.
+fn check(sources: usize, kernel: impl Fn(Level, &mut [u8], &[&[u8]]), expected: impl Fn(u8, &[u8]) -> u8) {
+    const MARGIN: usize = 3;
+    for level in Level::available() {
+        for length in LENGTHS {
+            let rows: Vec<_> = (0..sources).map(|row| noise(row + 1, length + MARGIN)).collect();
+            let rows: Vec<&[u8]> = rows.iter().enumerate().map(|(i, row)| &row[i % MARGIN..][..length]).collect();
+            let before = noise(0, length + 2 * MARGIN);
+            let mut after = before.clone();
+            kernel(level, &mut after[MARGIN..MARGIN + length], &rows);
+            for (at, (&after, &before)) in after.iter().zip(&before).enumerate() {
+                let expected = if (MARGIN..MARGIN + length).contains(&at) {
+                    let bytes: Vec<u8> = rows.iter().map(|row| row[at - MARGIN]).collect();
+                    expected(before, &bytes)
+                } else {
+                    before
+                };
+                assert_eq!(after, expected, "{level:?}, length {length}, byte {at} of the buffer");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_detected_level_is_the_widest() {
+    let levels: Vec<_> = Level::available().collect();
+    println!("levels here: {levels:?}");
+    assert_eq!(Some(&Level::detected()), levels.last());
+}
+
+#[test]
+fn rows_are_added() {
+    check(1, |level, to, from| add_at(level, to, from[0]), |to, from| to ^ from[0]);
+}
+
+#[test]
+fn rows_are_scaled_and_added_by_every_factor() {
+    for factor in (0..=255).step_by(17).chain([1, 2, 29, 142]) {
+        let times = |byte| field::multiply(factor, byte);
+        check(1, |level, to, from| add_scaled_at(level, to, from[0], factor), |to, from| to ^ times(from[0]));
+        check(0, |level, row, _| scale_at(level, row, factor), |row, _| times(row));
+    }
+}
+
+#[test]
+fn every_product_is_right() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    for level in Level::available() {
+        for factor in 0..=255 {
+            let mut row = bytes.clone();
+            scale_at(level, &mut row, factor);
+            let expected: Vec<u8> = bytes.iter().map(|&byte| field::multiply(factor, byte)).collect();
+            assert_eq!(row, expected, "{level:?}, factor {factor}");
+        }
+    }
+}
+
+#[test]
+fn many_rows_are_gathered() {
+    for sources in [0, 1, 2, 3, 8, 13] {
+        let sum = |to, from: &[u8]| from.iter().fold(to, |sum, byte| sum ^ byte);
+        check(sources, add_many_at, sum);
+    }
+}
+
+#[test]
+#[should_panic(expected = "like lengths")]
+fn a_row_too_short_is_refused() {
+    add_many_at(Level::detected(), &mut [0; 64], &[&[0; 64], &[0; 63]]);
+}

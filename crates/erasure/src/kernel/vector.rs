@@ -1,0 +1,89 @@
+//! What every kernel is written over: a register of bytes that are elements of GF(256).
+
+/// A vector register, and the few operations that the codes need.
+///
+/// A kernel is a generic `#[inline(always)] unsafe fn body<V: Vector>`, and the macro `dispatch!` makes one instance of it per
+/// instruction set. Each method here is inlined into that instance, the only place where the instructions are enabled. So a body
+/// keeps its vectors out of closures, which are functions of their own and would not be.
+pub(crate) trait Vector: Copy {
+    /// Bytes in a register.
+    const BYTES: usize;
+
+    /// An element of GF(256), made ready to multiply by.
+    type Factor: Copy;
+
+    /// All zeros.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions of this vector, here as in every other method.
+    unsafe fn zero() -> Self;
+
+    /// Reads [`Self::BYTES`] bytes of any alignment.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions; the bytes may be read.
+    unsafe fn load(from: *const u8) -> Self;
+
+    /// Writes [`Self::BYTES`] bytes of any alignment.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions; the bytes may be written.
+    unsafe fn store(self, to: *mut u8);
+
+    /// The sum in GF(256) of each byte with its like.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions.
+    unsafe fn xor(self, other: Self) -> Self;
+
+    /// `value`, made ready to multiply by.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions.
+    unsafe fn factor(value: u8) -> Self::Factor;
+
+    /// The product in GF(256) of every byte with `by`.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has the instructions.
+    unsafe fn multiply(self, by: Self::Factor) -> Self;
+}
+
+/// The widest register of all instruction sets, in bytes.
+const WIDEST: usize = 64;
+
+/// A vector of the first `bytes` bytes at `from`, then zeros.
+///
+/// # Safety
+///
+/// The CPU has the instructions of `V`; `bytes` is less than [`Vector::BYTES`], and so many may be read.
+#[inline(always)]
+pub(super) unsafe fn load_part<V: Vector>(from: *const u8, bytes: usize) -> V {
+    let mut whole = [0; WIDEST];
+    // SAFETY: the caller says that the bytes may be read, and they fit: no register is wider than `whole`.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, whole.as_mut_ptr(), bytes);
+        V::load(whole.as_ptr())
+    }
+}
+
+/// Writes the first `bytes` bytes of `vector`.
+///
+/// # Safety
+///
+/// The CPU has the instructions of `V`; `bytes` is less than [`Vector::BYTES`], and so many may be written.
+#[inline(always)]
+pub(super) unsafe fn store_part<V: Vector>(vector: V, to: *mut u8, bytes: usize) {
+    let mut whole = [0; WIDEST];
+    // SAFETY: no register is wider than `whole`, and the caller says that the bytes may be written.
+    unsafe {
+        vector.store(whole.as_mut_ptr());
+        std::ptr::copy_nonoverlapping(whole.as_ptr(), to, bytes);
+    }
+}
