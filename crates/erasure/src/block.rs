@@ -100,7 +100,22 @@ impl Block {
         self.buffer
     }
 
-    fn set_complete(&mut self) {
+    /// The symbols that are present, and the places of those that are missing, in ascending order.
+    pub(crate) fn split_missing(&mut self) -> (Vec<Option<&[u8]>>, Vec<&mut [u8]>) {
+        let (mut present, mut missing) = (Vec::with_capacity(self.k as usize), Vec::new());
+        for (esi, symbol) in self.buffer.chunks_exact_mut(self.symbol_size).enumerate() {
+            if self.map[esi / 64] >> (esi % 64) & 1 == 1 {
+                present.push(Some(&*symbol));
+            } else {
+                present.push(None);
+                missing.push(symbol);
+            }
+        }
+        (present, missing)
+    }
+
+    /// Declares every symbol present: the places of the missing ones have been written.
+    pub(crate) fn set_complete(&mut self) {
         self.map.fill(u64::MAX);
         if !self.k.is_multiple_of(64)
             && let Some(last) = self.map.last_mut()

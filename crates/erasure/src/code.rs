@@ -114,7 +114,7 @@ impl BlockCode {
     /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
     ///
     /// `Uncoded`: `k`. `ReedSolomon`: with `c` the power of two at or above `k`, `k + min(max(4c, 256), 65536) - c`, so at least 3 repair
-    /// symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24 less the few padding symbols of RFC 6330, section 5.3.1.
+    /// symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -123,7 +123,7 @@ impl BlockCode {
         match self {
             Self::Uncoded => k,
             Self::ReedSolomon => reed_solomon::symbol_limit(k),
-            Self::RaptorQ => raptorq::symbol_limit(k),
+            Self::RaptorQ => raptorq::SYMBOL_LIMIT,
         }
     }
 

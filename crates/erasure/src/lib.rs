@@ -26,13 +26,12 @@
 
 mod block;
 mod code;
-#[allow(dead_code, reason = "the codes come to it one by one")]
 mod field;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gf256;
 #[allow(dead_code, reason = "the codes come to it one by one")]
 mod kernel;
+mod linear;
 mod raptorq;
 mod reed_solomon;
 mod repairs;

@@ -52,9 +52,8 @@ fn symbol_limits() {
     ] {
         assert_eq!(BlockCode::ReedSolomon.symbol_limit(k), limit, "k {k}");
     }
-    // K' is 10, 101 and 56,403.
-    for (k, limit) in [(10, 1 << 24), (1, (1 << 24) - 9), (100, (1 << 24) - 1), (56_403, 1 << 24)] {
-        assert_eq!(BlockCode::RaptorQ.symbol_limit(k), limit, "k {k}");
+    for k in [1, 10, 100, 56_403] {
+        assert_eq!(BlockCode::RaptorQ.symbol_limit(k), 1 << 24, "k {k}");
     }
 }
 

@@ -14,6 +14,7 @@ mod halves;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+pub(crate) mod program;
 mod slices;
 #[cfg(test)]
 mod tests;

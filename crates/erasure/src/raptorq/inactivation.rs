@@ -1,28 +1,64 @@
-//! Decoding by the crate: inactivation decoding over all intermediate symbols, RFC 6330, section 5.4.
+//! Inactivation decoding over the whole block, RFC 6330, section 5.4.
 
-use ::raptorq::{EncodingPacket, PayloadId, SourceBlockDecoder};
-
-use super::plan::transmission_information;
+use super::system::System;
 use crate::Block;
+use crate::kernel::program::Inputs;
+use crate::linear::Elimination;
 use crate::repairs::Repairs;
 
-/// Completes the block from its symbols and `repairs`, or says that they do not determine it.
-///
-/// The crate's decoder lives for one attempt: it owns copies of all symbols, and an attempt fails in one block of 200.
-pub(super) fn solve(repairs: &Repairs, block: &mut Block) -> bool {
-    let size = block.symbol_size();
-    let information = transmission_information(size);
-    let mut decoder = SourceBlockDecoder::new(0, &information, block.bytes().len() as u64);
-    let source = (0..block.k()).filter_map(|esi| block.symbol(esi).map(|symbol| (esi, symbol)));
-    let packets =
-        source.chain(repairs.iter()).map(|(esi, symbol)| EncodingPacket::new(PayloadId::new(0, esi), symbol.to_vec()));
-    let Some(decoded) = decoder.decode(packets) else {
-        return false;
-    };
-    let missing: Vec<u32> = block.missing().collect();
-    for esi in missing {
-        let start = esi as usize * size;
-        block.insert(esi, &decoded[start..start + size]);
+/// The elimination of an attempt, and what is in it.
+#[derive(Debug)]
+pub(super) struct Inactivation {
+    elimination: Option<Elimination>,
+    /// The source symbols that were missing at first and are not in the elimination yet.
+    missing: Vec<u32>,
+    /// How many of the repair symbols held are in it.
+    used: usize,
+}
+
+impl Inactivation {
+    pub(super) fn new(_: &System, block: &Block) -> Self {
+        Self { elimination: None, missing: block.missing().collect(), used: 0 }
     }
-    true
+
+    /// Adds the symbols that came since the last call: how many more are needed, at least.
+    pub(super) fn add_symbols(&mut self, system: &System, repairs: &Repairs, block: &Block) -> u32 {
+        let repaired = repairs.iter().zip(system.k..);
+        let Some(elimination) = &mut self.elimination else {
+            let mut equations = system.constraints();
+            for esi in (0..system.k).filter(|&esi| block.is_present(esi)) {
+                equations.push_with(Some(esi), |each| system.terms(esi, each));
+            }
+            for ((esi, _), input) in repaired {
+                equations.push_with(Some(input), |each| system.terms(esi, each));
+            }
+            self.used = repairs.count() as usize;
+            let elimination = self.elimination.insert(Elimination::new(equations, Some(system.heavy())));
+            return elimination.lacking();
+        };
+        self.missing.retain(|&esi| {
+            let came = block.is_present(esi);
+            if came {
+                elimination.push_with(Some(esi), |each| system.terms(esi, each));
+            }
+            !came
+        });
+        for ((esi, _), input) in repaired.skip(self.used) {
+            elimination.push_with(Some(input), |each| system.terms(esi, each));
+        }
+        self.used = repairs.count() as usize;
+        elimination.lacking()
+    }
+
+    /// Writes the missing symbols into the block, when none is lacking.
+    pub(super) fn fill(self, system: &System, repairs: &Repairs, block: &mut Block) {
+        let Some(elimination) = self.elimination else { return };
+        let plan = elimination.into_plan();
+        let lists = system.symbols(block.missing());
+        let size = block.symbol_size();
+        let (present, mut missing) = block.split_missing();
+        let symbols = present.into_iter().chain(repairs.iter().map(|(_, symbol)| Some(symbol)));
+        plan.solve(&Inputs::new(size, symbols), &lists, &mut missing);
+        block.set_complete();
+    }
 }

@@ -1,82 +1,66 @@
-//! RaptorQ, RFC 6330, bit-exact, over the crate `raptorq`: its encoder, its decoder, and a shorter way to decode when little is lost.
+//! RaptorQ, RFC 6330, bit-exact and complete: every K' of its Table 2, every symbol size, every encoding symbol id of 24 bits.
 //!
-//! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'` of its Table 2. An encoder here always hands the crate
-//! the padded block, so that one plan (the elimination of section 5.4, recorded) serves every `k` with the same `K'`. A `k` that is
-//! itself in the table needs no padded copy.
-//!
-//! That crate asserts on what it is given: ids of 24 bits, sizes of 16 bits, symbols of the block's size. All of it is checked before
-//! ([`BlockCode::check`](crate::BlockCode::check), [`Repairs::push`]).
+//! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'`. The padding exists in the equations alone
+//! ([`system`]), so that one plan serves every `k` with the same `K'` ([`plan`]). A decoder has two ways to the lost symbols and takes
+//! the shorter one: the syndromes of what is lost over the encoder's own plan ([`syndrome`]), which needs no elimination in the size of
+//! the block, or inactivation decoding ([`inactivation`]).
 
 mod inactivation;
+mod parameters;
 mod plan;
 mod syndrome;
+mod system;
+mod tables;
 
-use std::borrow::Cow;
 use std::fmt;
 
-use ::raptorq::extended_source_block_symbols;
-
-use self::plan::Intermediate;
+use self::inactivation::Inactivation;
+pub(crate) use self::parameters::MAX_SOURCE_SYMBOLS;
 use self::syndrome::Syndrome;
+use self::system::System;
+use crate::linear::Solved;
 use crate::repairs::Repairs;
 use crate::{Block, Progress};
 
-/// K'_max of RFC 6330, section 5.1.2.
-pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 56_403;
-
-/// Ids have 24 bits. Departs: RFC 6330 bounds the esi, this the internal symbol id (`esi + K' - k`, section 5.3.1), at most 559 ids
-/// fewer, since the crate numbers the symbols of a padded block.
-pub(crate) fn symbol_limit(k: u32) -> u32 {
-    (1 << 24) - (padded(k) - k)
-}
-
-/// `K'` for `k`, from Table 2 of RFC 6330.
-fn padded(k: u32) -> u32 {
-    extended_source_block_symbols(k)
-}
+/// Ids have 24 bits, RFC 6330, section 3.2.
+pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;
 
 /// Makes repair symbols from the intermediate symbols, which the first call computes.
 pub(crate) struct Encoder {
-    k: u32,
+    system: System,
     symbol_size: usize,
-    intermediate: Option<Intermediate>,
+    solved: Option<Solved>,
 }
 
 impl Encoder {
     pub(crate) fn new(k: u32, symbol_size: usize) -> Self {
-        Self { k, symbol_size, intermediate: None }
+        Self { system: System::new(k), symbol_size, solved: None }
     }
 }
 
 impl crate::Encoder for Encoder {
     fn symbol_limit(&self) -> u32 {
-        symbol_limit(self.k)
+        SYMBOL_LIMIT
     }
 
     fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         assert!(
-            source.is_complete() && source.k() == self.k && source.symbol_size() == self.symbol_size,
+            source.is_complete() && source.k() == self.system.k && source.symbol_size() == self.symbol_size,
             "not the block of this encoder"
         );
-        assert!((self.k..symbol_limit(self.k)).contains(&esi), "no repair symbol {esi}");
-        let (k, size) = (self.k, self.symbol_size);
-        let intermediate = self.intermediate.get_or_insert_with(|| {
-            let mut bytes = Cow::Borrowed(source.bytes());
-            if padded(k) != k {
-                bytes.to_mut().resize(padded(k) as usize * size, 0);
-            }
-            Intermediate::new(k, size, &bytes)
-        });
-        out.copy_from_slice(&intermediate.repair(esi));
+        assert!((self.system.k..SYMBOL_LIMIT).contains(&esi), "no repair symbol {esi}");
+        let inputs = self.system.source_inputs(self.symbol_size, |esi| source.symbol(esi));
+        let solved = self.solved.get_or_insert_with(|| Solved::new(plan::encoding(&self.system), &inputs));
+        solved.output(&self.system.symbols([esi]), Some(&inputs), &mut [out]);
     }
 }
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("raptorq::Encoder")
-            .field("k", &self.k)
+            .field("k", &self.system.k)
             .field("symbol_size", &self.symbol_size)
-            .field("built", &self.intermediate.is_some())
+            .field("built", &self.solved.is_some())
             .finish()
     }
 }
@@ -92,15 +76,20 @@ pub enum Solver {
     Inactivation,
 }
 
+/// An attempt that goes on as symbols come.
+#[derive(Debug)]
+enum Attempt {
+    Syndrome(Box<Syndrome>),
+    Inactivation(Box<Inactivation>),
+}
+
 /// Holds repair symbols until the missing source symbols follow from them.
 #[derive(Debug)]
 pub(crate) struct Decoder {
+    system: System,
     repairs: Repairs,
     solver: Solver,
-    /// An attempt over syndromes that lacked rows; the next one goes on from it.
-    syndrome: Option<Syndrome>,
-    /// Attempts by inactivation that failed: the next waits for as many symbols.
-    failed: u32,
+    attempt: Option<Attempt>,
 }
 
 impl Decoder {
@@ -109,31 +98,45 @@ impl Decoder {
     }
 
     fn with_solver(k: u32, symbol_size: usize, solver: Solver) -> Self {
-        Self { repairs: Repairs::new(k, symbol_size, symbol_limit(k)), solver, syndrome: None, failed: 0 }
+        let repairs = Repairs::new(k, symbol_size, SYMBOL_LIMIT);
+        Self { system: System::new(k), repairs, solver, attempt: None }
     }
 
-    fn solves_by_syndrome(&self, block: &Block) -> bool {
-        syndrome::fits(block)
-            && match self.solver {
-                Solver::Fastest => syndrome::is_faster(block),
-                Solver::Syndrome => true,
-                Solver::Inactivation => false,
-            }
+    fn begin(&self, block: &Block) -> Attempt {
+        let by_syndrome = match self.solver {
+            Solver::Fastest => syndrome::is_faster(block),
+            Solver::Syndrome => syndrome::fits(block),
+            Solver::Inactivation => false,
+        };
+        if by_syndrome {
+            Attempt::Syndrome(Box::new(Syndrome::new(&self.system, block)))
+        } else {
+            Attempt::Inactivation(Box::new(Inactivation::new(&self.system, block)))
+        }
     }
 
     /// An attempt with every symbol held: how many more symbols the next one needs, 0 when the block is complete.
     fn attempt(&mut self, block: &mut Block) -> u32 {
-        if self.syndrome.is_none() && self.solves_by_syndrome(block) {
-            self.syndrome = Some(Syndrome::new(block));
+        let (system, repairs) = (&self.system, &self.repairs);
+        match self.attempt.take().unwrap_or_else(|| self.begin(block)) {
+            Attempt::Syndrome(mut attempt) => {
+                let lacking = attempt.add_symbols(system, repairs, block);
+                if lacking == 0 {
+                    attempt.fill(system, repairs, block);
+                }
+                self.attempt = Some(Attempt::Syndrome(attempt));
+                lacking
+            }
+            Attempt::Inactivation(mut attempt) => {
+                let lacking = attempt.add_symbols(system, repairs, block);
+                if lacking == 0 {
+                    attempt.fill(system, repairs, block);
+                } else {
+                    self.attempt = Some(Attempt::Inactivation(attempt));
+                }
+                lacking
+            }
         }
-        if let Some(syndrome) = &mut self.syndrome {
-            return syndrome.solve(&self.repairs, block);
-        }
-        if inactivation::solve(&self.repairs, block) {
-            return 0;
-        }
-        self.failed += 1;
-        self.failed
     }
 }
 
@@ -156,7 +159,7 @@ impl crate::Decoder for Decoder {
         match self.attempt(block) {
             0 => {
                 self.repairs.clear();
-                self.syndrome = None;
+                self.attempt = None;
                 Progress::Ready
             }
             more => self.repairs.wait_for(block, more),
@@ -164,10 +167,11 @@ impl crate::Decoder for Decoder {
     }
 }
 
-/// What `examples/measure.rs` needs to compare the two solvers.
+/// What benchmarks need beyond the codes' own interface.
 #[doc(hidden)]
 pub mod measuring {
     pub use super::Solver;
+    pub use super::plan::forget as forget_plans;
 
     /// A RaptorQ decoder that always uses `solver`.
     ///

@@ -1,21 +1,20 @@
-//! Intermediate symbols, from plans that are computed once per `K'`.
+//! The plans of encoders, computed once per `K'`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, SourceBlockEncodingPlan};
+use super::system::System;
+use crate::linear::{Elimination, Plan};
 
-use super::padded;
-
-/// Plans are kept for this many source symbols altogether: a plan has 30 to 40 operations of 32 bytes per symbol, so about 36 MB.
-/// A single larger plan is kept alone.
-const CACHED_SYMBOLS: u32 = 1 << 15;
+/// Bytes of the plans that are kept; a single larger plan is kept alone.
+const CACHED_BYTES: usize = 32 << 20;
 
 /// Plans are the same whoever computes them, so the cache belongs to the process; it changes the time a call takes, never its result.
-static CACHE: Mutex<Vec<(u32, Arc<SourceBlockEncodingPlan>)>> = Mutex::new(Vec::new());
+static CACHE: Mutex<Vec<(u32, Arc<Plan>)>> = Mutex::new(Vec::new());
 
-/// The plan of a block of `padded` symbols.
-fn plan(padded: u32) -> Arc<SourceBlockEncodingPlan> {
-    let cached = |cache: &mut Vec<(u32, Arc<SourceBlockEncodingPlan>)>| {
+/// The plan of the intermediate symbols of a block from its source symbols and padding: inputs `0..k` for any `k` of the same `K'`.
+pub(super) fn encoding(system: &System) -> Arc<Plan> {
+    let padded = system.parameters.padded;
+    let cached = |cache: &mut Vec<(u32, Arc<Plan>)>| {
         let at = cache.iter().position(|&(symbols, _)| symbols == padded)?;
         cache[at..].rotate_left(1);
         cache.last().map(|(_, plan)| Arc::clone(plan))
@@ -24,42 +23,31 @@ fn plan(padded: u32) -> Arc<SourceBlockEncodingPlan> {
         return plan;
     }
     // Computed without the lock: other blocks go on meanwhile, at worst the same plan is computed twice.
-    let symbols = u16::try_from(padded).expect("K' is at most 56,403");
-    let plan = Arc::new(SourceBlockEncodingPlan::generate(symbols));
+    let plan = Arc::new(compute(padded));
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = cached(&mut cache) {
         return plan;
     }
     cache.push((padded, Arc::clone(&plan)));
-    let mut total: u32 = cache.iter().map(|(symbols, _)| symbols).sum();
-    while total > CACHED_SYMBOLS && cache.len() > 1 {
-        total -= cache.remove(0).0;
+    let mut total: usize = cache.iter().map(|(_, plan)| plan.bytes()).sum();
+    while total > CACHED_BYTES && cache.len() > 1 {
+        total -= cache.remove(0).1.bytes();
     }
     plan
 }
 
-/// What the crate calls the object. It needs the symbol size of it only: one sub-block, alignment 1, and the transfer length is not used.
-pub(super) fn transmission_information(symbol_size: usize) -> ObjectTransmissionInformation {
-    let symbol_size = u16::try_from(symbol_size).expect("symbols have at most 65,535 bytes");
-    ObjectTransmissionInformation::new(0, symbol_size, 1, 1, 1)
+/// The plan of a block of `padded` symbols, without the cache.
+fn compute(padded: u32) -> Plan {
+    let system = System::new(padded);
+    let mut equations = system.constraints();
+    for esi in 0..padded {
+        equations.push_with(Some(esi), |each| system.terms(esi, each));
+    }
+    // RFC 6330 chose J(K') so that this is so.
+    Elimination::new(equations, Some(system.heavy())).into_plan()
 }
 
-/// The intermediate symbols of a block, section 5.3.3.4 of RFC 6330: every repair symbol is a sum of a few of them.
-pub(super) struct Intermediate {
-    k: u32,
-    encoder: SourceBlockEncoder,
-}
-
-impl Intermediate {
-    /// From a block of `k` symbols, padded with zero symbols to `K'`.
-    pub(super) fn new(k: u32, symbol_size: usize, padded_bytes: &[u8]) -> Self {
-        let information = transmission_information(symbol_size);
-        Self { k, encoder: SourceBlockEncoder::with_encoding_plan(0, &information, padded_bytes, &plan(padded(k))) }
-    }
-
-    /// Repair symbol `esi`, in `k..symbol_limit(k)`.
-    pub(super) fn repair(&self, esi: u32) -> Vec<u8> {
-        let mut packets = self.encoder.repair_packets(esi - self.k, 1);
-        packets.pop().expect("one packet was asked for").split().1
-    }
+/// Empties the cache.
+pub fn forget() {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }

@@ -1,184 +1,188 @@
-//! Decoding over the syndromes of the missing symbols: fast when few are missing, for it never solves for the whole block.
+//! Decoding over the syndromes of the missing symbols: fast when few are missing, for it never eliminates in the size of the block.
 //!
 //! The code is linear. Let `r` be a repair symbol that was received, and `b` the same repair symbol of the block with zeros for the
 //! missing symbols `m_1 .. m_l`. Then `r - b = a_1 m_1 + .. + a_l m_l` over GF(256), where `a_j` is that repair symbol of a block that
-//! is 1 at `m_j` and 0 elsewhere. Both come from the ordinary encoder with its cached plan, and from one pass of it: symbol `i` of the
-//! block that is encoded is the row `i` of the identity over the missing symbols (its *coefficients*) followed by the bytes of the
-//! symbol. `l` independent rows `a | r - b` give the missing symbols by Gauss-Jordan elimination.
+//! is 1 at `m_j` and 0 elsewhere. Both come from the encoder's plan: the coefficients `a` from a block whose symbols are the rows of
+//! the identity over the missing symbols, the syndromes `r - b` from the block itself, once there are `l` independent rows.
 
-use std::fmt;
-
-use super::padded;
-use super::plan::Intermediate;
+use super::plan;
+use super::system::System;
+use crate::linear::Solved;
 use crate::repairs::Repairs;
-use crate::{Block, gf256};
+use crate::{Block, field, kernel};
 
-/// Coefficients are padded to a multiple of this many bytes, so that symbols stay aligned for the vector instructions.
-const ALIGNMENT: usize = 64;
-
-/// Bytes of the coefficients of `missing` symbols.
-fn coefficients(missing: u32) -> usize {
-    (missing as usize).next_multiple_of(ALIGNMENT)
-}
-
-/// Whether a row of coefficients and symbol is a symbol the encoder can make.
+/// Whether the coefficients of a row are a symbol that the encoder can make.
 pub(super) fn fits(block: &Block) -> bool {
-    coefficients(block.k() - block.present()) + block.symbol_size() <= usize::from(u16::MAX)
+    (block.k() - block.present()) as usize <= usize::from(u16::MAX)
 }
 
-/// Whether this is the faster way for `block`. The elimination costs in proportion to the square of what is missing, the crate's
-/// solver in proportion to `k`; they cost the same at 14 `k` (measured, `examples/measure.rs crossover`).
+/// Whether this is the faster way for `block`. The elimination costs in proportion to the square of what is missing, inactivation in
+/// proportion to `k` (measured, `cargo xtask bench-codes`).
 pub(super) fn is_faster(block: &Block) -> bool {
     let missing = u64::from(block.k() - block.present());
     missing * missing <= 12 * u64::from(block.k())
 }
 
 /// Equations for the symbols that were missing at the first attempt.
+#[derive(Debug)]
 pub(super) struct Syndrome {
-    /// The esi each column of the coefficients stands for.
+    /// The esi that each column stands for.
     columns: Vec<u32>,
-    /// Columns without a pivot row.
-    open: Vec<usize>,
     /// Columns whose symbol came after the first attempt and is an equation of its own.
     came: Vec<bool>,
-    /// Row `i` is the only row with a coefficient, 1, in column `pivots[i]`.
-    pivots: Vec<usize>,
-    /// Coefficients and syndrome: the pivot rows, then those that came since the last elimination.
-    rows: Vec<Vec<u8>>,
-    /// How many of the repair symbols held have become rows.
+    /// The coefficients of every repair symbol, as a code of their own.
+    coefficients: Solved,
+    inverse: Inverse,
+    /// What each row of the inverse's factors belongs to.
+    equations: Vec<Equation>,
+    /// How many of the repair symbols held have been looked at.
     used: usize,
-    intermediate: Intermediate,
-    multiples: gf256::Multiples,
+}
+
+/// What says something about the missing symbols.
+#[derive(Clone, Copy, Debug)]
+enum Equation {
+    /// A source symbol itself.
+    Source(u32),
+    /// A repair symbol, the index of it among those held and its esi.
+    Repair(usize, u32),
 }
 
 impl Syndrome {
-    pub(super) fn new(block: &Block) -> Self {
+    pub(super) fn new(system: &System, block: &Block) -> Self {
         let columns: Vec<u32> = block.missing().collect();
-        let coefficients = coefficients(block.k() - block.present());
-        let width = coefficients + block.symbol_size();
-        let mut padded_block = vec![0; padded(block.k()) as usize * width];
-        for (row, esi) in padded_block.chunks_exact_mut(width).zip(0..block.k()) {
-            if let Some(symbol) = block.symbol(esi) {
-                row[coefficients..].copy_from_slice(symbol);
-            }
-        }
-        for (column, &esi) in columns.iter().enumerate() {
-            padded_block[esi as usize * width + column] = 1;
-        }
+        let count = columns.len();
+        let mut identity = vec![0; count * count];
+        identity.iter_mut().step_by(count + 1).for_each(|octet| *octet = 1);
+        let inputs = system.source_inputs(count, |esi| {
+            let column = columns.binary_search(&esi).ok()?;
+            Some(&identity[column * count..][..count])
+        });
         Self {
-            open: (0..columns.len()).collect(),
-            came: vec![false; columns.len()],
-            pivots: Vec::with_capacity(columns.len()),
-            rows: Vec::with_capacity(columns.len()),
+            coefficients: Solved::new(plan::encoding(system), &inputs),
+            inverse: Inverse::new(count),
+            equations: Vec::with_capacity(count),
+            came: vec![false; count],
             used: 0,
-            intermediate: Intermediate::new(block.k(), width, &padded_block),
-            multiples: gf256::Multiples::new(width),
             columns,
         }
     }
 
-    /// Completes the block with the symbols that came since the last attempt, or says how many more rows it needs.
-    pub(super) fn solve(&mut self, repairs: &Repairs, block: &mut Block) -> u32 {
-        self.add_source(block);
-        loop {
-            self.eliminate();
-            if self.open.is_empty() {
-                self.fill(block);
-                return 0;
-            }
-            if self.used == repairs.count() as usize {
-                return self.open.len() as u32;
-            }
-            self.add_repairs(repairs, self.open.len());
-        }
-    }
-
-    /// Bytes of a row before its syndrome.
-    fn coefficients(&self) -> usize {
-        self.columns.len().next_multiple_of(ALIGNMENT)
-    }
-
-    /// Adds a row for each source symbol that came since the last attempt.
-    fn add_source(&mut self, block: &Block) {
-        let coefficients = self.coefficients();
-        for (column, &esi) in self.columns.iter().enumerate() {
-            if let Some(symbol) = block.symbol(esi)
-                && !self.came[column]
-            {
-                let mut row = vec![0; coefficients + symbol.len()];
-                row[column] = 1;
-                row[coefficients..].copy_from_slice(symbol);
-                self.rows.push(row);
+    /// Adds the symbols that came since the last call: how many more are needed, at least.
+    pub(super) fn add_symbols(&mut self, system: &System, repairs: &Repairs, block: &Block) -> u32 {
+        let count = self.columns.len();
+        for column in 0..count {
+            if block.is_present(self.columns[column]) && !self.came[column] {
                 self.came[column] = true;
+                let mut unit = vec![0; count];
+                unit[column] = 1;
+                if self.inverse.add(unit) {
+                    self.equations.push(Equation::Source(self.columns[column]));
+                }
             }
         }
-    }
-
-    /// Adds a row for each of the next `count` repair symbols.
-    fn add_repairs(&mut self, repairs: &Repairs, count: usize) {
-        let coefficients = self.coefficients();
-        for (esi, symbol) in repairs.iter().skip(self.used).take(count) {
-            let mut row = self.intermediate.repair(esi);
-            gf256::add(&mut row[coefficients..], symbol);
-            self.rows.push(row);
-            self.used += 1;
-        }
-    }
-
-    /// Gauss-Jordan elimination, going on from the pivot rows there are.
-    fn eliminate(&mut self) {
-        let Self { open, pivots, rows, multiples, .. } = self;
-        // The new rows first lose what the old pivots cover, all of it: a pivot row must be 0 in the columns of the others.
-        let (old, new) = rows.split_at_mut(pivots.len());
-        if !new.is_empty() {
-            for (row, &column) in old.iter().zip(pivots.iter()) {
-                multiples.set(row);
-                cancel(multiples, new, column);
+        for (index, (esi, _)) in repairs.iter().enumerate().skip(self.used) {
+            if self.equations.len() == count {
+                break;
             }
+            let mut row = vec![0; count];
+            self.coefficients.output(&system.symbols([esi]), None, &mut [&mut row]);
+            if self.inverse.add(row) {
+                self.equations.push(Equation::Repair(index, esi));
+            }
+            self.used = index + 1;
         }
-        open.retain(|&column| {
-            let rank = pivots.len();
-            let Some(found) = rows[rank..].iter().position(|row| row[column] != 0) else {
-                return true;
-            };
-            rows.swap(rank, rank + found);
-            let inverse = gf256::inverse(rows[rank][column]);
-            gf256::scale(&mut rows[rank], inverse);
-            multiples.set(&rows[rank]);
-            let (before, rest) = rows.split_at_mut(rank);
-            cancel(multiples, before, column);
-            cancel(multiples, &mut rest[1..], column);
-            pivots.push(column);
-            false
+        (count - self.equations.len()) as u32
+    }
+
+    /// Writes the missing symbols into the block, when none is lacking.
+    pub(super) fn fill(&self, system: &System, repairs: &Repairs, block: &mut Block) {
+        let size = block.symbol_size();
+        // The repair symbols of the block with zeros for all columns, then their difference from those received.
+        let esis = self.equations.iter().filter_map(|equation| match equation {
+            Equation::Source(_) => None,
+            &Equation::Repair(_, esi) => Some(esi),
         });
-        // What is left over depends on the pivot rows.
-        rows.truncate(pivots.len());
-    }
-
-    /// Writes the solved symbols to the block.
-    fn fill(&self, block: &mut Block) {
-        let coefficients = self.coefficients();
-        for (row, &column) in self.rows.iter().zip(&self.pivots) {
-            block.insert(self.columns[column], &row[coefficients..]);
+        let mut syndromes = vec![0; self.equations.len() * size];
+        let mut of_repairs: Vec<&mut [u8]> = syndromes
+            .chunks_exact_mut(size)
+            .zip(&self.equations)
+            .filter_map(|(syndrome, equation)| matches!(equation, Equation::Repair(..)).then_some(syndrome))
+            .collect();
+        let inputs = system.source_inputs(size, |esi| {
+            let symbol = block.symbol(esi)?;
+            self.columns.binary_search(&esi).is_err().then_some(symbol)
+        });
+        plan::encoding(system).solve(&inputs, &system.symbols(esis), &mut of_repairs);
+        let received: Vec<&[u8]> = repairs.iter().map(|(_, symbol)| symbol).collect();
+        for (syndrome, &equation) in syndromes.chunks_exact_mut(size).zip(&self.equations) {
+            match equation {
+                Equation::Source(esi) => {
+                    let symbol = block.symbol(esi).expect("it came, and symbols stay");
+                    syndrome.copy_from_slice(symbol);
+                }
+                Equation::Repair(index, _) => kernel::add(syndrome, received[index]),
+            }
         }
+        let syndromes: Vec<&[u8]> = syndromes.chunks_exact(size).collect();
+        let rows = self.columns.iter().enumerate().filter(|&(column, _)| !self.came[column]);
+        let rows: Vec<&[u8]> = rows.map(|(column, _)| self.inverse.row(column)).collect();
+        let (_, mut missing) = block.split_missing();
+        for (symbol, row) in missing.iter_mut().zip(rows) {
+            symbol.fill(0);
+            for (syndrome, &factor) in syndromes.iter().zip(row) {
+                kernel::add_scaled(symbol, syndrome, factor);
+            }
+        }
+        block.set_complete();
     }
 }
 
-/// Makes `column` of every row 0 by the multiples of the pivot row of that column.
-fn cancel(multiples: &gf256::Multiples, rows: &mut [Vec<u8>], column: usize) {
-    for row in rows {
-        match row[column] {
-            0 => (),
-            factor => multiples.add_to(row, factor),
-        }
-    }
+/// The inverse of a matrix that comes row by row.
+#[derive(Debug)]
+struct Inverse {
+    count: usize,
+    /// The column in which each row is the only one with a coefficient, 1.
+    pivots: Vec<usize>,
+    /// The row of each pivot's column.
+    rows_of: Vec<Option<usize>>,
+    /// Coefficients, then how much of each row that was taken is in it.
+    rows: Vec<Vec<u8>>,
 }
 
-impl fmt::Debug for Syndrome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Syndrome")
-            .field("missing", &self.columns.len())
-            .field("rank", &self.pivots.len())
-            .finish_non_exhaustive()
+impl Inverse {
+    fn new(count: usize) -> Self {
+        Self { count, pivots: Vec::new(), rows_of: vec![None; count], rows: Vec::new() }
+    }
+
+    /// Takes a row; false, and no change, where it depends on those before.
+    fn add(&mut self, mut row: Vec<u8>) -> bool {
+        row.resize(2 * self.count, 0);
+        for (other, &pivot) in self.rows.iter().zip(&self.pivots) {
+            let factor = row[pivot];
+            if factor != 0 {
+                kernel::add_scaled(&mut row, other, factor);
+            }
+        }
+        let Some(pivot) = row[..self.count].iter().position(|&octet| octet != 0) else { return false };
+        row[self.count + self.rows.len()] = 1;
+        let inverse = field::inverse(row[pivot]);
+        kernel::scale(&mut row, inverse);
+        for other in &mut self.rows {
+            let factor = other[pivot];
+            if factor != 0 {
+                kernel::add_scaled(other, &row, factor);
+            }
+        }
+        self.rows_of[pivot] = Some(self.rows.len());
+        self.pivots.push(pivot);
+        self.rows.push(row);
+        true
+    }
+
+    /// How much of each row taken makes unknown `column`, once there are enough.
+    fn row(&self, column: usize) -> &[u8] {
+        let row = self.rows_of[column].expect("as many rows as columns were taken");
+        &self.rows[row][self.count..]
     }
 }

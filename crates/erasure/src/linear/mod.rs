@@ -1,0 +1,79 @@
+//! Systems of linear equations of whole symbols, solved in two steps: first for the structure alone, then for the data.
+//!
+//! The unknowns are intermediate symbols, the equations say which of them add up to which symbol that is known. An [`Elimination`]
+//! looks at structure only and ends in a [`Plan`]: which symbols to add to which, in what order. The plan then runs on the bytes,
+//! strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC 6330, section 5.4.2) with two
+//! differences in how it is carried out: the peeled unknowns are never expressed in the rows of the matrix but in what the inactive
+//! unknowns contribute to them ([`Reach`](elimination)), and the data of peeled unknowns is computed from the sparse equations
+//! themselves, once with the inactive unknowns taken for zero, and again when these are known, if enough of them are asked for.
+
+mod bits;
+mod echelon;
+mod elimination;
+mod heavy;
+mod peeling;
+mod plan;
+mod run;
+
+pub(crate) use elimination::Elimination;
+pub(crate) use heavy::Heavy;
+pub(crate) use plan::Plan;
+pub(crate) use run::Solved;
+
+/// Sparse equations over GF(2): the exclusive or of some unknowns is an input symbol, or zero.
+#[derive(Clone, Debug)]
+pub(crate) struct Equations {
+    unknowns: u32,
+    /// Unknowns from this one on are inactive from the start.
+    active: u32,
+    /// Where the terms of each equation end; those of equation `i` begin at `ends[i]`.
+    ends: Vec<u32>,
+    terms: Vec<u32>,
+    /// 1 + the number of the input, 0 for zero.
+    inputs: Vec<u32>,
+}
+
+impl Equations {
+    /// None yet, of `unknowns` unknowns.
+    pub(crate) fn new(unknowns: u32) -> Self {
+        Self { unknowns, active: unknowns, ends: vec![0], terms: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Declares the unknowns from `first` on inactive: they are in so many equations that peeling never reaches them.
+    pub(crate) fn inactive_from(mut self, first: u32) -> Self {
+        self.active = first;
+        self
+    }
+
+    /// Makes room for `equations` of `terms` terms altogether.
+    pub(crate) fn reserve(&mut self, equations: usize, terms: usize) {
+        self.ends.reserve(equations);
+        self.inputs.reserve(equations);
+        self.terms.reserve(terms);
+    }
+
+    /// Adds an equation: the unknowns `terms`, each named once, add up to input `input`, or to zero.
+    pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
+        self.push_with(input, |each| terms.iter().for_each(|&term| each(term)));
+    }
+
+    /// Adds an equation whose terms `list` hands out one by one.
+    pub(crate) fn push_with(&mut self, input: Option<u32>, list: impl FnOnce(&mut dyn FnMut(u32))) {
+        let (terms, unknowns) = (&mut self.terms, self.unknowns);
+        list(&mut |term| {
+            debug_assert!(term < unknowns, "unknown {term} of {unknowns}");
+            terms.push(term);
+        });
+        self.ends.push(self.terms.len() as u32);
+        self.inputs.push(input.map_or(0, |input| input + 1));
+    }
+
+    /// How many there are.
+    fn count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    fn terms(&self, equation: u32) -> &[u32] {
+        &self.terms[self.ends[equation as usize] as usize..self.ends[equation as usize + 1] as usize]
+    }
+}

@@ -1,0 +1,186 @@
+//! What to add up in what order, for any data.
+
+use super::elimination::{Elimination, HeavyTail, Reach, Tail};
+use super::peeling::PEELED;
+use super::{Equations, bits};
+use crate::kernel::program::Program;
+
+/// How a system is solved: programs over slots, of which each unknown has the one of its number and intermediate sums have the rest.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Slots of unknowns.
+    pub(super) unknowns: u32,
+    /// All slots.
+    pub(super) slots: u32,
+    /// The peeled unknowns, in order: the first part takes the inactive ones for zero, all of it takes them as they are.
+    pub(super) steps: Program,
+    /// The equations of the inactive unknowns that the echelon is made of, with what the peeled unknowns add to them.
+    pub(super) rest: Program,
+    /// The pivots of the echelon's rows, with the free unknowns taken for zero.
+    pub(super) dense: Program,
+    pub(super) heavy: Option<HeavyPlan>,
+    /// What the free unknowns add to the pivots.
+    pub(super) corrections: Program,
+    /// The inactive unknowns.
+    pub(super) inactive: Vec<u32>,
+    /// For each unknown its index among the inactive ones, or [`PEELED`].
+    places: Vec<u32>,
+    reach: Reach,
+}
+
+/// How the free unknowns follow from the chain of the heavy equations.
+#[derive(Debug)]
+pub(super) struct HeavyPlan {
+    pub(super) taps: Vec<[u8; 2]>,
+    /// First slot of the rows' sums.
+    pub(super) first: u32,
+    pub(super) rows: u32,
+    pub(super) targets: Vec<u32>,
+    pub(super) sources: Vec<u32>,
+    pub(super) coefficients: Vec<u8>,
+}
+
+/// Sums of four are looked up in tables of all 16: the method of the four Russians.
+const GROUP: usize = 4;
+
+/// Fewer sums than this are made one by one.
+const WORTH_TABLES: usize = 16;
+
+impl Plan {
+    pub(super) fn new(mut from: Elimination) -> Self {
+        let unknowns = from.equations.unknowns;
+        let heavy = from.heavy.take();
+        let steps = steps(&from);
+        let first_rest = unknowns;
+        let mut rest = Program::default();
+        for (slot, &equation) in (first_rest..).zip(&from.chosen) {
+            let terms = from.equations.terms(equation).iter().copied();
+            rest.push(
+                slot,
+                from.equations.inputs[equation as usize],
+                terms.filter(|&term| from.inactive(term).is_none()),
+            );
+        }
+        let mut slots = first_rest + from.chosen.len() as u32;
+        let pivots: Vec<u32> =
+            from.echelon.pivots().iter().map(|&pivot| from.peeling.inactive[pivot as usize]).collect();
+        let dense = dense(&from, &pivots, first_rest, &mut slots);
+        let mut corrections = Program::default();
+        let heavy = match (&from.tail, heavy) {
+            (Tail::Heavy(tail), Some(heavy)) => {
+                corrections = correct(&from, tail, &pivots);
+                let first = slots;
+                slots += heavy.rows;
+                let inactive = |&free: &u32| from.peeling.inactive[free as usize];
+                Some(HeavyPlan {
+                    taps: heavy.taps,
+                    first,
+                    rows: heavy.rows,
+                    targets: tail.free.iter().map(inactive).collect(),
+                    sources: (first..slots).chain(pivots).collect(),
+                    coefficients: tail.coefficients.clone(),
+                })
+            }
+            _ => None,
+        };
+        let Elimination { peeling, reach, .. } = from;
+        let (inactive, places) = (peeling.inactive, peeling.places);
+        Self { unknowns, slots, steps, rest, dense, heavy, corrections, inactive, places, reach }
+    }
+
+    /// The sums of `terms` for each target, `targets` of them, as a program to run before the peeled unknowns are completed.
+    pub(super) fn output(&self, lists: &Equations) -> Program {
+        let mut program = Program::default();
+        let mut sum = vec![0; self.reach.words];
+        for list in 0..lists.count() as u32 {
+            let terms = lists.terms(list);
+            self.reach.sum(terms, &mut sum);
+            let peeled = terms.iter().copied().filter(|&term| self.places[term as usize] == PEELED);
+            let inactive = bits::ones(&sum).map(|index| self.inactive[index]);
+            program.push(list, 0, peeled.chain(inactive));
+        }
+        program
+    }
+
+    /// Additions that [`Plan::output`] makes of a list more than it has terms: half of the inactive unknowns are in it.
+    pub(super) fn output_cost(&self) -> usize {
+        self.inactive.len() / 2
+    }
+
+    /// Additions that completing the peeled unknowns takes.
+    pub(super) fn completion_cost(&self) -> usize {
+        self.steps.bytes() / size_of::<u32>()
+    }
+
+    /// Bytes it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let programs = [&self.steps, &self.rest, &self.dense, &self.corrections];
+        let words = self.inactive.len() + self.places.len() + 2 * self.reach.rows.len();
+        programs.iter().map(|program| program.bytes()).sum::<usize>() + 4 * words
+    }
+}
+
+/// The sums that give the peeled unknowns.
+fn steps(from: &Elimination) -> Program {
+    let mut program = Program::with_capacity(from.peeling.steps.len(), from.equations.terms.len());
+    for &(equation, unknown) in &from.peeling.steps {
+        let terms = from.equations.terms(equation);
+        let peeled =
+            terms.iter().copied().filter(|&term| term != unknown && from.peeling.places[term as usize] == PEELED);
+        let inactive = terms.iter().copied().filter(|&term| from.peeling.places[term as usize] != PEELED);
+        program.push_parts(unknown, from.equations.inputs[equation as usize], peeled, inactive);
+    }
+    program
+}
+
+/// The sums that give the echelon's pivots from its equations, whose slots begin at `first`.
+fn dense(from: &Elimination, pivots: &[u32], first: u32, slots: &mut u32) -> Program {
+    let mut program = Program::default();
+    let count = pivots.len();
+    if count < WORTH_TABLES {
+        for (row, &pivot) in pivots.iter().enumerate() {
+            program.push(pivot, 0, bits::ones(from.echelon.made_of(row)).map(|index| first + index as u32));
+        }
+        return program;
+    }
+    // One table per group of equations: entry `pattern` is the sum of those whose bit is set. Entries of one bit are the equations.
+    let tables = *slots;
+    let entry = |group: usize, pattern: usize| {
+        if pattern.is_power_of_two() {
+            first + (group * GROUP) as u32 + pattern.trailing_zeros()
+        } else {
+            tables + ((group << GROUP) + pattern) as u32
+        }
+    };
+    let groups = count.div_ceil(GROUP);
+    for group in 0..groups {
+        let members = GROUP.min(count - group * GROUP);
+        for pattern in (1usize..1 << members).filter(|pattern| !pattern.is_power_of_two()) {
+            let lowest = pattern & pattern.wrapping_neg();
+            program.push(entry(group, pattern), 0, [entry(group, pattern - lowest), entry(group, lowest)]);
+        }
+    }
+    *slots += (groups << GROUP) as u32;
+    for (row, &pivot) in pivots.iter().enumerate() {
+        let made_of = from.echelon.made_of(row);
+        let pattern =
+            |group: usize| (made_of[group * GROUP / 64] >> (group * GROUP % 64)) as usize & ((1 << GROUP) - 1);
+        let sources = (0..groups).map(|group| (group, pattern(group))).filter(|&(_, pattern)| pattern != 0);
+        program.push(pivot, 0, sources.map(|(group, pattern)| entry(group, pattern)));
+    }
+    program
+}
+
+/// The sums that add the free unknowns to the pivots of the rows that have them.
+fn correct(from: &Elimination, tail: &HeavyTail, pivots: &[u32]) -> Program {
+    let mut program = Program::default();
+    for (row, &pivot) in pivots.iter().enumerate() {
+        let unknowns = from.echelon.unknowns(row);
+        let free = tail.free.iter().filter(|&&free| bits::is_set(unknowns, free as usize));
+        let sources: Vec<u32> = free.map(|&free| from.peeling.inactive[free as usize]).collect();
+        if !sources.is_empty() {
+            program.push(pivot, 0, std::iter::once(pivot).chain(sources));
+        }
+    }
+    program
+}

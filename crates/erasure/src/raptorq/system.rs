@@ -1,0 +1,69 @@
+//! The equations of a block: RFC 6330, sections 5.3.3 and 5.4.2.1.
+
+use super::parameters::Parameters;
+use crate::kernel::program::Inputs;
+use crate::linear::{Equations, Heavy};
+
+/// Average number of intermediate symbols in an encoding symbol, and in what the LDPC rows take for each, rounded up: for the room of lists.
+const TERMS: usize = 11;
+
+/// The equations of blocks of `k` source symbols. Their inputs are the source symbols, then whatever a caller adds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct System {
+    /// Source symbols without padding.
+    pub(super) k: u32,
+    pub(super) parameters: Parameters,
+}
+
+impl System {
+    pub(super) fn new(k: u32) -> Self {
+        Self { k, parameters: Parameters::new(k) }
+    }
+
+    /// The internal symbol id of an encoding symbol, section 5.3.1: padding symbols come between source and repair symbols.
+    fn internal(&self, esi: u32) -> u32 {
+        if esi < self.k { esi } else { esi + (self.parameters.padded - self.k) }
+    }
+
+    /// The equations that hold for any block: the LDPC rows, and the padding symbols, which are zero.
+    pub(super) fn constraints(&self) -> Equations {
+        let Parameters { padded, ldpc, lt, .. } = self.parameters;
+        let mut equations = Equations::new(self.parameters.intermediate()).inactive_from(lt);
+        equations.reserve((padded + ldpc) as usize, TERMS * (padded + ldpc) as usize);
+        let mut rows = vec![Vec::with_capacity(3 * (lt / ldpc + 2) as usize); ldpc as usize];
+        self.parameters.ldpc_terms(|row, symbol| rows[row as usize].push(symbol));
+        for row in &rows {
+            equations.push(row, None);
+        }
+        for id in self.k..padded {
+            equations.push_with(None, |each| self.parameters.terms(id, each));
+        }
+        equations
+    }
+
+    /// The HDPC rows.
+    pub(super) fn heavy(&self) -> Heavy {
+        let span = self.parameters.padded + self.parameters.ldpc;
+        let taps = (0..span - 1).map(|column| self.parameters.hdpc_taps(column)).collect();
+        Heavy { rows: self.parameters.hdpc, span, taps }
+    }
+
+    /// Hands out the intermediate symbols that add up to encoding symbol `esi`.
+    pub(super) fn terms(&self, esi: u32, each: &mut dyn FnMut(u32)) {
+        self.parameters.terms(self.internal(esi), each);
+    }
+
+    /// The intermediate symbols of each of these encoding symbols.
+    pub(super) fn symbols(&self, esis: impl IntoIterator<Item = u32>) -> Equations {
+        let mut lists = Equations::new(self.parameters.intermediate());
+        for esi in esis {
+            lists.push_with(None, |each| self.terms(esi, each));
+        }
+        lists
+    }
+
+    /// The source symbols, and the padding, as inputs of the encoder's plan; where one is not there, zeros.
+    pub(super) fn source_inputs<'a>(&self, size: usize, symbol: impl Fn(u32) -> Option<&'a [u8]>) -> Inputs<'a> {
+        Inputs::new(size, (0..self.parameters.padded).map(|esi| if esi < self.k { symbol(esi) } else { None }))
+    }
+}
