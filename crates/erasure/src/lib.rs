@@ -57,6 +57,17 @@ pub trait Encoder: Send + Debug {
     /// When the caller breaks the contract: `source` is complete and has the `k` and symbol size of this encoder, `esi` lies in
     /// `k..symbol_limit()`, and `out` is one symbol long.
     fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
+
+    /// Writes consecutive repair symbols to `out`, from `first` on, as many as fit: cheaper than one by one.
+    ///
+    /// # Panics
+    ///
+    /// As [`Encoder::repair`], for each of them; `out` is whole symbols long.
+    fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
+        for (symbol, esi) in out.chunks_exact_mut(source.symbol_size()).zip(first..) {
+            self.repair(source, esi, symbol);
+        }
+    }
 }
 
 /// Holds the repair symbols of one source block until the missing source symbols follow from them. No input makes it panic.

@@ -8,8 +8,11 @@ use crate::kernel::program::{Inputs, Line, Part, Program, Slots};
 /// What the slots of one strip may take: they are to stay in a core's second-level cache beside the symbols that are read.
 const STRIP_BYTES: usize = 512 * 1024;
 
+/// Narrowest strip, in lines: a program costs its own reading for each.
+const NARROWEST: usize = 4;
+
 /// Widest strip, in lines.
-const WIDEST: usize = 4;
+const WIDEST: usize = 8;
 
 /// A strip: `width` lines from byte `offset` of every symbol on.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +24,7 @@ struct Strip {
 /// The strips of symbols of `size` bytes in `slots` slots. The last may reach beyond the symbol.
 fn strips(slots: u32, size: usize) -> impl Iterator<Item = Strip> {
     let fitting = STRIP_BYTES / Line::BYTES / slots.max(1) as usize;
-    let widest = 1 << fitting.clamp(1, WIDEST).ilog2();
+    let widest = 1 << fitting.clamp(NARROWEST, WIDEST).ilog2();
     let mut offset = 0;
     std::iter::from_fn(move || {
         let lines = (size - offset).checked_sub(1)? / Line::BYTES + 1;
@@ -152,18 +155,21 @@ impl Solved {
         Self { plan, size, lines, spent: Some(0) }
     }
 
-    /// Adds up unknowns: list `i` of `lists` becomes `outputs[i]`. `inputs` are those that the system was solved with.
-    /// Without them the peeled unknowns are never completed.
-    pub(crate) fn output(&mut self, lists: &Equations, inputs: Option<&Inputs<'_>>, outputs: &mut [&mut [u8]]) {
-        if let (Some(spent), Some(inputs)) = (&mut self.spent, inputs) {
-            // Completing the peeled unknowns pays once as much has been spent on doing without.
-            *spent += lists.count() * self.plan.output_cost();
-            if *spent > self.plan.completion_cost() {
-                self.complete(inputs);
-            }
-        }
+    /// Adds up unknowns: list `i` of `lists` becomes `outputs[i]`.
+    pub(crate) fn output(&mut self, lists: &Equations, outputs: &mut [&mut [u8]]) {
         let program = if self.spent.is_some() { self.plan.output(lists) } else { plain(lists) };
         self.each_strip(|strip, slots| strip.output(slots, &program, outputs));
+    }
+
+    /// Before `count` lists more are added up: completes the peeled unknowns if that pays, which it does once as much has been spent
+    /// on doing without. `inputs` gives those that the system was solved with.
+    pub(crate) fn expect<'a>(&mut self, count: usize, inputs: impl FnOnce() -> Inputs<'a>) {
+        if let Some(spent) = &mut self.spent {
+            *spent += count * self.plan.output_cost();
+            if *spent > self.plan.completion_cost() {
+                self.complete(&inputs());
+            }
+        }
     }
 
     fn complete(&mut self, inputs: &Inputs<'_>) {

@@ -44,14 +44,23 @@ impl crate::Encoder for Encoder {
     }
 
     fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+        assert_eq!(out.len(), self.symbol_size, "one symbol");
+        self.repairs(source, esi, out);
+    }
+
+    fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
+        let Self { system, symbol_size, solved } = self;
         assert!(
-            source.is_complete() && source.k() == self.system.k && source.symbol_size() == self.symbol_size,
+            source.is_complete() && source.k() == system.k && source.symbol_size() == *symbol_size,
             "not the block of this encoder"
         );
-        assert!((self.system.k..SYMBOL_LIMIT).contains(&esi), "no repair symbol {esi}");
-        let inputs = self.system.source_inputs(self.symbol_size, |esi| source.symbol(esi));
-        let solved = self.solved.get_or_insert_with(|| Solved::new(plan::encoding(&self.system), &inputs));
-        solved.output(&self.system.symbols([esi]), Some(&inputs), &mut [out]);
+        let count = (out.len() / *symbol_size) as u32;
+        assert!(first >= system.k && first <= SYMBOL_LIMIT - count, "no repair symbols {first} to {}", first + count);
+        let inputs = || system.source_inputs(*symbol_size, |esi| source.symbol(esi));
+        let solved = solved.get_or_insert_with(|| Solved::new(plan::encoding(system), &inputs()));
+        let mut outputs: Vec<_> = out.chunks_exact_mut(*symbol_size).collect();
+        solved.expect(outputs.len(), inputs);
+        solved.output(&system.symbols(first..first + count), &mut outputs);
     }
 }
 

@@ -81,18 +81,26 @@ impl Syndrome {
                 }
             }
         }
-        for (index, (esi, _)) in repairs.iter().enumerate().skip(self.used) {
-            if self.equations.len() == count {
-                break;
-            }
-            let mut row = vec![0; count];
-            self.coefficients.output(&system.symbols([esi]), None, &mut [&mut row]);
-            if self.inverse.add(row) {
-                self.equations.push(Equation::Repair(index, esi));
-            }
-            self.used = index + 1;
+        while self.equations.len() < count && self.used < repairs.count() as usize {
+            self.add_repairs(system, repairs);
         }
         (count - self.equations.len()) as u32
+    }
+
+    /// Adds as many of the repair symbols held as equations are lacking, or what there is.
+    fn add_repairs(&mut self, system: &System, repairs: &Repairs) {
+        let count = self.columns.len();
+        let esis = repairs.iter().skip(self.used).map(|(esi, _)| esi).take(count - self.equations.len());
+        let esis: Vec<u32> = esis.collect();
+        let mut rows = vec![0; esis.len() * count];
+        let mut outputs: Vec<&mut [u8]> = rows.chunks_exact_mut(count).collect();
+        self.coefficients.output(&system.symbols(esis.iter().copied()), &mut outputs);
+        for (row, esi) in rows.chunks_exact(count).zip(esis) {
+            if self.inverse.add(row.to_vec()) {
+                self.equations.push(Equation::Repair(self.used, esi));
+            }
+            self.used += 1;
+        }
     }
 
     /// Writes the missing symbols into the block, when none is lacking.
