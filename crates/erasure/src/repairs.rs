@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::{Block, Progress};
 
-/// Repair symbols as they came, in one buffer. Holds no more of them than an attempt to decode can use, whatever arrives.
+/// Symbols of a chunk: no larger one is ever moved to make room.
+const CHUNK: usize = 32;
+
+/// Repair symbols as they came. Holds no more of them than an attempt to decode can use, whatever arrives.
 #[derive(Debug)]
 pub(crate) struct Repairs {
     k: u32,
@@ -14,12 +17,13 @@ pub(crate) struct Repairs {
     wanted: u32,
     esis: Vec<u32>,
     known: BTreeSet<u32>,
-    bytes: Vec<u8>,
+    /// [`CHUNK`] symbols each.
+    chunks: Vec<Vec<u8>>,
 }
 
 impl Repairs {
     pub(crate) fn new(k: u32, symbol_size: usize, symbol_limit: u32) -> Self {
-        Self { k, symbol_size, symbol_limit, wanted: k, esis: Vec::new(), known: BTreeSet::new(), bytes: Vec::new() }
+        Self { k, symbol_size, symbol_limit, wanted: k, esis: Vec::new(), known: BTreeSet::new(), chunks: Vec::new() }
     }
 
     /// Whether `block` has the shape this decoder was made for.
@@ -32,8 +36,13 @@ impl Repairs {
         if !exists || !self.fits(block) || self.lacking(block) == 0 || !self.known.insert(esi) {
             return Progress::Useless;
         }
+        if self.esis.len().is_multiple_of(CHUNK) {
+            self.chunks.push(Vec::with_capacity(CHUNK.min(self.k as usize) * self.symbol_size));
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.extend_from_slice(symbol);
+        }
         self.esis.push(esi);
-        self.bytes.extend_from_slice(symbol);
         match self.lacking(block) {
             0 => Progress::Ready,
             lacking => Progress::Need(lacking),
@@ -62,7 +71,8 @@ impl Repairs {
 
     /// The symbols held, in the order they came.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        self.esis.iter().copied().zip(self.bytes.chunks_exact(self.symbol_size))
+        let symbols = self.chunks.iter().flat_map(|chunk| chunk.chunks_exact(self.symbol_size));
+        self.esis.iter().copied().zip(symbols)
     }
 
     /// Forgets the symbols, when the block is complete.

@@ -21,8 +21,12 @@ impl Line {
 pub(crate) struct Program {
     /// For each sum: target, input, number of first sources, number of all, the sources.
     words: Vec<u32>,
-    /// All slots named are below.
+    /// Where the sum begun last is.
+    start: usize,
+    /// All first sources are below.
     slots: u32,
+    /// All last sources are below.
+    others: u32,
     /// All targets are below.
     targets: u32,
     /// All inputs named are below.
@@ -42,7 +46,7 @@ impl Program {
         self.push_parts(target, input, sources, []);
     }
 
-    /// Adds a sum whose `last` sources are left out of a run over the [`Part::First`].
+    /// Adds a sum in two parts: the `last` sources are left out of a run over the [`Part::First`], or lie among other slots.
     pub(crate) fn push_parts(
         &mut self,
         target: u32,
@@ -50,19 +54,34 @@ impl Program {
         first: impl IntoIterator<Item = u32>,
         last: impl IntoIterator<Item = u32>,
     ) {
-        let start = self.words.len();
+        self.begin(target, input);
+        self.add_first(first);
+        self.add_last(last);
+    }
+
+    /// Begins a sum, whose sources are to be added.
+    pub(crate) fn begin(&mut self, target: u32, input: u32) {
+        self.start = self.words.len();
         self.words.extend([target, input, 0, 0]);
-        self.words.extend(first);
-        let first = self.words.len() - start - HEADER;
-        self.words.extend(last);
-        let all = self.words.len() - start - HEADER;
-        self.words[start + 2] = first as u32;
-        self.words[start + 3] = all as u32;
         self.targets = self.targets.max(target + 1);
         self.inputs = self.inputs.max(input + 1);
-        for &source in &self.words[start + HEADER..] {
-            self.slots = self.slots.max(source + 1);
-        }
+    }
+
+    /// Adds all first sources of the sum begun last.
+    pub(crate) fn add_first(&mut self, sources: impl IntoIterator<Item = u32>) {
+        let mut below = self.slots;
+        self.words.extend(sources.into_iter().inspect(|&source| below = below.max(source + 1)));
+        self.slots = below;
+        self.words[self.start + 2] = (self.words.len() - self.start - HEADER) as u32;
+        self.words[self.start + 3] = self.words[self.start + 2];
+    }
+
+    /// Adds all last sources of the sum begun last, after its first ones.
+    pub(crate) fn add_last(&mut self, sources: impl IntoIterator<Item = u32>) {
+        let mut below = self.others;
+        self.words.extend(sources.into_iter().inspect(|&source| below = below.max(source + 1)));
+        self.others = below;
+        self.words[self.start + 3] = (self.words.len() - self.start - HEADER) as u32;
     }
 
     /// Bytes it takes.
@@ -146,31 +165,48 @@ impl<'a> Slots<'a> {
 
     /// Makes the sums of `program` in these slots. The inputs are read from byte `offset` on.
     pub(crate) fn run(&mut self, program: &Program, part: Part, inputs: &Inputs<'_>, offset: usize) {
-        assert!(program.targets as usize <= self.count() && program.slots as usize <= self.count(), "slots");
+        let sources = program.slots.max(program.others) as usize;
+        assert!(program.targets as usize <= self.count() && sources <= self.count(), "slots");
         assert!(program.inputs as usize <= inputs.symbols.len() && offset + self.bytes() <= inputs.size, "inputs");
-        let slots = self.lines.as_mut_ptr().cast();
-        let run = Run { slots, bytes: self.bytes(), inputs: inputs.symbols.as_ptr(), offset, part, outputs: None };
+        let slots: *mut u8 = self.lines.as_mut_ptr().cast();
+        let run = Run {
+            bytes: self.bytes(),
+            first: slots,
+            last: slots,
+            inputs: inputs.symbols.as_ptr(),
+            offset,
+            part,
+            to: Targets::Slots(slots),
+        };
         // SAFETY: every target, source and input of the program exists, as asserted; a sum is written after its sources were read.
         unsafe { sums(self.level, &program.words, run) }
     }
 
-    /// Makes the sums of `program`, whose targets are `outputs`; only as many bytes as those have from `offset` on are written.
-    pub(crate) fn output(&mut self, program: &Program, outputs: &mut [&mut [u8]], offset: usize) {
+    /// Makes the sums of `program` in `tables`, which the last sources are in too; the first ones are in these slots. No inputs.
+    pub(crate) fn fill(&self, program: &Program, tables: &mut Slots<'_>) {
+        assert!(program.slots as usize <= self.count() && tables.width == self.width, "slots");
+        assert!(program.targets.max(program.others) as usize <= tables.count(), "tables");
+        let to: *mut u8 = tables.lines.as_mut_ptr().cast();
+        // SAFETY: every target and source of the program exists, as asserted.
+        unsafe { sums(self.level, &program.words, self.run_without_inputs(program, to, Targets::Slots(to))) }
+    }
+
+    /// Makes the sums of `program`, whose targets are `outputs`, of slots and `tables`: the bytes of the outputs from `offset` on.
+    pub(crate) fn output(&self, program: &Program, tables: &Slots<'_>, outputs: &mut [&mut [u8]], offset: usize) {
         assert!(program.targets as usize <= outputs.len() && program.slots as usize <= self.count(), "slots");
-        assert!(program.inputs <= 1, "outputs have no inputs");
+        assert!(program.others as usize <= tables.count() && tables.width == self.width, "tables");
         assert!(outputs.iter().all(|output| offset + self.bytes() <= output.len()), "outputs");
-        let zeros: [&[u8]; 1] = [&[]];
-        let pointers: Vec<*mut u8> = outputs.iter_mut().map(|output| output.as_mut_ptr()).collect();
-        let run = Run {
-            slots: self.lines.as_mut_ptr().cast(),
-            bytes: self.bytes(),
-            inputs: zeros.as_ptr(),
-            offset,
-            part: Part::All,
-            outputs: Some(pointers.as_ptr()),
-        };
-        // SAFETY: every target and source of the program exists, as asserted; with outputs no input is read.
+        let pointers: Vec<*mut u8> = outputs.iter_mut().map(|output| output[offset..].as_mut_ptr()).collect();
+        let run = self.run_without_inputs(program, tables.lines.as_ptr().cast(), Targets::Outputs(pointers.as_ptr()));
+        // SAFETY: every target and source of the program exists, as asserted.
         unsafe { sums(self.level, &program.words, run) }
+    }
+
+    fn run_without_inputs(&self, program: &Program, last: *const u8, to: Targets) -> Run<'static> {
+        assert!(program.inputs <= 1, "a program without inputs");
+        const ZEROS: &[&[u8]] = &[&[]];
+        let first = self.lines.as_ptr().cast();
+        Run { bytes: self.bytes(), first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
     }
 
     /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots, counted from
@@ -202,15 +238,24 @@ impl<'a> Slots<'a> {
 /// What a run over a program works on.
 #[derive(Clone, Copy)]
 struct Run<'a> {
-    slots: *mut u8,
     /// Bytes of a slot.
     bytes: usize,
+    /// Slots of the first sources.
+    first: *const u8,
+    /// Slots of the last sources.
+    last: *const u8,
     inputs: *const &'a [u8],
-    /// Where inputs and outputs begin.
+    /// Where inputs begin.
     offset: usize,
     part: Part,
-    /// Targets, where they are not slots.
-    outputs: Option<*const *mut u8>,
+    to: Targets,
+}
+
+/// Where sums go.
+#[derive(Clone, Copy)]
+enum Targets {
+    Slots(*mut u8),
+    Outputs(*const *mut u8),
 }
 
 dispatch! {
@@ -271,10 +316,11 @@ unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: Run<'_>) {
             let (first, all) = (*at.add(2) as usize, *at.add(3) as usize);
             let sources = at.add(HEADER);
             at = sources.add(all);
-            let stop = sources.add(if run.part == Part::First { first } else { all });
-            let to = match run.outputs {
-                None => run.slots.add(target * run.bytes),
-                Some(outputs) => (*outputs.add(target)).add(run.offset),
+            let between = sources.add(first);
+            let stop = if run.part == Part::First { between } else { at };
+            let to = match run.to {
+                Targets::Slots(slots) => slots.add(target * run.bytes),
+                Targets::Outputs(outputs) => *outputs.add(target),
             };
             let from = if input == 0 { None } else { Some((*run.inputs.add(input)).as_ptr().add(run.offset)) };
             let mut part = 0;
@@ -285,13 +331,14 @@ unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: Run<'_>) {
                         *sum = V::load(from.add(part + register * V::BYTES));
                     }
                 }
-                let mut source = sources;
-                while source < stop {
-                    let slot = run.slots.add(*source as usize * run.bytes + part);
-                    for (register, sum) in sum.iter_mut().enumerate() {
-                        *sum = sum.xor(V::load(slot.add(register * V::BYTES)));
+                for (slots, mut source, end) in [(run.first, sources, between), (run.last, between, stop)] {
+                    while source < end {
+                        let slot = slots.add(*source as usize * run.bytes + part);
+                        for (register, sum) in sum.iter_mut().enumerate() {
+                            *sum = sum.xor(V::load(slot.add(register * V::BYTES)));
+                        }
+                        source = source.add(1);
                     }
-                    source = source.add(1);
                 }
                 for (register, sum) in sum.into_iter().enumerate() {
                     sum.store(to.add(part + register * V::BYTES));

@@ -31,3 +31,12 @@ pub(super) fn ones(row: &[u64]) -> impl Iterator<Item = usize> {
         .map(move |left| 64 * index + left.trailing_zeros() as usize)
     })
 }
+
+/// The `count` bits from `first` on as a number; `count` is less than 64. Bits beyond the row are zero.
+pub(super) fn field(row: &[u64], first: usize, count: usize) -> usize {
+    let (word, shift) = (first / 64, first % 64);
+    let low = row[word] >> shift;
+    // Shifted in two steps, since a shift by 64 is none.
+    let high = row.get(word + 1).map_or(0, |&next| next << 1 << (63 - shift));
+    ((low | high) & ((1 << count) - 1)) as usize
+}

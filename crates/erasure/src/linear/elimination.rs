@@ -118,10 +118,10 @@ impl Elimination {
         if let Tail::Lacking(equations) = self.tail { equations } else { 0 }
     }
 
-    /// One more equation; see [`Equations::push_with`].
-    pub(crate) fn push_with(&mut self, input: Option<u32>, list: impl FnOnce(&mut dyn FnMut(u32))) {
+    /// One more equation; see [`Equations::push`].
+    pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
         let equation = self.equations.count() as u32;
-        self.equations.push_with(input, list);
+        self.equations.push(terms, input);
         if self.insert(equation) {
             self.settle();
         }

@@ -14,6 +14,7 @@ mod heavy;
 mod peeling;
 mod plan;
 mod run;
+mod tables;
 
 pub(crate) use elimination::Elimination;
 pub(crate) use heavy::Heavy;
@@ -53,17 +54,13 @@ impl Equations {
     }
 
     /// Adds an equation: the unknowns `terms`, each named once, add up to input `input`, or to zero.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such unknown.
     pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
-        self.push_with(input, |each| terms.iter().for_each(|&term| each(term)));
-    }
-
-    /// Adds an equation whose terms `list` hands out one by one.
-    pub(crate) fn push_with(&mut self, input: Option<u32>, list: impl FnOnce(&mut dyn FnMut(u32))) {
-        let (terms, unknowns) = (&mut self.terms, self.unknowns);
-        list(&mut |term| {
-            debug_assert!(term < unknowns, "unknown {term} of {unknowns}");
-            terms.push(term);
-        });
+        assert!(terms.iter().all(|&term| term < self.unknowns), "unknowns are below {}", self.unknowns);
+        self.terms.extend_from_slice(terms);
         self.ends.push(self.terms.len() as u32);
         self.inputs.push(input.map_or(0, |input| input + 1));
     }

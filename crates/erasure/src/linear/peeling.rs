@@ -1,7 +1,5 @@
 //! Which equation gives which unknown, when those before it are known: RFC 6330, section 5.4.2.2.
 
-use std::collections::BinaryHeap;
-
 use super::Equations;
 
 /// The order in which equations give unknowns, if some unknowns, the inactive ones, are known beforehand.
@@ -156,7 +154,8 @@ impl<'a> Peeler<'a> {
                 self.components.join(a, b);
             }
         }
-        if let Some(unknown) = self.components.largest(|unknown| self.places[unknown as usize] == ACTIVE) {
+        let places = &self.places;
+        if let Some(unknown) = self.components.largest(|unknown| places[unknown as usize] == ACTIVE) {
             self.retire(unknown);
             return true;
         }
@@ -214,13 +213,13 @@ struct Components {
     /// The parent of each unknown in its tree; a root is its own.
     parents: Vec<u32>,
     sizes: Vec<u32>,
-    /// Size and root of components, also as they were before they grew.
-    heap: BinaryHeap<(u32, u32)>,
+    /// The roots of components of at least two, among others that are roots or active no longer.
+    roots: Vec<u32>,
 }
 
 impl Components {
     fn new(unknowns: usize) -> Self {
-        Self { parents: (0..unknowns as u32).collect(), sizes: vec![1; unknowns], heap: BinaryHeap::new() }
+        Self { parents: (0..unknowns as u32).collect(), sizes: vec![1; unknowns], roots: Vec::new() }
     }
 
     fn root(&mut self, mut unknown: u32) -> u32 {
@@ -240,19 +239,18 @@ impl Components {
         if self.sizes[large as usize] < self.sizes[small as usize] {
             (large, small) = (small, large);
         }
+        if self.sizes[large as usize] == 1 {
+            self.roots.push(large);
+        }
         self.parents[small as usize] = large;
         self.sizes[large as usize] += self.sizes[small as usize];
-        self.heap.push((self.sizes[large as usize], large));
     }
 
-    /// The root of the largest component that is not gone.
+    /// The root of the largest component that is not gone. Looks at all of them, which are few whenever it is asked: the first ones
+    /// that go are the large ones.
     fn largest(&mut self, is_active: impl Fn(u32) -> bool) -> Option<u32> {
-        while let Some((size, root)) = self.heap.pop() {
-            let is_root = self.parents[root as usize] == root;
-            if is_root && self.sizes[root as usize] == size && is_active(root) {
-                return Some(root);
-            }
-        }
-        None
+        let Self { parents, sizes, roots } = self;
+        roots.retain(|&root| parents[root as usize] == root && is_active(root));
+        roots.iter().copied().max_by_key(|&root| sizes[root as usize])
     }
 }

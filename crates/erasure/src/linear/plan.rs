@@ -2,6 +2,7 @@
 
 use super::elimination::{Elimination, HeavyTail, Reach, Tail};
 use super::peeling::PEELED;
+use super::tables::Tables;
 use super::{Equations, bits};
 use crate::kernel::program::Program;
 
@@ -40,11 +41,16 @@ pub(super) struct HeavyPlan {
     pub(super) coefficients: Vec<u8>,
 }
 
-/// Sums of four are looked up in tables of all 16: the method of the four Russians.
-const GROUP: usize = 4;
-
-/// Fewer sums than this are made one by one.
-const WORTH_TABLES: usize = 16;
+/// Sums of unknowns.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    /// Fills tables, in slots of their own, from the slots of the unknowns.
+    pub(super) tables: Program,
+    /// Slots of the tables.
+    pub(super) slots: u32,
+    /// The sums: their first parts are slots of unknowns, their last ones those of tables.
+    pub(super) sums: Program,
+}
 
 impl Plan {
     pub(super) fn new(mut from: Elimination) -> Self {
@@ -88,23 +94,32 @@ impl Plan {
         Self { unknowns, slots, steps, rest, dense, heavy, corrections, inactive, places, reach }
     }
 
-    /// The sums of `terms` for each target, `targets` of them, as a program to run before the peeled unknowns are completed.
-    pub(super) fn output(&self, lists: &Equations) -> Program {
-        let mut program = Program::default();
+    /// The sums of each list of unknowns, before the peeled unknowns are completed.
+    pub(super) fn output(&self, lists: &Equations) -> Output {
+        let (size, _) = Tables::fewest_additions(self.inactive.len(), lists.count());
+        let tables = Tables::new(self.inactive.len(), size, 0);
+        let mut output = Output { tables: Program::default(), slots: 0, sums: Program::default() };
+        if size > 1 {
+            tables.fill(&self.inactive, &mut output.tables);
+            output.slots = tables.slots();
+        }
         let mut sum = vec![0; self.reach.words];
         for list in 0..lists.count() as u32 {
             let terms = lists.terms(list);
             self.reach.sum(terms, &mut sum);
             let peeled = terms.iter().copied().filter(|&term| self.places[term as usize] == PEELED);
-            let inactive = bits::ones(&sum).map(|index| self.inactive[index]);
-            program.push(list, 0, peeled.chain(inactive));
+            if size > 1 {
+                output.sums.push_parts(list, 0, peeled, tables.entries(&sum));
+            } else {
+                output.sums.push(list, 0, peeled.chain(bits::ones(&sum).map(|index| self.inactive[index])));
+            }
         }
-        program
+        output
     }
 
-    /// Additions that [`Plan::output`] makes of a list more than it has terms: half of the inactive unknowns are in it.
-    pub(super) fn output_cost(&self) -> usize {
-        self.inactive.len() / 2
+    /// Additions that the inactive unknowns take in an [`Plan::output`] of `lists` lists.
+    pub(super) fn output_cost(&self, lists: usize) -> usize {
+        Tables::fewest_additions(self.inactive.len(), lists).1
     }
 
     /// Additions that completing the peeled unknowns takes.
@@ -123,12 +138,20 @@ impl Plan {
 /// The sums that give the peeled unknowns.
 fn steps(from: &Elimination) -> Program {
     let mut program = Program::with_capacity(from.peeling.steps.len(), from.equations.terms.len());
+    let places = &from.peeling.places;
+    let mut inactive = Vec::new();
     for &(equation, unknown) in &from.peeling.steps {
-        let terms = from.equations.terms(equation);
-        let peeled =
-            terms.iter().copied().filter(|&term| term != unknown && from.peeling.places[term as usize] == PEELED);
-        let inactive = terms.iter().copied().filter(|&term| from.peeling.places[term as usize] != PEELED);
-        program.push_parts(unknown, from.equations.inputs[equation as usize], peeled, inactive);
+        inactive.clear();
+        let peeled = from.equations.terms(equation).iter().copied().filter(|&term| {
+            let is_peeled = places[term as usize] == PEELED;
+            if !is_peeled {
+                inactive.push(term);
+            }
+            is_peeled && term != unknown
+        });
+        program.begin(unknown, from.equations.inputs[equation as usize]);
+        program.add_first(peeled);
+        program.add_last(inactive.iter().copied());
     }
     program
 }
@@ -136,37 +159,20 @@ fn steps(from: &Elimination) -> Program {
 /// The sums that give the echelon's pivots from its equations, whose slots begin at `first`.
 fn dense(from: &Elimination, pivots: &[u32], first: u32, slots: &mut u32) -> Program {
     let mut program = Program::default();
-    let count = pivots.len();
-    if count < WORTH_TABLES {
-        for (row, &pivot) in pivots.iter().enumerate() {
-            program.push(pivot, 0, bits::ones(from.echelon.made_of(row)).map(|index| first + index as u32));
-        }
-        return program;
+    let (size, _) = Tables::fewest_additions(pivots.len(), pivots.len());
+    let tables = Tables::new(pivots.len(), size, *slots);
+    if size > 1 {
+        let equations: Vec<u32> = (first..first + pivots.len() as u32).collect();
+        tables.fill(&equations, &mut program);
+        *slots += tables.slots();
     }
-    // One table per group of equations: entry `pattern` is the sum of those whose bit is set. Entries of one bit are the equations.
-    let tables = *slots;
-    let entry = |group: usize, pattern: usize| {
-        if pattern.is_power_of_two() {
-            first + (group * GROUP) as u32 + pattern.trailing_zeros()
-        } else {
-            tables + ((group << GROUP) + pattern) as u32
-        }
-    };
-    let groups = count.div_ceil(GROUP);
-    for group in 0..groups {
-        let members = GROUP.min(count - group * GROUP);
-        for pattern in (1usize..1 << members).filter(|pattern| !pattern.is_power_of_two()) {
-            let lowest = pattern & pattern.wrapping_neg();
-            program.push(entry(group, pattern), 0, [entry(group, pattern - lowest), entry(group, lowest)]);
-        }
-    }
-    *slots += (groups << GROUP) as u32;
     for (row, &pivot) in pivots.iter().enumerate() {
         let made_of = from.echelon.made_of(row);
-        let pattern =
-            |group: usize| (made_of[group * GROUP / 64] >> (group * GROUP % 64)) as usize & ((1 << GROUP) - 1);
-        let sources = (0..groups).map(|group| (group, pattern(group))).filter(|&(_, pattern)| pattern != 0);
-        program.push(pivot, 0, sources.map(|(group, pattern)| entry(group, pattern)));
+        if size > 1 {
+            program.push(pivot, 0, tables.entries(made_of));
+        } else {
+            program.push(pivot, 0, bits::ones(made_of).map(|index| first + index as u32));
+        }
     }
     program
 }

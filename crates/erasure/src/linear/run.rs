@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::plan::Output;
 use super::{Equations, Plan};
-use crate::kernel::program::{Inputs, Line, Part, Program, Slots};
+use crate::kernel::program::{Inputs, Line, Part, Slots};
 
 /// What the slots of one strip may take: they are to stay in a core's second-level cache beside the symbols that are read.
 const STRIP_BYTES: usize = 512 * 1024;
@@ -68,14 +69,18 @@ impl Strip {
         }
     }
 
-    /// Runs `program` into this strip of `outputs`.
-    fn output(self, slots: &mut Slots<'_>, program: &Program, outputs: &mut [&mut [u8]]) {
+    /// Makes this strip of `outputs`; `tables` is room for tables.
+    fn output(self, slots: &Slots<'_>, output: &Output, tables: &mut Vec<Line>, outputs: &mut [&mut [u8]]) {
+        tables.resize(output.slots as usize * self.width, Line::ZERO);
+        let mut tables = Slots::new(tables, self.width);
+        slots.fill(&output.tables, &mut tables);
         let size = outputs.first().map_or(0, |output| output.len());
         if self.offset + self.width * Line::BYTES <= size {
-            return slots.output(program, outputs, self.offset);
+            return slots.output(&output.sums, &tables, outputs, self.offset);
         }
         let mut lines = vec![[0; Line::BYTES]; outputs.len()];
-        slots.output(program, &mut lines.iter_mut().map(|line| &mut line[..]).collect::<Vec<_>>(), 0);
+        let mut padded: Vec<_> = lines.iter_mut().map(|line| &mut line[..]).collect();
+        slots.output(&output.sums, &tables, &mut padded, 0);
         for (output, line) in outputs.iter_mut().zip(&lines) {
             let ragged = &mut output[self.offset..];
             ragged.copy_from_slice(&line[..ragged.len()]);
@@ -102,9 +107,9 @@ impl Plan {
 
     /// Adds up unknowns: list `i` of `lists` becomes `outputs[i]`. The inputs are those that the equations name.
     pub(crate) fn solve(&self, inputs: &Inputs<'_>, lists: &Equations, outputs: &mut [&mut [u8]]) {
-        let complete = lists.count() * self.output_cost() > self.completion_cost();
-        let program = if complete { plain(lists) } else { self.output(lists) };
-        let mut lines = Vec::new();
+        let complete = self.output_cost(lists.count()) > self.completion_cost();
+        let output = if complete { plain(lists) } else { self.output(lists) };
+        let (mut lines, mut tables) = (Vec::new(), Vec::new());
         for strip in strips(self.slots, inputs.size()) {
             lines.resize(self.slots as usize * strip.width, Line::ZERO);
             let mut slots = Slots::new(&mut lines, strip.width);
@@ -114,18 +119,18 @@ impl Plan {
                     slots.run(&self.steps, Part::All, inputs, offset);
                 }
             });
-            strip.output(&mut slots, &program, outputs);
+            strip.output(&slots, &output, &mut tables, outputs);
         }
     }
 }
 
 /// Lists of unknowns as they are, once every unknown is complete.
-fn plain(lists: &Equations) -> Program {
-    let mut program = Program::default();
+fn plain(lists: &Equations) -> Output {
+    let mut output = Output::default();
     for list in 0..lists.count() as u32 {
-        program.push(list, 0, lists.terms(list).iter().copied());
+        output.sums.push(list, 0, lists.terms(list).iter().copied());
     }
-    program
+    output
 }
 
 /// All unknowns of a system, kept: sums of them are made on demand.
@@ -157,15 +162,16 @@ impl Solved {
 
     /// Adds up unknowns: list `i` of `lists` becomes `outputs[i]`.
     pub(crate) fn output(&mut self, lists: &Equations, outputs: &mut [&mut [u8]]) {
-        let program = if self.spent.is_some() { self.plan.output(lists) } else { plain(lists) };
-        self.each_strip(|strip, slots| strip.output(slots, &program, outputs));
+        let output = if self.spent.is_some() { self.plan.output(lists) } else { plain(lists) };
+        let mut tables = Vec::new();
+        self.each_strip(|strip, slots| strip.output(slots, &output, &mut tables, outputs));
     }
 
     /// Before `count` lists more are added up: completes the peeled unknowns if that pays, which it does once as much has been spent
     /// on doing without. `inputs` gives those that the system was solved with.
     pub(crate) fn expect<'a>(&mut self, count: usize, inputs: impl FnOnce() -> Inputs<'a>) {
         if let Some(spent) = &mut self.spent {
-            *spent += count * self.plan.output_cost();
+            *spent += self.plan.output_cost(count);
             if *spent > self.plan.completion_cost() {
                 self.complete(&inputs());
             }

@@ -27,10 +27,10 @@ impl Inactivation {
         let Some(elimination) = &mut self.elimination else {
             let mut equations = system.constraints();
             for esi in (0..system.k).filter(|&esi| block.is_present(esi)) {
-                equations.push_with(Some(esi), |each| system.terms(esi, each));
+                equations.push(&system.terms(esi), Some(esi));
             }
             for ((esi, _), input) in repaired {
-                equations.push_with(Some(input), |each| system.terms(esi, each));
+                equations.push(&system.terms(esi), Some(input));
             }
             self.used = repairs.count() as usize;
             let elimination = self.elimination.insert(Elimination::new(equations, Some(system.heavy())));
@@ -39,12 +39,12 @@ impl Inactivation {
         self.missing.retain(|&esi| {
             let came = block.is_present(esi);
             if came {
-                elimination.push_with(Some(esi), |each| system.terms(esi, each));
+                elimination.push(&system.terms(esi), Some(esi));
             }
             !came
         });
         for ((esi, _), input) in repaired.skip(self.used) {
-            elimination.push_with(Some(input), |each| system.terms(esi, each));
+            elimination.push(&system.terms(esi), Some(input));
         }
         self.used = repairs.count() as usize;
         elimination.lacking()

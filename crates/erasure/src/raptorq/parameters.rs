@@ -1,5 +1,7 @@
 //! The numbers of a block: RFC 6330, sections 5.3.3 and 5.3.5.
 
+use std::ops::Deref;
+
 use super::tables::{PARAMETERS, V};
 
 /// K'_max, section 5.1.2.
@@ -14,24 +16,24 @@ const DEGREES: [u32; 31] = [
 
 /// What section 5.3.3.3 derives from K': the sizes of the parts of the intermediate block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parameters {
+pub(super) struct Parameters {
     /// K': source symbols and padding.
-    pub(crate) padded: u32,
+    pub(super) padded: u32,
     /// J(K'), the systematic index.
     systematic_index: u32,
     /// S: LDPC symbols.
-    pub(crate) ldpc: u32,
+    pub(super) ldpc: u32,
     /// H: HDPC symbols.
-    pub(crate) hdpc: u32,
+    pub(super) hdpc: u32,
     /// W: LT symbols, LDPC symbols among them.
-    pub(crate) lt: u32,
+    pub(super) lt: u32,
     /// P1: the smallest prime at or above P.
     prime: u32,
 }
 
 impl Parameters {
     /// Of a block of `k` source symbols, padded to the next K' of Table 2; `k` is in `1..=MAX_SOURCE_SYMBOLS`.
-    pub(crate) fn new(k: u32) -> Self {
+    pub(super) fn new(k: u32) -> Self {
         let at = PARAMETERS.partition_point(|row| u32::from(row.0) < k);
         let (padded, systematic_index, ldpc, hdpc, lt) = PARAMETERS[at];
         let mut parameters = Self {
@@ -47,7 +49,7 @@ impl Parameters {
     }
 
     /// L: all intermediate symbols.
-    pub(crate) fn intermediate(&self) -> u32 {
+    pub(super) fn intermediate(&self) -> u32 {
         self.padded + self.ldpc + self.hdpc
     }
 
@@ -56,26 +58,25 @@ impl Parameters {
         self.intermediate() - self.lt
     }
 
-    /// The intermediate symbols of LDPC row `row`, in `0..S`: section 5.3.3.3, the first two sums. `of_row` receives every (row, symbol).
-    pub(crate) fn ldpc_terms(&self, mut of_row: impl FnMut(u32, u32)) {
+    /// Writes the intermediate symbols of LDPC row `row`, in `0..S`, to `terms`: section 5.3.3.3. There, symbol `i` goes to the rows
+    /// `i`, `i + a` and `i + 2a` modulo S with a = 1 + i / S; here, in turn, each a has one such symbol for each of the three.
+    pub(super) fn ldpc_row(&self, row: u32, terms: &mut Vec<u32>) {
         let (s, b, w, p) = (self.ldpc, self.lt - self.ldpc, self.lt, self.permanent());
-        for symbol in 0..b {
-            let step = 1 + symbol / s;
-            let mut row = symbol % s;
-            for _ in 0..3 {
-                of_row(row, symbol);
-                row = (row + step) % s;
+        terms.clear();
+        for first in (0..b).step_by(s as usize) {
+            let step = 1 + first / s;
+            for back in [0, step, 2 * step] {
+                let symbol = first + (row + 2 * s - back) % s;
+                if symbol < b {
+                    terms.push(symbol);
+                }
             }
         }
-        for row in 0..s {
-            for symbol in [b + row, w + row % p, w + (row + 1) % p] {
-                of_row(row, symbol);
-            }
-        }
+        terms.extend([b + row, w + row % p, w + (row + 1) % p]);
     }
 
     /// The two HDPC rows to which column `column` of MT, section 5.3.3.3, adds.
-    pub(crate) fn hdpc_taps(&self, column: u32) -> [u8; 2] {
+    pub(super) fn hdpc_taps(&self, column: u32) -> [u8; 2] {
         let first = random(column + 1, 6, self.hdpc);
         let second = (first + random(column + 1, 7, self.hdpc - 1) + 1) % self.hdpc;
         // Fits: H is at most 16.
@@ -83,15 +84,16 @@ impl Parameters {
     }
 
     /// The intermediate symbols that make up encoding symbol `id` (an internal symbol id): Tuple and Enc, sections 5.3.5.4 and 5.3.5.3.
-    pub(crate) fn terms(&self, id: u32, mut each: impl FnMut(u32)) {
+    pub(super) fn terms(&self, id: u32) -> Terms {
         let (w, p, prime) = (self.lt, self.permanent(), self.prime);
         let a = (53_591 + self.systematic_index * 997) | 1;
         let y = (10_267 * (self.systematic_index + 1)).wrapping_add(id.wrapping_mul(a));
+        let mut terms = Terms { list: [0; MOST_TERMS], count: 0 };
         let degree = degree(random(y, 0, 1 << 20)).min(w - 2);
         let step = 1 + random(y, 1, w - 1);
         let mut at = random(y, 2, w);
         for _ in 0..degree {
-            each(at);
+            terms.push(at);
             at += step;
             if at >= w {
                 at -= w;
@@ -104,9 +106,35 @@ impl Parameters {
             while at >= p {
                 at = (at + step) % prime;
             }
-            each(w + at);
+            terms.push(w + at);
             at = (at + step) % prime;
         }
+        terms
+    }
+}
+
+/// Most intermediate symbols in an encoding symbol: 30 LT and 3 permanently inactive ones.
+const MOST_TERMS: usize = 33;
+
+/// The intermediate symbols in an encoding symbol.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    list: [u32; MOST_TERMS],
+    count: usize,
+}
+
+impl Terms {
+    fn push(&mut self, term: u32) {
+        self.list[self.count] = term;
+        self.count += 1;
+    }
+}
+
+impl Deref for Terms {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.list[..self.count]
     }
 }
 

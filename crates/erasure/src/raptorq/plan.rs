@@ -41,7 +41,7 @@ fn compute(padded: u32) -> Plan {
     let system = System::new(padded);
     let mut equations = system.constraints();
     for esi in 0..padded {
-        equations.push_with(Some(esi), |each| system.terms(esi, each));
+        equations.push(&system.terms(esi), Some(esi));
     }
     // RFC 6330 chose J(K') so that this is so.
     Elimination::new(equations, Some(system.heavy())).into_plan()

@@ -20,7 +20,7 @@ pub(super) fn fits(block: &Block) -> bool {
 /// proportion to `k` (measured, `cargo xtask bench-codes`).
 pub(super) fn is_faster(block: &Block) -> bool {
     let missing = u64::from(block.k() - block.present());
-    missing * missing <= 12 * u64::from(block.k())
+    missing * missing <= 5 * u64::from(block.k())
 }
 
 /// Equations for the symbols that were missing at the first attempt.

@@ -1,6 +1,6 @@
 //! The equations of a block: RFC 6330, sections 5.3.3 and 5.4.2.1.
 
-use super::parameters::Parameters;
+use super::parameters::{Parameters, Terms};
 use crate::kernel::program::Inputs;
 use crate::linear::{Equations, Heavy};
 
@@ -30,13 +30,13 @@ impl System {
         let Parameters { padded, ldpc, lt, .. } = self.parameters;
         let mut equations = Equations::new(self.parameters.intermediate()).inactive_from(lt);
         equations.reserve((padded + ldpc) as usize, TERMS * (padded + ldpc) as usize);
-        let mut rows = vec![Vec::with_capacity(3 * (lt / ldpc + 2) as usize); ldpc as usize];
-        self.parameters.ldpc_terms(|row, symbol| rows[row as usize].push(symbol));
-        for row in &rows {
-            equations.push(row, None);
+        let mut terms = Vec::new();
+        for row in 0..ldpc {
+            self.parameters.ldpc_row(row, &mut terms);
+            equations.push(&terms, None);
         }
         for id in self.k..padded {
-            equations.push_with(None, |each| self.parameters.terms(id, each));
+            equations.push(&self.parameters.terms(id), None);
         }
         equations
     }
@@ -48,16 +48,16 @@ impl System {
         Heavy { rows: self.parameters.hdpc, span, taps }
     }
 
-    /// Hands out the intermediate symbols that add up to encoding symbol `esi`.
-    pub(super) fn terms(&self, esi: u32, each: &mut dyn FnMut(u32)) {
-        self.parameters.terms(self.internal(esi), each);
+    /// The intermediate symbols that add up to encoding symbol `esi`.
+    pub(super) fn terms(&self, esi: u32) -> Terms {
+        self.parameters.terms(self.internal(esi))
     }
 
     /// The intermediate symbols of each of these encoding symbols.
     pub(super) fn symbols(&self, esis: impl IntoIterator<Item = u32>) -> Equations {
         let mut lists = Equations::new(self.parameters.intermediate());
         for esi in esis {
-            lists.push_with(None, |each| self.terms(esi, each));
+            lists.push(&self.terms(esi), None);
         }
         lists
     }
