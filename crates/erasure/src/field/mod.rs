@@ -1,5 +1,10 @@
 //! GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), of RFC 6330, section 5.7, and of RFC 8681, section 3.7: single
-//! elements. Rows of them are the matter of [`kernel`](crate::kernel).
+//! elements, and small matrices of them. Long rows are the matter of [`kernel`](crate::kernel).
+
+mod matrix;
+
+#[allow(unused_imports, reason = "the codes come to it one by one")]
+pub(crate) use matrix::invert;
 
 /// The low eight bits of the polynomial.
 const POLYNOMIAL: u8 = 0x1d;

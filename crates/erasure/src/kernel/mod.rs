@@ -9,6 +9,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod combine;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod halves;
 #[cfg(target_arch = "aarch64")]
@@ -22,6 +23,8 @@ mod vector;
 
 use std::sync::OnceLock;
 
+#[allow(unused_imports, reason = "the codes come to it one by one")]
+pub(crate) use combine::combine;
 #[allow(unused_imports, reason = "the codes come to it one by one")]
 pub(crate) use slices::{add, add_many, add_scaled, scale};
 

@@ -1,6 +1,6 @@
 //! Sums and products of slices of any length.
 
-use super::vector::{Vector, load_part, store_part};
+use super::vector::{Vector, load_up_to, store_up_to};
 use super::{Level, dispatch};
 
 /// `to += from`.
@@ -79,7 +79,7 @@ unsafe fn add_body<V: Vector>(to: &mut [u8], from: &[u8]) {
         }
         if rest > 0 {
             let (to, from) = (to.add(whole), from.add(whole));
-            store_part(load_part::<V>(to, rest).xor(load_part(from, rest)), to, rest);
+            store_up_to(load_up_to::<V>(to, rest).xor(load_up_to(from, rest)), to, rest);
         }
     }
 }
@@ -99,7 +99,7 @@ unsafe fn add_scaled_body<V: Vector>(to: &mut [u8], from: &[u8], factor: u8) {
         }
         if rest > 0 {
             let (to, from) = (to.add(whole), from.add(whole));
-            store_part(load_part::<V>(to, rest).xor(load_part::<V>(from, rest).multiply(factor)), to, rest);
+            store_up_to(load_up_to::<V>(to, rest).xor(load_up_to::<V>(from, rest).multiply(factor)), to, rest);
         }
     }
 }
@@ -118,7 +118,7 @@ unsafe fn scale_body<V: Vector>(row: &mut [u8], factor: u8) {
             V::load(row.add(at)).multiply(factor).store(row.add(at));
         }
         if rest > 0 {
-            store_part(load_part::<V>(row.add(whole), rest).multiply(factor), row.add(whole), rest);
+            store_up_to(load_up_to::<V>(row.add(whole), rest).multiply(factor), row.add(whole), rest);
         }
     }
 }
@@ -156,11 +156,11 @@ unsafe fn add_many_body<V: Vector>(to: &mut [u8], from: &[&[u8]]) {
             sum.store(to.add(at));
         }
         if rest > 0 {
-            let mut sum = load_part::<V>(to.add(whole), rest);
+            let mut sum = load_up_to::<V>(to.add(whole), rest);
             for from in from {
-                sum = sum.xor(load_part(from.as_ptr().add(whole), rest));
+                sum = sum.xor(load_up_to(from.as_ptr().add(whole), rest));
             }
-            store_part(sum, to.add(whole), rest);
+            store_up_to(sum, to.add(whole), rest);
         }
     }
 }

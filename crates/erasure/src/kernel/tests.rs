@@ -1,6 +1,7 @@
 //! Every level of this machine against arithmetic of single bytes, and so against the portable level, which is one of them.
 
 use super::Level;
+use super::combine::combine_at;
 use super::slices::{add_at, add_many_at, add_scaled_at, scale_at};
 use crate::field;
 
@@ -76,6 +77,47 @@ fn many_rows_are_gathered() {
         let sum = |to, from: &[u8]| from.iter().fold(to, |sum, byte| sum ^ byte);
         check(sources, add_many_at, sum);
     }
+}
+
+/// From no input to more outputs than one block of registers and one strip hold.
+#[test]
+fn a_matrix_times_symbols() {
+    for (outputs, inputs) in [(1, 0), (1, 1), (2, 3), (3, 2), (4, 5), (5, 4), (9, 130)] {
+        let coefficients = noise(99, outputs * inputs);
+        for level in Level::available() {
+            for length in LENGTHS.step_by(if inputs > 100 { 13 } else { 1 }) {
+                let symbols: Vec<_> = (0..inputs).map(|input| noise(input, length)).collect();
+                let symbols: Vec<&[u8]> = symbols.iter().map(Vec::as_slice).collect();
+                let mut products = vec![vec![0xee; length]; outputs];
+                let mut rows: Vec<&mut [u8]> = products.iter_mut().map(Vec::as_mut_slice).collect();
+                combine_at(level, &mut rows, &coefficients, &symbols);
+                for (row, product) in products.iter().enumerate() {
+                    let factors = &coefficients[row * inputs..][..inputs];
+                    for (at, &byte) in product.iter().enumerate() {
+                        let terms =
+                            factors.iter().zip(&symbols).map(|(&factor, symbol)| field::multiply(factor, symbol[at]));
+                        let expected = terms.fold(0, |sum, term| sum ^ term);
+                        assert_eq!(
+                            byte, expected,
+                            "{level:?}, {outputs} of {inputs}, length {length}, row {row}, byte {at}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "as long as the outputs")]
+fn an_input_too_short_is_refused() {
+    combine_at(Level::detected(), &mut [&mut [0; 64]], &[1, 1], &[&[0; 64], &[0; 63]]);
+}
+
+#[test]
+#[should_panic(expected = "a coefficient for each")]
+fn a_matrix_too_small_is_refused() {
+    combine_at(Level::detected(), &mut [&mut [0; 64]], &[1], &[&[0; 64], &[0; 64]]);
 }
 
 #[test]

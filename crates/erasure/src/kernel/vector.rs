@@ -62,9 +62,13 @@ const WIDEST: usize = 64;
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; `bytes` is less than [`Vector::BYTES`], and so many may be read.
+/// The CPU has the instructions of `V`; `bytes` is at most [`Vector::BYTES`], and so many may be read.
 #[inline(always)]
-pub(super) unsafe fn load_part<V: Vector>(from: *const u8, bytes: usize) -> V {
+pub(super) unsafe fn load_up_to<V: Vector>(from: *const u8, bytes: usize) -> V {
+    if bytes == V::BYTES {
+        // SAFETY: as the caller says.
+        return unsafe { V::load(from) };
+    }
     let mut whole = [0; WIDEST];
     // SAFETY: the caller says that the bytes may be read, and they fit: no register is wider than `whole`.
     unsafe {
@@ -77,9 +81,13 @@ pub(super) unsafe fn load_part<V: Vector>(from: *const u8, bytes: usize) -> V {
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; `bytes` is less than [`Vector::BYTES`], and so many may be written.
+/// The CPU has the instructions of `V`; `bytes` is at most [`Vector::BYTES`], and so many may be written.
 #[inline(always)]
-pub(super) unsafe fn store_part<V: Vector>(vector: V, to: *mut u8, bytes: usize) {
+pub(super) unsafe fn store_up_to<V: Vector>(vector: V, to: *mut u8, bytes: usize) {
+    if bytes == V::BYTES {
+        // SAFETY: as the caller says.
+        return unsafe { vector.store(to) };
+    }
     let mut whole = [0; WIDEST];
     // SAFETY: no register is wider than `whole`, and the caller says that the bytes may be written.
     unsafe {
