@@ -94,20 +94,17 @@ impl Parameters {
         let mut at = random(y, 2, w);
         for _ in 0..degree {
             terms.push(at);
-            at += step;
-            if at >= w {
-                at -= w;
-            }
+            at = add_modulo(at, step, w);
         }
         let permanent = if degree < 4 { 2 + random(id, 3, 2) } else { 2 };
         let step = 1 + random(id, 4, prime - 1);
         let mut at = random(id, 5, prime);
         for _ in 0..permanent {
             while at >= p {
-                at = (at + step) % prime;
+                at = add_modulo(at, step, prime);
             }
             terms.push(w + at);
-            at = (at + step) % prime;
+            at = add_modulo(at, step, prime);
         }
         terms
     }
@@ -147,8 +144,14 @@ fn random(y: u32, i: u32, below: u32) -> u32 {
 
 /// Deg, section 5.3.5.2, before the bound by W.
 fn degree(v: u32) -> u32 {
-    // Half of all symbols have degree 2, and 30 entries are few.
-    DEGREES.iter().position(|&bound| v < bound).unwrap_or(DEGREES.len() - 1) as u32
+    // All bounds are compared, which vector instructions do faster than a search branches.
+    1 + DEGREES[1..].iter().map(|&bound| u32::from(v >= bound)).sum::<u32>()
+}
+
+/// `a + b` modulo `modulus`, which both are below.
+fn add_modulo(a: u32, b: u32, modulus: u32) -> u32 {
+    let sum = a + b;
+    if sum >= modulus { sum - modulus } else { sum }
 }
 
 fn is_prime(n: u32) -> bool {
