@@ -132,7 +132,7 @@ CONTROL: Layout = [
 
 
 def _announced(coding: Record, so_far: Record) -> bool:
-    return CODES[coding["code"]] != "Reed-Solomon" or so_far["T"] % 2 == 0
+    return CODES[coding["code"]] != "Reed-Solomon" or coding["k"] <= 128 or so_far["T"] % 2 == 0
 
 
 ANNOUNCE: Layout = [
@@ -141,7 +141,7 @@ ANNOUNCE: Layout = [
     ("T", number(2, least=1)),
     ("r", number(1, least=1)),
     ("tag", number(8)),
-    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon")),
+    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon with k above 128")),
 ]
 
 PLAN: Layout = [
@@ -158,7 +158,7 @@ ANNOUNCE_STREAM: Layout = [
     ("flow", number(2, least=1)),
     ("T", number(2, least=1)),
     ("tag", number(8)),
-    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon")),
+    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon with k above 128")),
     ("code of short blocks", one_of(1, *CODES)),
 ]
 

@@ -18,7 +18,7 @@ const MAX_SYMBOL_SIZE: usize = 65_535;
 pub enum BlockCode {
     /// No repair symbols; what is lost is sent again.
     Uncoded = 0,
-    /// Reed-Solomon over GF(2^16): any `k` symbols decode. For small blocks.
+    /// Reed-Solomon, over GF(256) up to 128 source symbols, over GF(2^16) above: any `k` symbols decode. For small blocks.
     ReedSolomon = 1,
     /// RaptorQ, RFC 6330: nearly any `k` symbols decode, and nearly without limit on the number of repair symbols.
     RaptorQ = 2,
@@ -40,8 +40,9 @@ pub enum CodeError {
     /// The symbol size lies outside `1..=65535` bytes.
     #[error("a symbol has 1 to {MAX_SYMBOL_SIZE} bytes, not {0}")]
     SymbolSize(usize),
-    /// Reed-Solomon works on elements of two bytes, so a repair symbol of an odd number of bytes does not exist.
-    #[error("a symbol of reed-solomon has an even number of bytes, not {0}")]
+    /// Above 128 source symbols Reed-Solomon works on elements of two bytes, so a repair symbol of an odd number of bytes does not
+    /// exist.
+    #[error("a symbol of reed-solomon with more than 128 of them has an even number of bytes, not {0}")]
     OddSymbolSize(usize),
 }
 
@@ -105,7 +106,7 @@ impl BlockCode {
         if !(1..=MAX_SYMBOL_SIZE).contains(&symbol_size) {
             return Err(CodeError::SymbolSize(symbol_size));
         }
-        if self == Self::ReedSolomon && !symbol_size.is_multiple_of(2) {
+        if self == Self::ReedSolomon && !symbol_size.is_multiple_of(reed_solomon::element_size(k)) {
             return Err(CodeError::OddSymbolSize(symbol_size));
         }
         Ok(())
@@ -113,8 +114,8 @@ impl BlockCode {
 
     /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
     ///
-    /// `Uncoded`: `k`. `ReedSolomon`: with `c` the power of two at or above `k`, `k + min(max(4c, 256), 65536) - c`, so at least 3 repair
-    /// symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24.
+    /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k + min(4c, 65536) - c`, so
+    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -146,7 +147,7 @@ impl BlockCode {
         self.check(k, symbol_size)?;
         Ok(match self {
             Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
-            Self::ReedSolomon => Box::new(reed_solomon::Encoder::new(k, symbol_size)),
+            Self::ReedSolomon => reed_solomon::encoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::Encoder::new(k, symbol_size)),
         })
     }
@@ -160,7 +161,7 @@ impl BlockCode {
         self.check(k, symbol_size)?;
         Ok(match self {
             Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
-            Self::ReedSolomon => Box::new(reed_solomon::Decoder::new(k, symbol_size)),
+            Self::ReedSolomon => reed_solomon::decoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::Decoder::new(k, symbol_size)),
         })
     }

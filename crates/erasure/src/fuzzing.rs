@@ -19,8 +19,11 @@ pub fn fuzz_decoder(data: &[u8]) {
     };
     let code = BlockCode::ALL[usize::from(head[0]) % BlockCode::ALL.len()];
     let k = 1 + u32::from(u16::from_le_bytes([head[1], head[2]])) % MAX_K;
-    let unit = if code == BlockCode::ReedSolomon { 2 } else { 1 };
-    let symbol_size = unit * (1 + usize::from(head[3]) % 80);
+    let mut symbol_size = 1 + usize::from(head[3]) % 80;
+    // Where a code has even sizes alone.
+    if code.check(k, symbol_size).is_err() {
+        symbol_size += 1;
+    }
     let mut case = Case::new(code, k, symbol_size, head[4]);
     for operation in operations.chunks_exact(3).take(MAX_OPERATIONS) {
         let number = u32::from(u16::from_le_bytes([operation[1], operation[2]]));

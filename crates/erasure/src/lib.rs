@@ -58,14 +58,15 @@ pub trait Encoder: Send + Debug {
     /// `k..symbol_limit()`, and `out` is one symbol long.
     fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
 
-    /// Writes consecutive repair symbols to `out`, from `first` on, as many as fit: cheaper than one by one.
+    /// Writes the repair symbols from `first` on to `out`, one after the other, as many as it holds: the same as [`Encoder::repair`]
+    /// for each of them, which takes some codes much longer.
     ///
     /// # Panics
     ///
-    /// As [`Encoder::repair`], for each of them; `out` is whole symbols long.
+    /// As [`Encoder::repair`], for each of the symbols.
     fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
-        for (symbol, esi) in out.chunks_exact_mut(source.symbol_size()).zip(first..) {
-            self.repair(source, esi, symbol);
+        for (esi, out) in (first..).zip(out.chunks_mut(source.symbol_size())) {
+            self.repair(source, esi, out);
         }
     }
 }

@@ -49,6 +49,15 @@ impl Repairs {
         }
     }
 
+    /// What an attempt can come to, for a code that decodes from any `k` symbols.
+    pub(crate) fn progress(&self, block: &Block) -> Progress {
+        match self.lacking(block) {
+            _ if !block.is_complete() && !self.fits(block) => Progress::Useless,
+            0 => Progress::Ready,
+            lacking => Progress::Need(lacking),
+        }
+    }
+
     /// How many more symbols the next attempt waits for: 0 when it may be made, and for a complete block.
     pub(crate) fn lacking(&self, block: &Block) -> u32 {
         if block.is_complete() {

@@ -34,7 +34,8 @@ fn limits_are_checked_before_anything_is_made() {
             assert_eq!(code.check(1, size), Err(CodeError::SymbolSize(size)));
         }
     }
-    assert_eq!(BlockCode::ReedSolomon.check(1, 1407), Err(CodeError::OddSymbolSize(1407)));
+    assert_eq!(BlockCode::ReedSolomon.check(128, 1407), Ok(()));
+    assert_eq!(BlockCode::ReedSolomon.check(129, 1407), Err(CodeError::OddSymbolSize(1407)));
     assert_eq!(BlockCode::RaptorQ.check(1, 65_535), Ok(()));
 }
 
@@ -42,9 +43,10 @@ fn limits_are_checked_before_anything_is_made() {
 fn symbol_limits() {
     assert_eq!(BlockCode::Uncoded.symbol_limit(77), 77);
     for (k, limit) in [
-        (1, 1 + 255),
-        (64, 64 + 192),
-        (65, 65 + 384),
+        (1, 256),
+        (65, 256),
+        (128, 256),
+        (129, 129 + 768),
         (1000, 1000 + 3072),
         (16_384, 65_536),
         (20_000, 20_000 + 32_768),

@@ -6,44 +6,47 @@ use crate::{field, kernel};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Singular;
 
+/// Rows are padded to whole registers while they are worked on.
+const ALIGNMENT: usize = 64;
+
 /// Inverts the square `matrix` of `size` rows in place, by Gauss-Jordan elimination with row exchanges.
 ///
 /// # Errors
 ///
-/// Where the rows are not independent; the matrix then holds nothing of use.
+/// Where the rows are not independent; the matrix then is as it was.
 ///
 /// # Panics
 ///
 /// When the matrix does not have `size` rows of `size` bytes.
 pub(crate) fn invert(matrix: &mut [u8], size: usize) -> Result<(), Singular> {
     assert_eq!(matrix.len(), size * size, "a square matrix");
+    let stride = size.next_multiple_of(ALIGNMENT);
+    let mut rows = vec![0; size * stride];
+    for (row, entries) in rows.chunks_exact_mut(stride.max(1)).zip(matrix.chunks_exact(size.max(1))) {
+        row[..size].copy_from_slice(entries);
+    }
+    // The row of each pivot comes to its place, and its column becomes that of the inverse.
+    let (mut row, mut factors) = (vec![0; stride], vec![0; size]);
     let mut exchanges = Vec::with_capacity(size);
     for pivot in 0..size {
-        let found = (pivot..size).find(|row| matrix[row * size + pivot] != 0).ok_or(Singular)?;
+        let found = (pivot..size).find(|row| rows[row * stride + pivot] != 0).ok_or(Singular)?;
         exchanges.push(found);
-        let (before, rest) = matrix.split_at_mut(pivot * size);
-        let (row, after) = rest.split_at_mut(size);
-        if found != pivot {
-            row.swap_with_slice(&mut after[(found - pivot - 1) * size..][..size]);
+        row.copy_from_slice(&rows[found * stride..][..stride]);
+        rows.copy_within(pivot * stride..(pivot + 1) * stride, found * stride);
+        let inverse = field::inverse(std::mem::replace(&mut row[pivot], 1));
+        kernel::scale(&mut row, inverse);
+        for (factor, other) in factors.iter_mut().zip(rows.chunks_exact_mut(stride)) {
+            *factor = std::mem::take(&mut other[pivot]);
         }
-        // The column of the pivot is that of the identity from now on, and its place takes the column of the inverse.
-        let inverse = field::inverse(row[pivot]);
-        row[pivot] = 1;
-        kernel::scale(row, inverse);
-        for other in before.chunks_exact_mut(size).chain(after.chunks_exact_mut(size)) {
-            let factor = std::mem::take(&mut other[pivot]);
-            if factor != 0 {
-                kernel::add_scaled(other, row, factor);
-            }
-        }
+        kernel::add_outer(&mut rows, &row, &factors);
+        rows[pivot * stride..][..stride].copy_from_slice(&row);
     }
     // Rows were exchanged in the matrix, so columns are in the inverse, in the opposite order.
-    for (pivot, found) in exchanges.into_iter().enumerate().rev() {
-        if found != pivot {
-            for row in matrix.chunks_exact_mut(size) {
-                row.swap(pivot, found);
-            }
+    for (entries, row) in matrix.chunks_exact_mut(size.max(1)).zip(rows.chunks_exact_mut(stride.max(1))) {
+        for (pivot, &found) in exchanges.iter().enumerate().rev() {
+            row.swap(pivot, found);
         }
+        entries.copy_from_slice(&row[..size]);
     }
     Ok(())
 }
@@ -110,7 +113,9 @@ mod tests {
             for (factor, row) in (1..).zip(rest.chunks_exact(size)) {
                 kernel::add_scaled(last, row, factor);
             }
+            let before = matrix.clone();
             assert_eq!(invert(&mut matrix, size), Err(Singular), "size {size}");
+            assert_eq!(matrix, before, "size {size}");
         }
     }
 }

@@ -17,6 +17,11 @@ pub(crate) fn add_scaled(to: &mut [u8], from: &[u8], factor: u8) {
     add_scaled_at(Level::detected(), to, from, factor);
 }
 
+/// Adds `factors[i] * row` to row `i` of `matrix`, whose rows are as long as `row`: an outer product.
+pub(crate) fn add_outer(matrix: &mut [u8], row: &[u8], factors: &[u8]) {
+    add_outer_at(Level::detected(), matrix, row, factors);
+}
+
 /// `row *= factor`.
 pub(crate) fn scale(row: &mut [u8], factor: u8) {
     scale_at(Level::detected(), row, factor);
@@ -39,6 +44,12 @@ pub(super) fn add_scaled_at(level: Level, to: &mut [u8], from: &[u8], factor: u8
     unsafe { add_scaled_kernel(level, to, from, factor) }
 }
 
+pub(super) fn add_outer_at(level: Level, matrix: &mut [u8], row: &[u8], factors: &[u8]) {
+    assert_eq!(matrix.len(), row.len() * factors.len(), "a factor for each row");
+    // SAFETY: the matrix has these rows.
+    unsafe { add_outer_kernel(level, matrix, row, factors) }
+}
+
 pub(super) fn scale_at(level: Level, row: &mut [u8], factor: u8) {
     // SAFETY: nothing is asked but the level.
     unsafe { scale_kernel(level, row, factor) }
@@ -57,6 +68,9 @@ dispatch! {
 }
 dispatch! {
     unsafe fn add_scaled_kernel(to: &mut [u8], from: &[u8], factor: u8) = add_scaled_body;
+}
+dispatch! {
+    unsafe fn add_outer_kernel(matrix: &mut [u8], row: &[u8], factors: &[u8]) = add_outer_body;
 }
 dispatch! {
     unsafe fn scale_kernel(row: &mut [u8], factor: u8) = scale_body;
@@ -101,6 +115,17 @@ unsafe fn add_scaled_body<V: Vector>(to: &mut [u8], from: &[u8], factor: u8) {
             let (to, from) = (to.add(whole), from.add(whole));
             store_up_to(load_up_to::<V>(to, rest).xor(load_up_to::<V>(from, rest).multiply(factor)), to, rest);
         }
+    }
+}
+
+/// # Safety
+///
+/// The CPU has the instructions of `V`; `matrix` has a row as long as `row` for each factor.
+#[inline(always)]
+unsafe fn add_outer_body<V: Vector>(matrix: &mut [u8], row: &[u8], factors: &[u8]) {
+    for (to, &factor) in matrix.chunks_exact_mut(row.len().max(1)).zip(factors) {
+        // SAFETY: the rows of the matrix are as long as `row`.
+        unsafe { add_scaled_body::<V>(to, row, factor) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Level;
 use super::combine::combine_at;
-use super::slices::{add_at, add_many_at, add_scaled_at, scale_at};
+use super::slices::{add_at, add_many_at, add_outer_at, add_scaled_at, scale_at};
 use crate::field;
 
 /// Lengths around and below every register, and what several registers hold.
@@ -76,6 +76,21 @@ fn many_rows_are_gathered() {
     for sources in [0, 1, 2, 3, 8, 13] {
         let sum = |to, from: &[u8]| from.iter().fold(to, |sum, byte| sum ^ byte);
         check(sources, add_many_at, sum);
+    }
+}
+
+#[test]
+fn an_outer_product_is_added() {
+    for level in Level::available() {
+        for length in LENGTHS {
+            let (row, factors, before) = (noise(1, length), noise(2, 5), noise(3, 5 * length));
+            let mut after = before.clone();
+            add_outer_at(level, &mut after, &row, &factors);
+            for (at, (&after, &before)) in after.iter().zip(&before).enumerate() {
+                let product = field::multiply(factors[at / length], row[at % length]);
+                assert_eq!(after, before ^ product, "{level:?}, length {length}, byte {at} of the matrix");
+            }
+        }
     }
 }
 

@@ -133,15 +133,10 @@ impl Syndrome {
             }
         }
         let syndromes: Vec<&[u8]> = syndromes.chunks_exact(size).collect();
-        let rows = self.columns.iter().enumerate().filter(|&(column, _)| !self.came[column]);
-        let rows: Vec<&[u8]> = rows.map(|(column, _)| self.inverse.row(column)).collect();
+        let still_missing = (0..self.columns.len()).filter(|&column| !self.came[column]);
+        let coefficients: Vec<u8> = still_missing.flat_map(|column| self.inverse.row(column)).copied().collect();
         let (_, mut missing) = block.split_missing();
-        for (symbol, row) in missing.iter_mut().zip(rows) {
-            symbol.fill(0);
-            for (syndrome, &factor) in syndromes.iter().zip(row) {
-                kernel::add_scaled(symbol, syndrome, factor);
-            }
-        }
+        kernel::combine(&mut missing, &coefficients, &syndromes);
         block.set_complete();
     }
 }

@@ -133,11 +133,8 @@ pub struct EncodeJob {
 
 impl EncodeJob {
     fn run(mut self) -> Reply {
-        let size = self.source.symbol_size();
-        self.symbols.resize(self.count as usize * size, 0);
-        for (esi, out) in (self.first..).zip(self.symbols.chunks_exact_mut(size)) {
-            self.encoder.repair(&self.source, esi, out);
-        }
+        self.symbols.resize(self.count as usize * self.source.symbol_size(), 0);
+        self.encoder.repairs(&self.source, self.first, &mut self.symbols);
         Reply::Encoded(self)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::rogue::{Rogue, announcement};
 use transport::Event;
-use transport::wire::{Announcement, FlowId, Frame, Successor, SymbolId};
+use transport::wire::{Announcement, FlowId, Frame, Plan, Successor, SymbolId};
 
 fn successor(flow: u16, symbol_size: u16, object: Announcement) -> Frame<'static> {
     Frame::Successor(Successor { flow: FlowId(flow), symbol_size, object })
@@ -12,9 +12,11 @@ fn successor(flow: u16, symbol_size: u16, object: Announcement) -> Frame<'static
 fn successors_that_contradict_themselves_end_the_connection() {
     let object = announcement(1, 5_000);
     let other = Announcement { length: 6_000, ..object };
+    // A block of 100 symbols becomes one of 134, of which Reed-Solomon has no odd ones.
+    let large = Announcement { plan: Plan { k: 100, ..object.plan }, ..object };
     let cases: [(&str, Vec<Frame<'static>>); 5] = [
         ("too small", vec![Frame::Announce(object), successor(2, 48, object)]),
-        ("unsuited to its code", vec![Frame::Announce(object), successor(2, 75, object)]),
+        ("unsuited to its code", vec![Frame::Announce(large), successor(2, 75, large)]),
         ("of another length", vec![Frame::Announce(object), successor(2, 80, other)]),
         ("announced otherwise", vec![successor(2, 80, object), successor(2, 60, object)]),
         (

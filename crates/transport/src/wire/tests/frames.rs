@@ -132,7 +132,9 @@ fn stream_announcement() -> StreamAnnouncement {
 fn streams_that_make_no_sense() {
     let announce = Frame::AnnounceStream(stream_announcement());
     let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
-    assert_eq!(refused(with(&announce, 4, 0x81)), WireError::Malformed("symbol size"), "odd, with Reed-Solomon");
+    let odd = |code| Frame::AnnounceStream(StreamAnnouncement { symbol_size: 1_409, code, ..stream_announcement() });
+    assert_eq!(read_one(&bytes_of(&odd(BlockCode::RaptorQ))), Ok(odd(BlockCode::RaptorQ)), "short blocks may be odd");
+    assert_eq!(refused(bytes_of(&odd(BlockCode::ReedSolomon))), WireError::Malformed("symbol size"), "k 256");
     assert_eq!(refused(with(&announce, 19, 3)), WireError::Malformed("code of short blocks"));
     assert_eq!(refused(with(&announce, 17, 4)), WireError::Malformed("code"));
     assert_eq!(refused(with(&announce, 13, 1)), WireError::Malformed("k"), "2^24 + 256");
@@ -152,18 +154,14 @@ fn with(frame: &Frame<'_>, at: usize, byte: u8) -> Vec<u8> {
 #[test]
 fn announcements_and_plans_that_make_no_sense() {
     let plan = Plan { flow: FlowId(1), number: 0, first_block: 0, first_symbol: 0, k: 4, code: BlockCode::ReedSolomon };
-    let announce = Frame::Announce(Announcement {
-        flow: FlowId(1),
-        length: 9,
-        symbol_size: 2,
-        symbols_per_packet: 1,
-        tag: 0,
-        plan,
-    });
+    let announcement = Announcement { flow: FlowId(1), length: 9, symbol_size: 2, symbols_per_packet: 1, tag: 0, plan };
+    let announce = Frame::Announce(announcement);
     let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
     assert_eq!(refused(with(&announce, 2, 0)), WireError::Malformed("flow 0"));
     assert_eq!(refused(with(&announce, 12, 0)), WireError::Malformed("symbol size"));
-    assert_eq!(refused(with(&announce, 12, 3)), WireError::Malformed("symbol size"), "odd, with Reed-Solomon");
+    assert!(read_one(&with(&announce, 12, 3)).is_ok(), "odd, with Reed-Solomon and k 4");
+    let larger = Frame::Announce(Announcement { symbol_size: 3, plan: Plan { k: 129, ..plan }, ..announcement });
+    assert_eq!(refused(bytes_of(&larger)), WireError::Malformed("symbol size"), "odd, with Reed-Solomon and k 129");
     assert_eq!(refused(with(&announce, 13, 0)), WireError::Malformed("symbols per packet"));
     assert_eq!(refused(with(&announce, 25, 0)), WireError::Malformed("k"));
     assert_eq!(refused(with(&announce, 22, 1)), WireError::Malformed("k"), "2^24 + 4");

@@ -14,7 +14,7 @@ use crate::repairs::Repairs;
 use crate::{Block, Progress};
 
 /// Half of the 2^16 points of the field: the code has one repair symbol per source symbol at least.
-pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 15;
+pub(super) const MAX_SOURCE_SYMBOLS: u32 = 1 << 15;
 
 /// All points of the field, for source and repair symbols together.
 const POINTS: u32 = 1 << 16;
@@ -25,17 +25,17 @@ fn first_repair_point(k: u32) -> u32 {
 }
 
 /// How many repair symbols a block of `k` has. The bound keeps the transform of a decoder, which covers all points up to the highest
-/// one it received, at 4 times the block (or 256 symbols), whatever a peer sends.
+/// one it received, at 4 times the block, whatever a peer sends.
 fn repair_symbols(k: u32) -> u32 {
-    (4 * first_repair_point(k)).clamp(256, POINTS) - first_repair_point(k)
+    (4 * first_repair_point(k)).min(POINTS) - first_repair_point(k)
 }
 
-pub(crate) fn symbol_limit(k: u32) -> u32 {
+pub(super) fn symbol_limit(k: u32) -> u32 {
     k + repair_symbols(k)
 }
 
 /// Makes repair symbols in batches, since the transform yields many at once, and keeps them.
-pub(crate) struct Encoder {
+pub(super) struct Encoder {
     k: u32,
     symbol_size: usize,
     /// The first `repairs.len() / symbol_size` repair symbols.
@@ -43,7 +43,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(k: u32, symbol_size: usize) -> Self {
+    pub(super) fn new(k: u32, symbol_size: usize) -> Self {
         Self { k, symbol_size, repairs: Vec::new() }
     }
 
@@ -51,7 +51,7 @@ impl Encoder {
     /// all batches stays in proportion to the last.
     fn batch(&self, needed: u32) -> u32 {
         let block = first_repair_point(self.k);
-        let mut count = (block / 4).max(16);
+        let mut count = block / 4;
         while count < needed {
             count = if count < block { block } else { 2 * count };
         }
@@ -97,7 +97,7 @@ impl crate::Encoder for Encoder {
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let made = self.repairs.len() / self.symbol_size;
-        f.debug_struct("reed_solomon::Encoder")
+        f.debug_struct("leopard::Encoder")
             .field("k", &self.k)
             .field("symbol_size", &self.symbol_size)
             .field("made", &made)
@@ -107,12 +107,12 @@ impl fmt::Debug for Encoder {
 
 /// Decodes from any `k` symbols.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     repairs: Repairs,
 }
 
 impl Decoder {
-    pub(crate) fn new(k: u32, symbol_size: usize) -> Self {
+    pub(super) fn new(k: u32, symbol_size: usize) -> Self {
         Self { repairs: Repairs::new(k, symbol_size, symbol_limit(k)) }
     }
 
@@ -147,19 +147,11 @@ impl crate::Decoder for Decoder {
     }
 
     fn recover(&mut self, block: &mut Block) -> Progress {
-        if block.is_complete() {
-            return Progress::Ready;
+        let progress = self.repairs.progress(block);
+        if progress == Progress::Ready && !block.is_complete() {
+            self.solve(block);
+            self.repairs.clear();
         }
-        if !self.repairs.fits(block) {
-            return Progress::Useless;
-        }
-        match self.repairs.lacking(block) {
-            0 => {
-                self.solve(block);
-                self.repairs.clear();
-                Progress::Ready
-            }
-            lacking => Progress::Need(lacking),
-        }
+        progress
     }
 }
