@@ -29,6 +29,7 @@ mod code;
 mod field;
 #[doc(hidden)]
 pub mod fuzzing;
+mod inactivation;
 #[allow(dead_code, reason = "the codes come to it one by one")]
 mod kernel;
 mod linear;

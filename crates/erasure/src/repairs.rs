@@ -72,6 +72,27 @@ impl Repairs {
         Progress::Need(more)
     }
 
+    /// Drops those of the symbols from the `first` on that `is_of_use` refuses. It is asked in the order they came, with
+    /// the place that the symbol has if it stays.
+    pub(crate) fn retain(&mut self, first: usize, mut is_of_use: impl FnMut(usize, u32) -> bool) {
+        let mut kept = first;
+        for at in first..self.esis.len() {
+            let esi = self.esis[at];
+            if is_of_use(kept, esi) {
+                self.esis[kept] = esi;
+                self.copy(at, kept);
+                kept += 1;
+            } else {
+                self.known.remove(&esi);
+            }
+        }
+        self.esis.truncate(kept);
+        self.chunks.truncate(kept.div_ceil(CHUNK));
+        if let Some(last) = self.chunks.last_mut() {
+            last.truncate((kept - (kept - 1) / CHUNK * CHUNK) * self.symbol_size);
+        }
+    }
+
     /// The number of repair symbols held.
     pub(crate) fn count(&self) -> u32 {
         // Fits: every id is below 2^24 and held once.
@@ -84,8 +105,43 @@ impl Repairs {
         self.esis.iter().copied().zip(symbols)
     }
 
+    /// Copies symbol `from` over an earlier one.
+    fn copy(&mut self, from: usize, to: usize) {
+        let range = |at: usize| at % CHUNK * self.symbol_size..(at % CHUNK + 1) * self.symbol_size;
+        if from / CHUNK == to / CHUNK {
+            self.chunks[to / CHUNK].copy_within(range(from), range(to).start);
+        } else {
+            let (earlier, later) = self.chunks.split_at_mut(from / CHUNK);
+            earlier[to / CHUNK][range(to)].copy_from_slice(&later[0][range(from)]);
+        }
+    }
+
     /// Forgets the symbols, when the block is complete.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.k, self.symbol_size, self.symbol_limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_move_up_where_others_are_dropped() {
+        let (k, size) = (200, 3);
+        let block = Block::empty(k, size, Vec::new());
+        let mut repairs = Repairs::new(k, size, 1000);
+        for esi in 200..300 {
+            assert_ne!(repairs.push(&block, esi, &[esi as u8, 7, (esi >> 8) as u8]), Progress::Useless);
+        }
+        repairs.retain(10, |_, esi| esi % 3 == 0);
+        let expected: Vec<u32> = (200..210).chain((210..300).filter(|esi| esi % 3 == 0)).collect();
+        assert_eq!(repairs.iter().map(|(esi, _)| esi).collect::<Vec<_>>(), expected);
+        assert!(repairs.iter().all(|(esi, symbol)| symbol == [esi as u8, 7, (esi >> 8) as u8]));
+        let lacking = repairs.push(&block, 500, &[1, 2, 3]);
+        assert_eq!((repairs.count(), lacking), (41, Progress::Need(159)));
+        assert_eq!(repairs.iter().last(), Some((500, &[1, 2, 3][..])));
+        repairs.retain(0, |_, _| false);
+        assert_eq!((repairs.count(), repairs.iter().count()), (0, 0));
     }
 }

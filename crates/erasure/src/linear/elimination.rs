@@ -118,13 +118,17 @@ impl Elimination {
         if let Tail::Lacking(equations) = self.tail { equations } else { 0 }
     }
 
-    /// One more equation; see [`Equations::push`].
-    pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
+    /// One more equation; see [`Equations::push_with`]. False, and no change, where it follows from those that are here.
+    pub(crate) fn push_with(&mut self, input: Option<u32>, list: impl FnOnce(&mut Vec<u32>)) -> bool {
         let equation = self.equations.count() as u32;
-        self.equations.push(terms, input);
-        if self.insert(equation) {
+        self.equations.push_with(input, list);
+        let is_new = self.insert(equation);
+        if is_new {
             self.settle();
+        } else {
+            self.equations.pop();
         }
+        is_new
     }
 
     /// The plan of a system that lacks nothing.

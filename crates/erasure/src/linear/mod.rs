@@ -8,6 +8,7 @@
 //! themselves, once with the inactive unknowns taken for zero, and again when these are known, if enough of them are asked for.
 
 mod bits;
+mod cache;
 mod echelon;
 mod elimination;
 mod heavy;
@@ -16,6 +17,7 @@ mod plan;
 mod run;
 mod tables;
 
+pub(crate) use cache::Cache;
 pub(crate) use elimination::Elimination;
 pub(crate) use heavy::Heavy;
 pub(crate) use plan::Plan;
@@ -59,10 +61,24 @@ impl Equations {
     ///
     /// When there is no such unknown.
     pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
-        assert!(terms.iter().all(|&term| term < self.unknowns), "unknowns are below {}", self.unknowns);
-        self.terms.extend_from_slice(terms);
+        self.push_with(input, |list| list.extend_from_slice(terms));
+    }
+
+    /// Adds an equation whose terms `append` appends to a list; see [`Equations::push`].
+    pub(crate) fn push_with(&mut self, input: Option<u32>, append: impl FnOnce(&mut Vec<u32>)) {
+        let start = self.terms.len();
+        append(&mut self.terms);
+        let unknowns = self.unknowns;
+        assert!(self.terms[start..].iter().all(|&term| term < unknowns), "unknowns are below {unknowns}");
         self.ends.push(self.terms.len() as u32);
         self.inputs.push(input.map_or(0, |input| input + 1));
+    }
+
+    /// Removes the last equation.
+    fn pop(&mut self) {
+        self.inputs.pop();
+        self.ends.pop();
+        self.terms.truncate(self.ends.last().map_or(0, |&end| end as usize));
     }
 
     /// How many there are.

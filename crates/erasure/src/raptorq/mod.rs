@@ -3,9 +3,8 @@
 //! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'`. The padding exists in the equations alone
 //! ([`system`]), so that one plan serves every `k` with the same `K'` ([`plan`]). A decoder has two ways to the lost symbols and takes
 //! the shorter one: the syndromes of what is lost over the encoder's own plan ([`syndrome`]), which needs no elimination in the size of
-//! the block, or inactivation decoding ([`inactivation`]).
+//! the block, or inactivation decoding ([`crate::inactivation`]).
 
-mod inactivation;
 mod parameters;
 mod plan;
 mod syndrome;
@@ -14,10 +13,10 @@ mod tables;
 
 use std::fmt;
 
-use self::inactivation::Inactivation;
 pub(crate) use self::parameters::MAX_SOURCE_SYMBOLS;
 use self::syndrome::Syndrome;
 use self::system::System;
+use crate::inactivation::{Inactivation, System as _};
 use crate::linear::Solved;
 use crate::repairs::Repairs;
 use crate::{Block, Progress};
@@ -120,14 +119,15 @@ impl Decoder {
         if by_syndrome {
             Attempt::Syndrome(Box::new(Syndrome::new(&self.system, block)))
         } else {
-            Attempt::Inactivation(Box::new(Inactivation::new(&self.system, block)))
+            Attempt::Inactivation(Box::new(Inactivation::new(block)))
         }
     }
 
     /// An attempt with every symbol held: how many more symbols the next one needs, 0 when the block is complete.
     fn attempt(&mut self, block: &mut Block) -> u32 {
-        let (system, repairs) = (&self.system, &self.repairs);
-        match self.attempt.take().unwrap_or_else(|| self.begin(block)) {
+        let attempt = self.attempt.take().unwrap_or_else(|| self.begin(block));
+        let (system, repairs) = (&self.system, &mut self.repairs);
+        match attempt {
             Attempt::Syndrome(mut attempt) => {
                 let lacking = attempt.add_symbols(system, repairs, block);
                 if lacking == 0 {

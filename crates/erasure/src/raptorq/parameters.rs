@@ -1,7 +1,5 @@
 //! The numbers of a block: RFC 6330, sections 5.3.3 and 5.3.5.
 
-use std::ops::Deref;
-
 use super::tables::{PARAMETERS, V};
 
 /// K'_max, section 5.1.2.
@@ -83,12 +81,11 @@ impl Parameters {
         [first as u8, second as u8]
     }
 
-    /// The intermediate symbols that make up encoding symbol `id` (an internal symbol id): Tuple and Enc, sections 5.3.5.4 and 5.3.5.3.
-    pub(super) fn terms(&self, id: u32) -> Terms {
+    /// Appends the intermediate symbols that make up encoding symbol `id` (an internal symbol id) to `terms`: Tuple and Enc, sections 5.3.5.4 and 5.3.5.3.
+    pub(super) fn terms(&self, id: u32, terms: &mut Vec<u32>) {
         let (w, p, prime) = (self.lt, self.permanent(), self.prime);
         let a = (53_591 + self.systematic_index * 997) | 1;
         let y = (10_267 * (self.systematic_index + 1)).wrapping_add(id.wrapping_mul(a));
-        let mut terms = Terms { list: [0; MOST_TERMS], count: 0 };
         let degree = degree(random(y, 0, 1 << 20)).min(w - 2);
         let step = 1 + random(y, 1, w - 1);
         let mut at = random(y, 2, w);
@@ -106,32 +103,6 @@ impl Parameters {
             terms.push(w + at);
             at = add_modulo(at, step, prime);
         }
-        terms
-    }
-}
-
-/// Most intermediate symbols in an encoding symbol: 30 LT and 3 permanently inactive ones.
-const MOST_TERMS: usize = 33;
-
-/// The intermediate symbols in an encoding symbol.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    list: [u32; MOST_TERMS],
-    count: usize,
-}
-
-impl Terms {
-    fn push(&mut self, term: u32) {
-        self.list[self.count] = term;
-        self.count += 1;
-    }
-}
-
-impl Deref for Terms {
-    type Target = [u32];
-
-    fn deref(&self) -> &[u32] {
-        &self.list[..self.count]
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::plan;
 use super::system::System;
+use crate::inactivation::System as _;
 use crate::linear::Solved;
 use crate::repairs::Repairs;
 use crate::{Block, field, kernel};

@@ -1,6 +1,6 @@
 //! The equations of a block: RFC 6330, sections 5.3.3 and 5.4.2.1.
 
-use super::parameters::{Parameters, Terms};
+use super::parameters::Parameters;
 use crate::kernel::program::Inputs;
 use crate::linear::{Equations, Heavy};
 
@@ -25,8 +25,19 @@ impl System {
         if esi < self.k { esi } else { esi + (self.parameters.padded - self.k) }
     }
 
-    /// The equations that hold for any block: the LDPC rows, and the padding symbols, which are zero.
-    pub(super) fn constraints(&self) -> Equations {
+    /// The source symbols, and the padding, as inputs of the encoder's plan; where one is not there, zeros.
+    pub(super) fn source_inputs<'a>(&self, size: usize, symbol: impl Fn(u32) -> Option<&'a [u8]>) -> Inputs<'a> {
+        Inputs::new(size, (0..self.parameters.padded).map(|esi| if esi < self.k { symbol(esi) } else { None }))
+    }
+}
+
+impl crate::inactivation::System for System {
+    fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// The LDPC rows, and the padding symbols, which are zero.
+    fn constraints(&self) -> Equations {
         let Parameters { padded, ldpc, lt, .. } = self.parameters;
         let mut equations = Equations::new(self.parameters.intermediate()).inactive_from(lt);
         equations.reserve((padded + ldpc) as usize, TERMS * (padded + ldpc) as usize);
@@ -36,34 +47,23 @@ impl System {
             equations.push(&terms, None);
         }
         for id in self.k..padded {
-            equations.push(&self.parameters.terms(id), None);
+            equations.push_with(None, |terms| self.parameters.terms(id, terms));
         }
         equations
     }
 
     /// The HDPC rows.
-    pub(super) fn heavy(&self) -> Heavy {
+    fn heavy(&self) -> Option<Heavy> {
         let span = self.parameters.padded + self.parameters.ldpc;
         let taps = (0..span - 1).map(|column| self.parameters.hdpc_taps(column)).collect();
-        Heavy { rows: self.parameters.hdpc, span, taps }
+        Some(Heavy { rows: self.parameters.hdpc, span, taps })
     }
 
-    /// The intermediate symbols that add up to encoding symbol `esi`.
-    pub(super) fn terms(&self, esi: u32) -> Terms {
-        self.parameters.terms(self.internal(esi))
+    fn lists(&self) -> Equations {
+        Equations::new(self.parameters.intermediate())
     }
 
-    /// The intermediate symbols of each of these encoding symbols.
-    pub(super) fn symbols(&self, esis: impl IntoIterator<Item = u32>) -> Equations {
-        let mut lists = Equations::new(self.parameters.intermediate());
-        for esi in esis {
-            lists.push(&self.terms(esi), None);
-        }
-        lists
-    }
-
-    /// The source symbols, and the padding, as inputs of the encoder's plan; where one is not there, zeros.
-    pub(super) fn source_inputs<'a>(&self, size: usize, symbol: impl Fn(u32) -> Option<&'a [u8]>) -> Inputs<'a> {
-        Inputs::new(size, (0..self.parameters.padded).map(|esi| if esi < self.k { symbol(esi) } else { None }))
+    fn terms(&self, esi: u32, terms: &mut Vec<u32>) {
+        self.parameters.terms(self.internal(esi), terms);
     }
 }
