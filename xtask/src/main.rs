@@ -1,6 +1,7 @@
-//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|demo|dist|fuzz|lab-deps|soak`.
+//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|bench-codes|demo|dist|fuzz|lab-deps|soak`.
 
 mod bench;
+mod bench_codes;
 mod check;
 mod dist;
 mod failure;
@@ -42,6 +43,8 @@ enum Command {
     Vectors,
     /// Speed and memory against their targets
     Bench(bench::Options),
+    /// Speed, memory and failures of the erasure codes against their targets
+    BenchCodes(bench_codes::Options),
     /// `downpour demo`, built for speed
     Demo {
         /// Handed on
@@ -78,6 +81,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::TestSsh { arguments } => test_ssh::run(&arguments),
         Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::BenchCodes(options) => bench_codes::run(&options),
         Command::Demo { arguments } => {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))
         }

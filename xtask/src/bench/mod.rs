@@ -14,9 +14,9 @@ mod relay;
 mod scp;
 mod simulated;
 mod simulator;
-mod stats;
+pub(crate) mod stats;
 mod survive;
-mod table;
+pub(crate) mod table;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -105,7 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// How many cores, and how busy they are: nothing below means much on a busy machine.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown");

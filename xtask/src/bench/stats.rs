@@ -4,28 +4,36 @@ use std::fmt;
 
 /// Some numbers of the same kind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample(Vec<f64>);
+pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
     /// One more.
-    pub(super) fn push(&mut self, number: f64) {
+    pub(crate) fn push(&mut self, number: f64) {
         let at = self.0.partition_point(|other| other.total_cmp(&number).is_lt());
         self.0.insert(at, number);
     }
 
     /// The middle one; of an even number the mean of the two in the middle, of none not a number.
-    pub(super) fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
         f64::midpoint(self.0[last / 2], self.0[last.div_ceil(2)])
     }
 
+    /// The number that this share of the others is below, between the two nearest.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
+        let place = share * last as f64;
+        let (lower, upper) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);
+        lower + (upper - lower) * place.fract()
+    }
+
     /// The least.
-    pub(super) fn least(&self) -> f64 {
+    pub(crate) fn least(&self) -> f64 {
         self.0.first().copied().unwrap_or(f64::NAN)
     }
 
     /// The largest.
-    pub(super) fn largest(&self) -> f64 {
+    pub(crate) fn largest(&self) -> f64 {
         self.0.last().copied().unwrap_or(f64::NAN)
     }
 }
@@ -57,5 +65,12 @@ mod tests {
         assert_eq!([4.0, 1.0, 2.0, 3.0].into_iter().collect::<Sample>().median(), 2.5);
         assert_eq!(format!("{sample:.1}"), "2.0 (1.0 to 3.0)");
         assert!(Sample::default().median().is_nan());
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        let sample: Sample = [4.0, 1.0, 2.0, 3.0].into_iter().collect();
+        assert_eq!([0.0, 0.25, 0.5, 1.0].map(|share| sample.quantile(share)), [1.0, 1.75, 2.5, 4.0]);
+        assert!(Sample::default().quantile(0.5).is_nan());
     }
 }

@@ -4,20 +4,25 @@ use std::fmt;
 
 /// How many targets were met.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     met: u32,
     short: Vec<String>,
 }
 
 impl Tally {
     /// Judges a number: at most so much.
-    pub(super) fn at_most(&mut self, what: impl fmt::Display, number: f64, limit: f64) -> &'static str {
+    pub(crate) fn at_most(&mut self, what: impl fmt::Display, number: f64, limit: f64) -> &'static str {
         self.judge(what, number, limit, number <= limit)
     }
 
     /// Judges a number: at least so much.
-    pub(super) fn at_least(&mut self, what: impl fmt::Display, number: f64, limit: f64) -> &'static str {
+    pub(crate) fn at_least(&mut self, what: impl fmt::Display, number: f64, limit: f64) -> &'static str {
         self.judge(what, number, limit, number >= limit)
+    }
+
+    /// Targets that were met, and in words those that were not.
+    pub(crate) fn outcome(&self) -> (u32, &[String]) {
+        (self.met, &self.short)
     }
 
     fn judge(&mut self, what: impl fmt::Display, number: f64, limit: f64, met: bool) -> &'static str {
@@ -38,6 +43,6 @@ impl fmt::Display for Tally {
 }
 
 /// The heading of a part.
-pub(super) fn heading(text: impl fmt::Display) {
+pub(crate) fn heading(text: impl fmt::Display) {
     println!("== {text}");
 }

@@ -1,0 +1,87 @@
+//! `cargo xtask bench-codes`: the erasure codes on this machine, each beside what it is measured against, on one thread.
+//!
+//! What is compared runs in turns, so that noise hits both; numbers are medians, with the middle half of the rounds in brackets. Encoding
+//! counts from a full block to repair symbols in a buffer, decoding from symbols in memory, each as the code's own interface holds them (ours
+//! in the block's buffer, the crate's in packets of their own), to the complete block. Every decode is compared byte for byte.
+
+mod cauchy;
+mod clock;
+mod crate_raptorq;
+mod heap;
+mod isal;
+mod memory;
+mod ours;
+mod raptorq;
+mod report;
+
+use std::collections::BTreeSet;
+
+use clap::{Args, ValueEnum};
+use fastrand::Rng;
+
+use crate::bench::machine;
+use crate::failure::Failure;
+use crate::tools;
+use clock::Patience;
+use report::Report;
+
+/// What `bench-codes` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// All numbers as one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Fewer rounds: a first look, not the numbers to quote
+    #[arg(long)]
+    quick: bool,
+    /// Only this part; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Part>,
+    /// Repeat the losses and contents of this seed [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// The parts, in the order they run.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
+enum Part {
+    /// RaptorQ beside crate raptorq
+    Raptorq,
+    /// Time per byte at k = 50,000 beside k = 1000
+    Scaling,
+    /// Peak memory of RaptorQ's encoder and decoder
+    Memory,
+    /// Reed-Solomon 32 + 4 beside ISA-L
+    Cauchy,
+}
+
+/// What every part needs.
+struct Bench {
+    report: Report,
+    patience: Patience,
+    rng: Rng,
+}
+
+/// Measures.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if tools::rerun_optimised()? {
+        return Ok(());
+    }
+    let all = Part::value_variants();
+    let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
+    let mut bench =
+        Bench { report: Report::new(options.json), patience: Patience::new(options.quick), rng: Rng::with_seed(seed) };
+    let machine = machine();
+    bench.report.say(format_args!("{machine}, seed {seed}"));
+    for part in parts {
+        match part {
+            Part::Raptorq => raptorq::beside_the_crate(&mut bench),
+            Part::Scaling => raptorq::scaling(&mut bench),
+            Part::Memory => memory::run(&mut bench),
+            Part::Cauchy => cauchy::run(&mut bench),
+        }?;
+    }
+    bench.report.finish(&machine, seed);
+    Ok(())
+}
