@@ -1,6 +1,7 @@
 //! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|bench-codes|demo|dist|fuzz|lab-deps|soak`.
 
 mod bench;
+#[cfg(target_os = "linux")]
 mod bench_codes;
 mod check;
 mod dist;
@@ -44,6 +45,7 @@ enum Command {
     /// Speed and memory against their targets
     Bench(bench::Options),
     /// Speed, memory and failures of the erasure codes against their targets
+    #[cfg(target_os = "linux")]
     BenchCodes(bench_codes::Options),
     /// `downpour demo`, built for speed
     Demo {
@@ -81,6 +83,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::TestSsh { arguments } => test_ssh::run(&arguments),
         Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
+        #[cfg(target_os = "linux")]
         Command::BenchCodes(options) => bench_codes::run(&options),
         Command::Demo { arguments } => {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))

@@ -7,17 +7,22 @@
 mod cauchy;
 mod clock;
 mod crate_raptorq;
+mod failures;
 mod heap;
 mod isal;
 mod memory;
 mod ours;
+mod overhead;
 mod raptorq;
 mod report;
+mod throughput;
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use clap::{Args, ValueEnum};
 use fastrand::Rng;
+use lab::picture::{Lines, svg};
 
 use crate::bench::machine;
 use crate::failure::Failure;
@@ -37,6 +42,12 @@ pub(crate) struct Options {
     /// Only this part; may be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<Part>,
+    /// How often decoding fails, and what each code needs beyond k, instead of speed and memory
+    #[arg(long, conflicts_with = "only")]
+    failures: bool,
+    /// Trials of RaptorQ with 0 and 1 symbols beyond k; three times as many with 2, and far fewer of the other codes
+    #[arg(long, value_name = "N", requires = "failures", default_value_t = 1_000_000)]
+    trials: u64,
     /// Repeat the losses and contents of this seed [default: random]
     #[arg(long)]
     seed: Option<u64>,
@@ -53,6 +64,8 @@ enum Part {
     Memory,
     /// Reed-Solomon 32 + 4 beside ISA-L
     Cauchy,
+    /// Every code over block sizes and losses
+    Throughput,
 }
 
 /// What every part needs.
@@ -60,6 +73,8 @@ struct Bench {
     report: Report,
     patience: Patience,
     rng: Rng,
+    /// Whether this is only a first look, of which no picture is kept.
+    is_quick: bool,
 }
 
 /// Measures.
@@ -70,18 +85,41 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let all = Part::value_variants();
     let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-    let mut bench =
-        Bench { report: Report::new(options.json), patience: Patience::new(options.quick), rng: Rng::with_seed(seed) };
+    let mut bench = Bench {
+        report: Report::new(options.json),
+        patience: Patience::new(options.quick),
+        rng: Rng::with_seed(seed),
+        is_quick: options.quick,
+    };
     let machine = machine();
     bench.report.say(format_args!("{machine}, seed {seed}"));
-    for part in parts {
-        match part {
-            Part::Raptorq => raptorq::beside_the_crate(&mut bench),
-            Part::Scaling => raptorq::scaling(&mut bench),
-            Part::Memory => memory::run(&mut bench),
-            Part::Cauchy => cauchy::run(&mut bench),
-        }?;
+    if options.failures {
+        failures::run(&mut bench, options.trials)?;
+    } else {
+        for part in parts {
+            match part {
+                Part::Raptorq => raptorq::beside_the_crate(&mut bench),
+                Part::Scaling => raptorq::scaling(&mut bench),
+                Part::Memory => memory::run(&mut bench),
+                Part::Cauchy => cauchy::run(&mut bench),
+                Part::Throughput => throughput::run(&mut bench),
+            }?;
+        }
     }
     bench.report.finish(&machine, seed);
     Ok(())
+}
+
+impl Bench {
+    /// Keeps a picture beside the README of the codes, unless this is only a first look.
+    fn draw(&self, name: &str, lines: Lines) -> Result<(), Failure> {
+        if self.is_quick {
+            return Ok(());
+        }
+        let file = tools::root().join("crates/erasure/pictures").join(name).with_extension("svg");
+        fs::create_dir_all(file.parent().unwrap_or(&file)).map_err(Failure::at(file.display()))?;
+        fs::write(&file, svg(&lines.into())).map_err(Failure::at(file.display()))?;
+        self.report.say(format_args!("\n{}", file.display()));
+        Ok(())
+    }
 }

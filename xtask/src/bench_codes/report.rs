@@ -26,8 +26,12 @@ pub(super) enum Cell {
     Whole(u64),
     /// A number with so many digits after the point.
     Number(f64, usize),
+    /// A small number, with its power of ten.
+    Exponent(f64),
     /// Median, and between which two lies the middle half, with so many digits.
     Spread(Sample, usize),
+    /// The same, of which a table shows the median only.
+    Median(Sample, usize),
     /// Not measured.
     None,
 }
@@ -42,12 +46,14 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Whole(number) => number.to_string(),
             Self::Number(number, digits) => format!("{number:.digits$}"),
+            Self::Exponent(number) => format!("{number:.1e}"),
             Self::Spread(sample, digits) => format!(
                 "{:.digits$} ({:.digits$}-{:.digits$})",
                 sample.median(),
                 sample.quantile(0.25),
                 sample.quantile(0.75)
             ),
+            Self::Median(sample, digits) => format!("{:.digits$}", sample.median()),
             Self::None => "-".to_owned(),
         }
     }
@@ -56,8 +62,8 @@ impl Cell {
         match self {
             Self::Text(text) => json!(text),
             Self::Whole(number) => json!(number),
-            Self::Number(number, _) => json!(number),
-            Self::Spread(sample, _) => json!({
+            Self::Number(number, _) | Self::Exponent(number) => json!(number),
+            Self::Spread(sample, _) | Self::Median(sample, _) => json!({
                 "median": sample.median(),
                 "quartiles": [sample.quantile(0.25), sample.quantile(0.75)],
                 "range": [sample.least(), sample.largest()],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ruler::Ruler;
-use crate::plan::{Axis, Plan, Point, Published, Quantity, Spread, Sweep};
+use crate::plan::{Axis, Plan, Point, Published, Quantity, Scale, Spread, Sweep};
 use crate::results::{Bound, Record, Summary};
 use crate::words;
 
@@ -54,6 +54,23 @@ pub struct Mark {
     pub is_bound: bool,
     /// Whether the run at the end of the bar did not finish: that lies beyond.
     pub bar_is_bound: bool,
+}
+
+/// Lines over numbers, for pictures of what no sweep over links has measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lines {
+    /// One line above the picture.
+    pub title: String,
+    /// What a reader has to know, below it.
+    pub caption: Vec<String>,
+    /// Title and scale of the horizontal axis.
+    pub x: (String, Scale),
+    /// Its ticks: places, and what is written there. Round numbers where there are none.
+    pub ticks: Vec<(f64, String)>,
+    /// Title and scale of the vertical axis.
+    pub y: (String, Scale),
+    /// Names, and their points from left to right.
+    pub series: Vec<(String, Vec<Mark>)>,
 }
 
 /// The summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of its cases.
@@ -131,6 +148,46 @@ impl Chart {
             floor,
             published,
         }
+    }
+}
+
+impl From<Lines> for Chart {
+    fn from(lines: Lines) -> Self {
+        let Lines { title, caption, x, ticks, y, series } = lines;
+        let marks = || series.iter().flat_map(|(_, marks)| marks);
+        let places = marks().map(|mark| mark.x);
+        let values = marks().flat_map(|mark| [mark.y, mark.low, mark.high]).collect();
+        Self {
+            title,
+            caption,
+            x: match ticks.is_empty() {
+                true => Ruler::of_values(&x.0, x.1, places.collect()),
+                false => Ruler::of_ticks(&x.0, x.1, ticks, places),
+            },
+            y: Ruler::of_values(&y.0, y.1, values),
+            is_named: false,
+            bounds_are_lower: true,
+            series: series
+                .into_iter()
+                .enumerate()
+                .map(|(style, (name, marks))| Series { name, style, marks })
+                .filter(|series| !series.marks.is_empty())
+                .collect(),
+            floor: Vec::new(),
+            published: Vec::new(),
+        }
+    }
+}
+
+impl Mark {
+    /// A point without a bar.
+    pub fn at(x: f64, y: f64) -> Self {
+        Self::with_bar(x, y, [y, y])
+    }
+
+    /// A point with a bar between two values.
+    pub fn with_bar(x: f64, y: f64, [low, high]: [f64; 2]) -> Self {
+        Self { x, y, low, high, is_bound: false, bar_is_bound: false }
     }
 }
 

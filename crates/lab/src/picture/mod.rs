@@ -7,7 +7,7 @@ mod style;
 mod svg;
 
 pub(crate) use chart::summaries;
-pub use chart::{Chart, Mark, Series};
+pub use chart::{Chart, Lines, Mark, Series};
 pub use png::{PngError, png};
 pub(crate) use svg::escaped;
 pub use svg::svg;

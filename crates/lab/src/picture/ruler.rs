@@ -27,21 +27,34 @@ impl Ruler {
     pub(super) fn of_places(sweep: &Sweep, others: impl Iterator<Item = f64>) -> Self {
         let Sweep { axis, scale, points, .. } = sweep;
         let scale = if *axis == Axis::Link { Scale::Linear } else { *scale };
-        let places: Vec<f64> = points.iter().map(|point| point.x).chain(others).collect();
+        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { words::number(x) };
+        let ticks = points.iter().map(|point| (point.x, label(point.x, &point.label))).collect();
+        let unit = axis.unit();
+        let title = if unit.is_empty() { axis.title().to_owned() } else { format!("{}, {unit}", axis.title()) };
+        let mut ruler = Self::of_ticks(&title, scale, ticks, others);
+        if *axis == Axis::Link {
+            (ruler.low, ruler.high) = (ruler.ticks[0].0 - 0.5, ruler.ticks[ruler.ticks.len() - 1].0 + 0.5);
+        }
+        ruler
+    }
+
+    /// An axis with these ticks, at one of which everything stands but what stands at `others`.
+    pub(super) fn of_ticks(
+        title: &str,
+        scale: Scale,
+        mut ticks: Vec<(f64, String)>,
+        others: impl Iterator<Item = f64>,
+    ) -> Self {
+        ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let places: Vec<f64> = ticks.iter().map(|(place, _)| *place).chain(others).collect();
         let (low, high) = range(&places);
         let (low, high) = match scale {
-            Scale::Linear if *axis == Axis::Link => (low - 0.5, high + 0.5),
             Scale::Linear if low == high => (low - 1.0, high + 1.0),
             Scale::Linear => (low - MARGIN * (high - low), high + MARGIN * (high - low)),
             Scale::Log if low == high => (low / 2.0, high * 2.0),
             Scale::Log => (low * (low / high).powf(MARGIN), high * (high / low).powf(MARGIN)),
         };
-        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { words::number(x) };
-        let mut ticks: Vec<_> = points.iter().map(|point| (point.x, label(point.x, &point.label))).collect();
-        ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let unit = axis.unit();
-        let title = if unit.is_empty() { axis.title().to_owned() } else { format!("{}, {unit}", axis.title()) };
-        Self { title, scale, low, high, ticks }
+        Self { title: title.to_owned(), scale, low, high, ticks }
     }
 
     /// An axis that shows all `values`: from 0 where it is linear.
@@ -54,7 +67,7 @@ impl Ruler {
                 let high = high * (1.0 + MARGIN);
                 let step = step(high / MOST_TICKS);
                 let count = (high / step).ceil() as u32;
-                let ticks = (0..=count).map(|index| f64::from(index) * step).map(|y| (y, words::number(y))).collect();
+                let ticks = (0..=count).map(|index| f64::from(index) * step).map(|y| (y, short(y))).collect();
                 Self { title, scale, low: 0.0, high: f64::from(count) * step, ticks }
             }
             Scale::Log => {
@@ -64,7 +77,7 @@ impl Ruler {
                 let steps = if wide { &STEPS[..1] } else { &STEPS[..] };
                 let all = decades.flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
                 let within = |y: &f64| *y >= low * 0.999 && *y <= high * 1.001;
-                Self { title, scale, low, high, ticks: all.filter(within).map(|y| (y, words::number(y))).collect() }
+                Self { title, scale, low, high, ticks: all.filter(within).map(|y| (y, short(y))).collect() }
             }
         }
     }
@@ -77,6 +90,15 @@ impl Ruler {
         };
         share.clamp(0.0, 1.0)
     }
+}
+
+/// `0.005`, `1e-6`: what words have too few digits for is written with its power of ten.
+fn short(number: f64) -> String {
+    if number.abs() >= 1e-3 || number == 0.0 {
+        return words::number(number);
+    }
+    // 5 * 10^-7 is 4.9999999999999998e-7.
+    format!("{number:.0e}")
 }
 
 fn range(values: &[f64]) -> (f64, f64) {
@@ -115,5 +137,7 @@ mod tests {
         assert_eq!(labels(&wide), ["0.1", "1", "10", "100"]);
         assert!((wide.place(2.0) - 0.5).abs() < 1e-9, "half way from 0.02 to 200");
         assert_eq!(labels(&Ruler::of_values("s", Scale::Log, vec![])), ["0.05", "0.1", "0.2", "0.5", "1", "2"]);
+        let rare = Ruler::of_values("share", Scale::Log, vec![3e-6, 1.0]);
+        assert_eq!(labels(&rare), ["1e-5", "1e-4", "0.001", "0.01", "0.1", "1"]);
     }
 }

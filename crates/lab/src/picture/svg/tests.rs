@@ -2,7 +2,8 @@ use std::path::Path;
 
 use super::super::png;
 use super::*;
-use crate::plan::Plan;
+use crate::picture::{Lines, Mark};
+use crate::plan::{Plan, Scale};
 use crate::results::tests::record;
 use crate::results::{Ending, Record};
 
@@ -122,4 +123,25 @@ fn nothing_measured_is_a_picture_too() {
 fn long_text_is_broken_at_spaces() {
     assert_eq!(wrapped("TCP, published (figure 10(a))", 14), ["TCP, published", "(figure 10(a))"]);
     assert_eq!(wrapped("hysteria-brutal", 5), ["hysteria-brutal"]);
+}
+
+#[test]
+fn lines_need_no_plan() {
+    let lines = Lines {
+        title: "Failures".into(),
+        caption: vec!["A thousand trials.".into()],
+        x: ("Overhead, %".into(), Scale::Linear),
+        ticks: vec![(0.0, "none".into()), (5.0, "5".into())],
+        y: ("Share that fails".into(), Scale::Log),
+        series: vec![
+            ("lt".into(), vec![Mark::at(0.0, 1.0), Mark::with_bar(5.0, 1e-5, [5e-6, 2e-5])]),
+            ("raptorq".into(), vec![Mark::at(0.0, 4e-3)]),
+        ],
+    };
+    let drawn = svg(&lines.into());
+    assert_eq!((drawn.matches("class=\"mark\"").count(), drawn.matches("<path class=\"series\"").count()), (3 + 2, 1));
+    for words in [">none<", ">1e-5<", ">lt<", ">raptorq<", ">A thousand trials.<"] {
+        assert!(drawn.contains(words), "{words} is not in {drawn}");
+    }
+    assert!(png(&drawn).expect("a picture").len() > 1000);
 }
