@@ -72,9 +72,15 @@ fn failure_follows_the_design_bound() {
 fn a_block_of_another_shape_is_useless() {
     for code in BlockCode::ALL {
         let mut decoder = code.decoder(10, 4).unwrap();
-        for mut other in [Block::empty(11, 4, Vec::new()), Block::empty(10, 6, Vec::new())] {
-            assert_eq!(decoder.push(&other, 12, &[0; 4]), Progress::Useless, "{code}");
-            assert_ne!(decoder.recover(&mut other), Progress::Ready, "{code}");
+        // Before there is enough for an attempt, and after.
+        for repairs in [0, 12] {
+            for esi in 10..10 + repairs {
+                decoder.push(&Block::empty(10, 4, Vec::new()), esi, &[esi as u8; 4]);
+            }
+            for mut other in [Block::empty(11, 4, Vec::new()), Block::empty(10, 6, Vec::new())] {
+                assert_eq!(decoder.push(&other, 30, &[0; 4]), Progress::Useless, "{code}");
+                assert_ne!(decoder.recover(&mut other), Progress::Ready, "{code}");
+            }
         }
     }
 }
