@@ -16,6 +16,8 @@ mod peeling;
 mod plan;
 mod run;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cache::Cache;
 pub(crate) use elimination::Elimination;

@@ -127,6 +127,14 @@ impl Plan {
         self.steps.bytes() / size_of::<u32>()
     }
 
+    /// The inactive unknowns, and the additions before any output.
+    #[cfg(test)]
+    pub(crate) fn cost(&self) -> (usize, usize) {
+        use crate::kernel::program::Part;
+        let programs = [(&self.steps, Part::First), (&self.rest, Part::All), (&self.dense, Part::All)];
+        (self.inactive.len(), programs.into_iter().map(|(program, part)| program.additions(part)).sum())
+    }
+
     /// Bytes it takes, about.
     pub(crate) fn bytes(&self) -> usize {
         let programs = [&self.steps, &self.rest, &self.dense, &self.corrections];

@@ -114,3 +114,14 @@ fn elimination_goes_on_after_a_failure() {
     }
     assert!((2..60).contains(&failed), "{failed} of 3000 attempts failed; theory says 1 in 256");
 }
+
+/// What the plan of a block costs: a change here is a change of speed. A plain count, of inactive symbols and of additions per symbol.
+#[test]
+fn plans_are_short() {
+    for (k, most_inactive, most_additions) in [(101, 26, 7.9), (1002, 68, 9.3), (10_017, 205, 9.1)] {
+        let (inactive, additions) = plan::encoding(&System::new(k)).cost();
+        let additions = additions as f64 / f64::from(k);
+        assert!(inactive <= most_inactive && additions <= most_additions, "k {k}: {inactive}, {additions}");
+        assert!(inactive > most_inactive / 2 && additions > most_additions / 2.0, "k {k}: {inactive}, {additions}");
+    }
+}
