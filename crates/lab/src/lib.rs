@@ -4,10 +4,11 @@
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
 //! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
 //! [`runner`] has it measured, [`results`] keeps what was, [`picture`] and [`report`] show it;
-//! [`commands`] are the program's about plans.
+//! [`commands`] are the program's about plans. [`codes`] is the other kind of plan: it times erasure codes, without any link.
 
 pub mod args;
 mod clock;
+pub mod codes;
 pub mod commands;
 pub mod control;
 pub mod emulated;

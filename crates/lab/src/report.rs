@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::codes::{self, CodePlan, CodeRecord};
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, Plan, Point, Published, Sweep};
 use crate::results::{Bound, Record, Summary};
@@ -11,14 +12,42 @@ use crate::words;
 /// A plan and all that is known of it.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// The plan.
-    pub plan: Plan,
-    /// Its runs.
-    pub records: Vec<Record>,
+    /// The plan and its records.
+    pub measured: Measured,
     /// The picture of each of its sweeps, as SVG.
     pub pictures: Vec<String>,
     /// What a person said of them: paragraphs with empty lines between.
     pub verdict: Option<String>,
+}
+
+/// Either kind of plan, and its runs.
+#[derive(Clone, Debug)]
+pub enum Measured {
+    /// Files moved over links.
+    Links(Plan, Vec<Record>),
+    /// Codes that were timed.
+    Codes(CodePlan, Vec<CodeRecord>),
+}
+
+impl Measured {
+    fn title_and_name(&self) -> (&str, &str) {
+        match self {
+            Self::Links(plan, _) => (&plan.title, &plan.name),
+            Self::Codes(plan, _) => (&plan.title, &plan.name),
+        }
+    }
+
+    /// What the document says, and where.
+    fn claims(&self) -> Vec<(&str, &str)> {
+        let (claims, published) = match self {
+            Self::Links(plan, _) => (&plan.claims, &plan.published[..]),
+            Self::Codes(plan, _) => (&plan.claims, &[][..]),
+        };
+        let said = claims.iter().map(|claim| (claim.text.as_str(), claim.section.as_str()));
+        let published =
+            published.iter().filter_map(|Published { claim, section, .. }| Some((claim.as_deref()?, section.as_str())));
+        said.chain(published).collect()
+    }
 }
 
 /// Light and dark, by what the reader's system is set to. The pictures' own classes follow.
@@ -38,7 +67,7 @@ svg .ink-line{stroke:var(--ink)}svg .hollow{fill:var(--paper);stroke:var(--soft)
 /// The page.
 pub fn page(sections: &[Section]) -> String {
     let title = match sections {
-        [only] => only.plan.title.clone(),
+        [only] => only.measured.title_and_name().0.to_owned(),
         _ => "Measurements".to_owned(),
     };
     let mut page = Page(String::new());
@@ -61,9 +90,10 @@ impl Page {
     }
 
     fn section(&mut self, section: &Section) {
-        let Section { plan, records, pictures, verdict } = section;
-        self.put(format_args!("<h1>{}</h1>\n<p><small>{}</small></p>", escaped(&plan.title), escaped(&plan.name)));
-        self.claims(plan);
+        let Section { measured, pictures, verdict } = section;
+        let (title, name) = measured.title_and_name();
+        self.put(format_args!("<h1>{}</h1>\n<p><small>{}</small></p>", escaped(title), escaped(name)));
+        self.claims(&measured.claims());
         self.put(format_args!("<h2>Verdict</h2>"));
         match verdict {
             Some(text) => {
@@ -75,17 +105,18 @@ impl Page {
                 "<p>Not judged yet: what is said here comes from verdict.txt beside the results.</p>"
             )),
         }
-        for (sweep, picture) in plan.sweeps.iter().zip(pictures) {
-            self.sweep(plan, sweep, picture, records);
+        match measured {
+            Measured::Links(plan, records) => {
+                for (sweep, picture) in plan.sweeps.iter().zip(pictures) {
+                    self.sweep(plan, sweep, picture, records);
+                }
+                self.environment(plan, records);
+            }
+            Measured::Codes(plan, records) => self.0.push_str(&codes::body(plan, records, pictures)),
         }
-        self.environment(plan, records);
     }
 
-    fn claims(&mut self, plan: &Plan) {
-        let said = plan.claims.iter().map(|claim| (&claim.text, &claim.section));
-        let published =
-            plan.published.iter().filter_map(|Published { claim, section, .. }| Some((claim.as_ref()?, section)));
-        let all: Vec<_> = said.chain(published).collect();
+    fn claims(&mut self, all: &[(&str, &str)]) {
         if !all.is_empty() {
             self.put(format_args!("<h2>What is claimed</h2>"));
         }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 pub use report::{ReportArgs, report};
 pub use reproduce::{ReproduceArgs, reproduce};
+pub(crate) use run::nothing;
 pub use run::{HowRun, RunArgs, run};
 
 use crate::exit::{Code, Failure};
-use crate::plan::{Plan, PlanError};
+use crate::plan::PlanError;
 use crate::results::StoreError;
 use crate::runner::RunError;
 
@@ -43,13 +44,13 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Where the results of a plan lie if nothing else is said: below the current folder, under the plan's name.
-fn default_folder(plan: &Plan) -> PathBuf {
-    Path::new(RESULTS).join(&plan.name)
+/// Where the results of a plan of this name lie if nothing else is said: below the current folder.
+fn default_folder(name: &str) -> PathBuf {
+    Path::new(RESULTS).join(name)
 }
 
 /// Writes a file whole, or leaves what was there.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Failure::at(folder))?;
     let written = tempfile::Builder::new()
@@ -63,11 +64,11 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// A reader that is gone is no reason to fail.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-fn warn(line: &str) {
+pub(crate) fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

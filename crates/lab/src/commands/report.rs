@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{PLAN, default_folder, say, write};
+use crate::codes::{self, CodePlan, CodeStore};
 use crate::exit::{Code, Failure};
 use crate::picture::{Chart, png, svg};
 use crate::plan::Plan;
-use crate::report::{Section, page};
+use crate::report::{Measured, Section, page};
 use crate::results::{Store, csv};
 
 /// What a person wrote about the results, in their folder.
@@ -47,34 +48,61 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 fn folder(from: &Path) -> Result<PathBuf, Failure> {
-    if from.is_dir() { Ok(from.to_owned()) } else { Ok(default_folder(&Plan::of_results(from)?)) }
+    if from.is_dir() {
+        return Ok(from.to_owned());
+    }
+    Ok(default_folder(&match CodePlan::read(from)? {
+        Some(plan) => plan.name,
+        None => Plan::of_results(from)?.name,
+    }))
 }
 
 /// Draws each folder's pictures and table, and writes one page of them all.
 pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
     for folder in folders {
-        let plan = Plan::of_results(&folder.join(PLAN))?;
-        let records = Store::read(folder)?;
-        if records.is_empty() {
-            let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
-            return Err(Failure::new(Code::Usage, message));
-        }
+        let (measured, charts, table) = drawn(folder)?;
         let mut pictures = Vec::new();
-        for sweep in &plan.sweeps {
-            let drawn = svg(&Chart::new(&plan, sweep, &records));
-            write(&folder.join(format!("{}.svg", sweep.name)), drawn.as_bytes())?;
+        for (name, chart) in charts {
+            let drawn = svg(&chart);
+            write(&folder.join(format!("{name}.svg")), drawn.as_bytes())?;
             let pixels = png(&drawn).map_err(|error| Failure::new(Code::Other, error))?;
-            write(&folder.join(format!("{}.png", sweep.name)), &pixels)?;
+            write(&folder.join(format!("{name}.png")), &pixels)?;
             pictures.push(drawn);
         }
-        write(&folder.join("results.csv"), csv(&records).as_bytes())?;
+        write(&folder.join("results.csv"), table.as_bytes())?;
         let verdict = match fs::read_to_string(folder.join(VERDICT)) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(Failure::at(&folder.join(VERDICT))(error)),
         };
-        sections.push(Section { plan, records, pictures, verdict });
+        sections.push(Section { measured, pictures, verdict });
     }
     write(out, page(&sections).as_bytes())
+}
+
+/// The plan of a folder with its records, the picture of each of its sweeps by its name, and all records as a table.
+fn drawn(folder: &Path) -> Result<(Measured, Vec<(String, Chart)>, String), Failure> {
+    let nothing = || {
+        let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
+        Failure::new(Code::Usage, message)
+    };
+    let file = folder.join(PLAN);
+    if let Some(plan) = CodePlan::read(&file)? {
+        let records = CodeStore::read(folder)?;
+        if records.is_empty() {
+            return Err(nothing());
+        }
+        let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), codes::picture(&plan, sweep, &records)));
+        let (charts, table) = (charts.collect(), codes::csv(&records));
+        return Ok((Measured::Codes(plan, records), charts, table));
+    }
+    let plan = Plan::of_results(&file)?;
+    let records = Store::read(folder)?;
+    if records.is_empty() {
+        return Err(nothing());
+    }
+    let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), Chart::new(&plan, sweep, &records)));
+    let (charts, table) = (charts.collect(), csv(&records));
+    Ok((Measured::Links(plan, records), charts, table))
 }

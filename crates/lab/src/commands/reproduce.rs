@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::report::write_up;
-use super::run::{HowRun, run_plan};
-use super::{default_folder, say};
+use super::run::{HowRun, run_file};
+use super::say;
 use crate::exit::{Code, Failure};
-use crate::plan::Plan;
 use crate::runner::{Measure, Stop};
 
 const EXPERIMENTS: &str = "experiments";
@@ -36,10 +35,9 @@ pub struct ReproduceArgs {
 /// One line and an exit code.
 pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
     let here = std::env::current_dir().map_err(Failure::at(Path::new(".")))?;
-    let plan = Plan::read(&find(&args.name, args.experiments.as_deref(), &here)?, &measure.peers())?;
-    let code = run_plan(&plan, &args.how, measure, stop)?;
+    let file = find(&args.name, args.experiments.as_deref(), &here)?;
+    let (code, folder) = run_file(&file, &args.how, measure, stop)?;
     if !args.how.dry_run && !stop.is_set() {
-        let folder = args.how.out.clone().unwrap_or_else(|| default_folder(&plan));
         let page = folder.join("report.html");
         write_up(&[folder], &page)?;
         say(&format!("{}\n", page.display()));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{PLAN, default_folder, say, warn, write};
+use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::plan::Plan;
 use crate::results::Store;
@@ -53,42 +54,57 @@ pub struct HowRun {
 /// # Errors
 /// One line and an exit code, where nothing or not everything could be measured.
 pub fn run(args: &RunArgs, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
-    let plan = Plan::read(&args.plan, &measure.peers())?;
-    run_plan(&plan, &args.how, measure, stop)
+    run_file(&args.plan, &args.how, measure, stop).map(|(code, _)| code)
+}
+
+/// Runs the plan of a file, of either kind; the exit code, and where the results are.
+pub(super) fn run_file(
+    file: &Path,
+    how: &HowRun,
+    measure: &dyn Measure,
+    stop: &Stop,
+) -> Result<(u8, PathBuf), Failure> {
+    if let Some(plan) = CodePlan::read(file)? {
+        let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
+        return Ok((codes::run(&plan, how, &folder, stop)?, folder));
+    }
+    let plan = Plan::read(file, &measure.peers())?;
+    let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
+    Ok((run_plan(&plan, how, &folder, measure, stop)?, folder))
 }
 
 /// Runs a plan.
-pub(super) fn run_plan(plan: &Plan, how: &HowRun, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
-    let folder = how.out.clone().unwrap_or_else(|| default_folder(plan));
+fn run_plan(plan: &Plan, how: &HowRun, folder: &Path, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
     if how.dry_run {
-        let agenda = Agenda::new(plan, &Store::read(&folder)?, how.only.as_deref());
+        let agenda = Agenda::new(plan, &Store::read(folder)?, how.only.as_deref());
         if agenda.settled_of_total().1 == 0 {
-            return Err(nothing(plan, how));
+            return Err(nothing(&plan.name, how));
         }
         say(&list(plan, &agenda, how.jobs));
         return Ok(0);
     }
-    let mut store = Store::open(&folder)?;
+    let mut store = Store::open(folder)?;
     if store.cut() > 0 {
         warn("the last result had not been written whole: it is cut off, and its case measured again");
     }
     let agenda = Agenda::new(plan, store.records(), how.only.as_deref());
     let (settled, total) = agenda.settled_of_total();
     if total == 0 {
-        return Err(nothing(plan, how));
+        return Err(nothing(&plan.name, how));
     }
-    keep_plan(plan, &folder)?;
+    keep_plan(plan, folder)?;
     let account = run_all(agenda, &mut store, measure, how.jobs, &mut Progress::new(), stop)?;
     warn(&summary(&account, settled, total));
     say(&format!("{}\n", folder.display()));
     Ok(code(&account))
 }
 
-fn nothing(plan: &Plan, how: &HowRun) -> Failure {
+/// No case of a plan of this name is wanted.
+pub(crate) fn nothing(name: &str, how: &HowRun) -> Failure {
     let only = how.only.as_deref().unwrap_or_default();
     Failure::new(
         Code::Usage,
-        format_args!("no case of {} holds {only:?}: see what there is with --dry-run, without --only", plan.name),
+        format_args!("no case of {name} holds {only:?}: see what there is with --dry-run, without --only"),
     )
 }
 

@@ -3,8 +3,9 @@ use std::num::NonZeroUsize;
 
 use super::HowRun;
 use super::*;
+use crate::codes::CodeStore;
 use crate::exit::Code;
-use crate::plan::Case;
+use crate::plan::{Case, Plan};
 use crate::results::tests::record;
 use crate::results::{Ending, Outcome, RECORDS, Store};
 use crate::runner::{Account, Agenda, Measure, MeasureError, Stop};
@@ -182,4 +183,56 @@ fn what_went_wrong_is_one_line_and_a_code() {
         run::summary(&account, 0, 6)
             .ends_with("; norm is not here: apt install libnorm1; stopped: the same command goes on")
     );
+}
+
+/// A plan that times codes goes the way of all plans, and moves nothing over links.
+#[test]
+fn codes_are_timed_drawn_and_written_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = r#"
+name = "paper/fig3"
+title = "Time of coding"
+codes = ["raptorq", "reed-solomon"]
+size = "20KB"
+symbol = "1KB"
+runs = 3
+cap = "60s"
+[[claim]]
+text = "It is linear."
+section = "3"
+[[sweep]]
+name = "decode-size"
+measure = "decode"
+vary = "size"
+values = ["1KB", "20KB"]
+"#;
+    let plan = folder.path().join("experiments/paper/fig3.toml");
+    write(&plan, text.as_bytes()).expect("written");
+    let out = folder.path().join("out");
+    let args =
+        |how| ReproduceArgs { name: "paper/fig3".into(), experiments: Some(folder.path().join("experiments")), how };
+    assert_eq!(reproduce(&args(HowRun { dry_run: true, ..how(&out) }), &Fixed, &Stop::default()), Ok(0));
+    assert!(!out.exists());
+    let stop = Stop::default();
+    stop.set();
+    assert_eq!(reproduce(&args(how(&out)), &Fixed, &stop), Ok(Code::Interrupted as u8));
+    assert_eq!(reproduce(&args(how(&out)), &Fixed, &Stop::default()), Ok(0));
+    let records = CodeStore::read(&out).expect("records");
+    assert_eq!(records.len(), 4);
+    assert!(
+        records.iter().all(|record| record.nanoseconds.len() == 3 && record.nanoseconds.iter().all(|&time| time > 0))
+    );
+    let files: HashSet<String> = fs::read_dir(&out)
+        .expect("results")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    let expected = [RECORDS, PLAN, "results.csv", "decode-size.svg", "decode-size.png", "report.html"];
+    assert_eq!(files, expected.map(str::to_owned).into());
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("It is linear. <small>(3)</small>") && page.contains("<small>3 runs</small>"), "{page}");
+    // What has a record is not timed again.
+    assert_eq!(run(&RunArgs { plan, how: how(&out) }, &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(CodeStore::read(&out).expect("records"), records);
+    let jobs = HowRun { jobs: NonZeroUsize::new(2).expect("two"), ..how(&out) };
+    assert!(reproduce(&args(jobs), &Fixed, &Stop::default()).expect_err("refused").message.contains("--jobs"));
 }

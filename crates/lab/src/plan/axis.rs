@@ -130,13 +130,13 @@ pub fn bytes(text: &str) -> Result<u64, TextError> {
 }
 
 /// A time such as `120s`, read as the links read theirs.
-pub(super) fn time(key: &str, text: &str) -> Result<std::time::Duration, TextError> {
+pub(crate) fn time(key: &str, text: &str) -> Result<std::time::Duration, TextError> {
     let refused = || TextError::Value { key: key.into(), value: text.into(), example: "120s" };
     alone(text).and_then(|text| part(&format!("delay={text}"))).map(|link| link.delay).ok_or_else(refused)
 }
 
 /// A share such as `95%`, read as the links read theirs.
-pub(super) fn share(key: &str, text: &str) -> Result<f64, TextError> {
+pub(crate) fn share(key: &str, text: &str) -> Result<f64, TextError> {
     let refused = || TextError::Value { key: key.into(), value: text.into(), example: "95%" };
     alone(text).and_then(|text| part(&format!("loss={text}"))).map(|link| link.loss.mean()).ok_or_else(refused)
 }

@@ -35,14 +35,14 @@ impl std::error::Error for PlanError {}
 
 /// A file's name and text, to say where something is wrong.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
-    pub(super) file: &'a Path,
-    pub(super) text: &'a str,
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) text: &'a str,
 }
 
 impl Source<'_> {
     /// Something is wrong there.
-    pub(super) fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> PlanError {
+    pub(crate) fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> PlanError {
         let line = span.map(|span| {
             let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
             before.iter().filter(|byte| **byte == b'\n').count() + 1

@@ -17,8 +17,10 @@ use netsim::Duplex;
 
 pub use axis::bytes as parse_bytes;
 pub use axis::{Axis, Scale};
+pub(crate) use axis::{share as parse_share, time as parse_time};
 pub use case::{Case, Topology};
 pub use error::PlanError;
+pub(crate) use error::Source;
 pub use text::{Claim, Floor, Quantity, Spread};
 
 /// A plan that has been checked.

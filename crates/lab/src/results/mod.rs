@@ -8,7 +8,7 @@ mod store;
 pub use csv::csv;
 pub use record::{Ending, Environment, Lateness, Outcome, Record, SCHEMA, TRIES, Verdict};
 pub use statistics::{Bound, Summary, Times};
-pub use store::{RECORDS, Store, StoreError};
+pub use store::{RECORDS, Store, StoreError, StoreOf};
 
 #[cfg(test)]
 pub(crate) use record::tests;

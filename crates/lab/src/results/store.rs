@@ -4,19 +4,25 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::{Record, SCHEMA};
 
 /// The file of a folder of results that holds the records.
 pub const RECORDS: &str = "results.jsonl";
 
+/// The records of runs over links in one folder.
+pub type Store = StoreOf<Record>;
+
 /// The records of one folder, open to take more. Nobody else can open it meanwhile.
 #[derive(Debug)]
-pub struct Store {
+pub struct StoreOf<R> {
     file: File,
     path: PathBuf,
     /// Bytes of whole lines.
     length: u64,
-    records: Vec<Record>,
+    records: Vec<R>,
     /// Bytes of a torn last line that were cut off.
     cut: u64,
 }
@@ -65,7 +71,7 @@ pub enum StoreError {
     },
 }
 
-impl Store {
+impl<R: Serialize + DeserializeOwned> StoreOf<R> {
     /// Opens a folder of results and reads what is there; makes it where there is none. A last line without its end, which a killed
     /// program or a full disk leaves, is cut off.
     ///
@@ -94,7 +100,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub fn read(folder: &Path) -> Result<Vec<Record>, StoreError> {
+    pub fn read(folder: &Path) -> Result<Vec<R>, StoreError> {
         let path = folder.join(RECORDS);
         match fs::read(&path) {
             Ok(bytes) => Ok(parse(&path, &bytes)?.0),
@@ -104,7 +110,7 @@ impl Store {
     }
 
     /// What is there.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[R] {
         &self.records
     }
 
@@ -117,7 +123,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Full`] where it could not be written whole. What was there before is, and nothing else.
-    pub fn append(&mut self, record: Record) -> Result<(), StoreError> {
+    pub fn append(&mut self, record: R) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(&record).expect("plain values have a JSON form");
         line.push(b'\n');
         if let Err(error) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
@@ -132,7 +138,7 @@ impl Store {
 }
 
 /// The records of whole lines, and the bytes that those take.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, u64), StoreError> {
+fn parse<R: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<(Vec<R>, u64), StoreError> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut records = Vec::new();
     for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {

@@ -1,0 +1,16 @@
+//! Plans that time erasure codes in this process, instead of moving files over links.
+//!
+//! Codes take turns at each point of a sweep, so that what changes on the machine meets all alike. Times are processor time of the one
+//! thread that works: what else runs on the machine is not in them.
+
+mod plan;
+mod record;
+mod run;
+mod show;
+mod trial;
+
+pub use plan::{CodePlan, CodeQuantity, CodeSweep, Measured, Setting, Vary};
+pub use record::{CodeCase, CodeRecord, CodeStore};
+pub(crate) use run::run;
+pub(crate) use show::{body, csv, picture};
+pub use trial::timed;

@@ -1,0 +1,91 @@
+//! What is kept of the runs at one point.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CodePlan, CodeSweep, Measured, Setting};
+use crate::results::StoreOf;
+
+/// The records of timed codes in one folder.
+pub type CodeStore = StoreOf<CodeRecord>;
+
+/// One code at one point of a sweep, and the times of all its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodeRecord {
+    /// Version of this form: [`crate::results::SCHEMA`].
+    pub schema: u32,
+    /// [`CodeCase::id`].
+    pub id: String,
+    /// What was asked for.
+    pub case: CodeCase,
+    /// When the last run ended, in UTC, as RFC 3339 writes it.
+    pub date: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// The processor, as it calls itself.
+    pub processor: String,
+    /// Nanoseconds of processor time of each run, in their order.
+    pub nanoseconds: Vec<u64>,
+}
+
+/// What the runs of one record have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodeCase {
+    /// Name of the plan.
+    pub experiment: String,
+    /// The sweep.
+    pub sweep: String,
+    /// Name of the code; a block of one symbol is uncoded whatever it is.
+    pub code: String,
+    /// Which half of it is timed.
+    pub measured: Measured,
+    /// The file, and how it is coded.
+    pub setting: Setting,
+    /// Runs that were wanted.
+    pub runs: u32,
+    /// Seed of contents and drops.
+    pub seed: u64,
+}
+
+impl CodeCase {
+    /// 16 hexadecimal digits that are the same for the same runs.
+    pub fn id(&self) -> String {
+        let content = (&self.code, self.measured, &self.setting, self.runs, self.seed);
+        let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
+        blake3::hash(&content).to_hex()[..16].to_owned()
+    }
+
+    /// One line for lists, and for `--only` to look in.
+    pub fn label(&self) -> String {
+        let Self { experiment, sweep, code, setting, .. } = self;
+        let block = setting.block.map_or_else(String::new, |block| format!(", blocks up to {block} B"));
+        format!("{experiment}/{sweep} {code} {} B in symbols of {} B{block}", setting.size, setting.symbol)
+    }
+}
+
+impl CodeSweep {
+    /// The cases of one point, one for each code.
+    pub(super) fn cases(&self, plan: &CodePlan, setting: &Setting) -> Vec<CodeCase> {
+        let case = |code: &erasure::BlockCode| CodeCase {
+            experiment: plan.name.clone(),
+            sweep: self.name.clone(),
+            code: code.to_string(),
+            measured: self.measured,
+            setting: setting.clone(),
+            runs: self.runs,
+            seed: plan.seed,
+        };
+        self.codes.iter().map(case).collect()
+    }
+}
+
+impl CodeRecord {
+    /// The time, in nanoseconds, below which this share of the runs lies.
+    pub(super) fn quantile(&self, share: f64) -> f64 {
+        let mut sorted = self.nanoseconds.clone();
+        sorted.sort_unstable();
+        let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+        let place = share * last as f64;
+        let (lower, upper) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
+        lower + (upper - lower) * place.fract()
+    }
+}

@@ -1,0 +1,141 @@
+//! `run` for a plan that times codes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use erasure::BlockCode;
+use fastrand::Rng;
+use jiff::{Timestamp, Unit};
+
+use super::trial::Trial;
+use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
+use crate::commands::{HowRun, PLAN, nothing, say, warn, write};
+use crate::exit::{Code, Failure};
+use crate::results::SCHEMA;
+use crate::runner::Stop;
+use crate::words;
+
+/// Times what has no record yet, point by point; the exit code.
+pub(crate) fn run(plan: &CodePlan, how: &HowRun, folder: &Path, stop: &Stop) -> Result<u8, Failure> {
+    if how.jobs.get() > 1 {
+        return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
+    }
+    let wanted = |case: &CodeCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
+    let points: Vec<(&CodeSweep, &Setting, Vec<CodeCase>)> = plan
+        .sweeps
+        .iter()
+        .flat_map(|sweep| sweep.points.iter().map(move |(_, setting)| (sweep, setting)))
+        .map(|(sweep, setting)| (sweep, setting, sweep.cases(plan, setting).into_iter().filter(wanted).collect()))
+        .collect();
+    let total = points.iter().map(|(_, _, cases)| cases.len()).sum::<usize>();
+    if total == 0 {
+        return Err(nothing(&plan.name, how));
+    }
+    if how.dry_run {
+        say(&list(&points, &CodeStore::read(folder)?));
+        return Ok(0);
+    }
+    let mut store = CodeStore::open(folder)?;
+    if store.cut() > 0 {
+        warn("the last result had not been written whole: it is cut off, and its case measured again");
+    }
+    let text = fs::read(&plan.file).map_err(Failure::at(&plan.file))?;
+    write(&folder.join(PLAN), &text)?;
+    for (sweep, setting, cases) in points {
+        // Sweeps that meet in a point share its records.
+        let is_new = |case: &CodeCase| !store.records().iter().any(|record| record.id == case.id());
+        let cases: Vec<CodeCase> = cases.into_iter().filter(is_new).collect();
+        for record in time(sweep, setting, cases, stop)? {
+            warn(&line(&record));
+            store.append(record)?;
+        }
+        if stop.is_set() {
+            warn("stopped: the same command goes on");
+            return Ok(Code::Interrupted as u8);
+        }
+    }
+    say(&format!("{}\n", folder.display()));
+    Ok(Code::Done as u8)
+}
+
+/// The codes of one point in turns; nothing if it was stopped before they were done.
+fn time(sweep: &CodeSweep, setting: &Setting, cases: Vec<CodeCase>, stop: &Stop) -> Result<Vec<CodeRecord>, Failure> {
+    let failed = |message: String| Failure::new(Code::Invalid, message);
+    let mut trials = Vec::new();
+    for case in cases {
+        let code: BlockCode = case.code.parse().map_err(|error| Failure::new(Code::Other, error))?;
+        let mut trial = Trial::new(code, setting, &mut Rng::with_seed(case.seed));
+        // Tables and plans are made once for a process, and that counts in no run.
+        once(&mut trial, sweep.measured, setting, &mut Rng::with_seed(case.seed)).map_err(failed)?;
+        trials.push((case, trial, Vec::new()));
+    }
+    let started = Instant::now();
+    for run in 0..sweep.runs {
+        if stop.is_set() {
+            return Ok(Vec::new());
+        }
+        if run > 0 && started.elapsed() > sweep.cap {
+            break;
+        }
+        for (case, trial, nanoseconds) in &mut trials {
+            // All codes have the same drops in a run.
+            let mut rng = Rng::with_seed(case.seed ^ (u64::from(run) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let took = once(trial, sweep.measured, setting, &mut rng).map_err(failed)?;
+            nanoseconds.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+    let record = |(case, _, nanoseconds): (CodeCase, Trial, Vec<u64>)| CodeRecord {
+        schema: SCHEMA,
+        id: case.id(),
+        case,
+        date: Timestamp::now().round(Unit::Second).unwrap_or_default().to_string(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        processor: processor(),
+        nanoseconds,
+    };
+    Ok(trials.into_iter().map(record).collect())
+}
+
+fn once(
+    trial: &mut Trial,
+    measured: Measured,
+    setting: &Setting,
+    rng: &mut Rng,
+) -> Result<std::time::Duration, String> {
+    let [least, most] = setting.drops;
+    match measured {
+        Measured::Encode => Ok(trial.encode()),
+        Measured::Decode => trial.decode(least + (most - least) * rng.f64(), rng),
+    }
+}
+
+/// As the kernel calls it.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name"));
+    name.and_then(|name| name.split_once(": ")).map_or("unknown", |(_, name)| name).to_owned()
+}
+
+fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]) -> String {
+    let mut text = String::new();
+    let (mut left, mut most) = (0, 0.0);
+    for (sweep, _, cases) in points {
+        let new: Vec<_> = cases.iter().filter(|case| !records.iter().any(|record| record.id == case.id())).collect();
+        most += if new.is_empty() { 0.0 } else { sweep.cap.as_secs_f64() };
+        left += new.len();
+        for case in new {
+            writeln!(text, "{}, {} runs", case.label(), case.runs).expect("a string takes all");
+        }
+    }
+    let cases = words::count(left, "case", "cases");
+    writeln!(text, "{cases} to measure; about {} at most", words::seconds(most)).expect("a string takes all");
+    text
+}
+
+/// `paper/fig3/encode-size raptorq ...: 1.234 ms (1000 runs)`.
+fn line(record: &CodeRecord) -> String {
+    let runs = words::count(record.nanoseconds.len(), "run", "runs");
+    format!("{}: {:.4} ms ({runs})", record.case.label(), record.quantile(0.5) / 1e6)
+}
