@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::{Decoder, Encoder, raptorq, reed_solomon, uncoded};
+use crate::{Decoder, Encoder, WindowCode, raptorq, reed_solomon, uncoded};
 
 /// Largest symbol, in bytes: the symbol size is a 16-bit number in RFC 6330, section 3.3.2, and on the wire.
 const MAX_SYMBOL_SIZE: usize = 65_535;
 
 /// Codes of a source block: a closed set, numbered on the wire.
 ///
-/// The numbers 3 (Raptor, RFC 5053), 4 (LT), 5 (Tornado) and 128 (RLC, RFC 8681, a window code) are reserved.
+/// The numbers 3 (Raptor, RFC 5053), 4 (LT) and 5 (Tornado) are reserved; those from 128 on are [window codes](WindowCode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum BlockCode {
@@ -37,6 +37,16 @@ pub enum CodeError {
         /// The largest number this code has.
         limit: u32,
     },
+    /// The number of source symbols in a window lies outside `1..=limit`.
+    #[error("{code} has windows of 1 to {limit} source symbols, not {symbols}")]
+    Window {
+        /// The code asked for.
+        code: WindowCode,
+        /// The number asked for.
+        symbols: u32,
+        /// The largest number this code has.
+        limit: u32,
+    },
     /// The symbol size lies outside `1..=65535` bytes.
     #[error("a symbol has 1 to {MAX_SYMBOL_SIZE} bytes, not {0}")]
     SymbolSize(usize),
@@ -44,6 +54,12 @@ pub enum CodeError {
     /// exist.
     #[error("a symbol of reed-solomon with more than 128 of them has an even number of bytes, not {0}")]
     OddSymbolSize(usize),
+}
+
+/// Whether any code has symbols of this size.
+pub(crate) fn check_symbol_size(symbol_size: usize) -> Result<(), CodeError> {
+    let fits = (1..=MAX_SYMBOL_SIZE).contains(&symbol_size);
+    fits.then_some(()).ok_or(CodeError::SymbolSize(symbol_size))
 }
 
 /// A text that names no code.
@@ -103,9 +119,7 @@ impl BlockCode {
         if !(1..=limit).contains(&k) {
             return Err(CodeError::SourceSymbols { code: self, k, limit });
         }
-        if !(1..=MAX_SYMBOL_SIZE).contains(&symbol_size) {
-            return Err(CodeError::SymbolSize(symbol_size));
-        }
+        check_symbol_size(symbol_size)?;
         if self == Self::ReedSolomon && !symbol_size.is_multiple_of(reed_solomon::element_size(k)) {
             return Err(CodeError::OddSymbolSize(symbol_size));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+pub use crate::rlc::fuzzing::fuzz_window;
 use crate::{Block, BlockCode, Progress};
 
 /// Bounds the cost of an input, not what it can reach: blocks on either side of every threshold that matters fit.

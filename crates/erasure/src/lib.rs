@@ -4,6 +4,8 @@
 //! (encoding symbol ids `0..k`) are the bytes of the block itself and live in a [`Block`], so an [`Encoder`] only makes repair symbols
 //! (`k..symbol_limit`) and a [`Decoder`] only holds repair symbols. Where no symbol is lost, neither is ever built.
 //!
+//! A [`WindowCode`] has no blocks: its repair symbols are made of a window that slides over the source symbols. See [`rlc`].
+//!
 //! ```
 //! use erasure::{Block, BlockCode, Progress};
 //!
@@ -36,7 +38,9 @@ mod linear;
 mod raptorq;
 mod reed_solomon;
 mod repairs;
+pub mod rlc;
 mod uncoded;
+mod window;
 
 use std::fmt::Debug;
 
@@ -44,6 +48,7 @@ pub use block::Block;
 pub use code::{BlockCode, CodeError, UnknownCode};
 #[doc(hidden)]
 pub use raptorq::measuring;
+pub use window::{Code, WindowCode};
 
 /// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.
 pub trait Encoder: Send + Debug {

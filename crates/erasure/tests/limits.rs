@@ -1,6 +1,6 @@
 //! Numbers, names, limits, and what a hostile peer may send.
 
-use erasure::{Block, BlockCode, CodeError, Progress, fuzzing};
+use erasure::{Block, BlockCode, Code, CodeError, Progress, WindowCode, fuzzing};
 
 #[test]
 fn numbers_and_names_agree() {
@@ -117,13 +117,36 @@ fn forged_symbols_do_not_panic() {
 }
 
 #[test]
-fn the_corpus_of_the_fuzzer_passes() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/decoder");
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 10, "{} seeds in {}", files.len(), folder.display());
-    for file in files {
-        println!("replaying {}", file.display());
-        fuzzing::fuzz_decoder(&std::fs::read(&file).unwrap());
+fn the_corpora_of_the_fuzzer_pass() {
+    for (target, function) in [("decoder", fuzzing::fuzz_decoder as fn(&[u8])), ("window", fuzzing::fuzz_window)] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+        let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        assert!(files.len() >= 10, "{} seeds in {}", files.len(), folder.display());
+        for file in files {
+            println!("replaying {}", file.display());
+            function(&std::fs::read(&file).unwrap());
+        }
     }
+}
+
+#[test]
+fn window_codes_have_numbers_names_and_limits() {
+    for code in WindowCode::ALL {
+        let any = Code::Window(code);
+        assert_eq!((Code::from_wire(code.wire()), any.to_string().parse()), (Some(any), Ok(any)));
+        assert_eq!(BlockCode::from_wire(code.wire()), None, "one set of numbers");
+        let limit = code.max_window();
+        assert_eq!((code.check(1, 65_535), code.check(limit, 1)), (Ok(()), Ok(())));
+        for symbols in [0, limit + 1] {
+            assert_eq!(any.check(symbols, 1), Err(CodeError::Window { code, symbols, limit }));
+        }
+        assert_eq!(any.check(1, 65_536), Err(CodeError::SymbolSize(65_536)));
+    }
+    for code in BlockCode::ALL {
+        let any = Code::from(code);
+        assert_eq!((Code::from_wire(code.wire()), code.name().parse()), (Some(any), Ok(any)));
+        assert_eq!((any.wire(), any.check(0, 1)), (code.wire(), code.check(0, 1)));
+    }
+    assert_eq!((Code::from_wire(255), "rlc2".parse::<Code>().is_err()), (None, true));
 }

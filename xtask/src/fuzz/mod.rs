@@ -50,10 +50,11 @@ struct Target {
 }
 
 /// Same names as in `fuzz/fuzz_targets`.
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     Target { name: "wire", function: transport::wire::fuzzing::fuzz_wire },
     Target { name: "handshake", function: transport::secure::fuzzing::fuzz_handshake },
     Target { name: "decoder", function: erasure::fuzzing::fuzz_decoder },
+    Target { name: "window", function: erasure::fuzzing::fuzz_window },
     Target { name: "connection", function: sim::fuzzing::fuzz_connection },
     Target { name: "messages", function: downpour::messages::fuzz_messages },
 ];

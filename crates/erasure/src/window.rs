@@ -1,0 +1,124 @@
+//! The closed, numbered set of window codes, and of all codes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::code::{BlockCode, CodeError, UnknownCode, check_symbol_size};
+use crate::rlc;
+
+/// Codes over a sliding window of source symbols: a closed set, in the upper half of the numbers on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum WindowCode {
+    /// Random linear combinations over GF(256), RFC 8681: see [`rlc`].
+    Rlc = 128,
+}
+
+impl WindowCode {
+    /// Every code, in the order of its number.
+    pub const ALL: [Self; 1] = [Self::Rlc];
+
+    /// The number of this code on the wire.
+    #[must_use]
+    pub const fn wire(self) -> u8 {
+        self as u8
+    }
+
+    /// The name that `Display` prints and `FromStr` reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rlc => "rlc",
+        }
+    }
+
+    /// The largest window in source symbols.
+    #[must_use]
+    pub const fn max_window(self) -> u32 {
+        match self {
+            Self::Rlc => rlc::MAX_WINDOW,
+        }
+    }
+
+    /// Whether this code has windows of `symbols` source symbols of `symbol_size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is broken; see [`CodeError`].
+    pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
+        let limit = self.max_window();
+        if !(1..=limit).contains(&symbols) {
+            return Err(CodeError::Window { code: self, symbols, limit });
+        }
+        check_symbol_size(symbol_size)
+    }
+}
+
+impl fmt::Display for WindowCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Any code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    /// Codes blocks, each by itself.
+    Block(BlockCode),
+    /// Codes a window that slides over the symbols.
+    Window(WindowCode),
+}
+
+impl Code {
+    /// The number of this code on the wire.
+    #[must_use]
+    pub const fn wire(self) -> u8 {
+        match self {
+            Self::Block(code) => code.wire(),
+            Self::Window(code) => code.wire(),
+        }
+    }
+
+    /// The code of this number, or `None` for a number that is reserved or unknown.
+    #[must_use]
+    pub fn from_wire(number: u8) -> Option<Self> {
+        let window = WindowCode::ALL.into_iter().find(|code| code.wire() == number);
+        window.map(Self::Window).or_else(|| BlockCode::from_wire(number).map(Self::Block))
+    }
+
+    /// Whether this code has blocks, or windows, of `symbols` source symbols of `symbol_size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is broken; see [`CodeError`].
+    pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
+        match self {
+            Self::Block(code) => code.check(symbols, symbol_size),
+            Self::Window(code) => code.check(symbols, symbol_size),
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block(code) => code.fmt(f),
+            Self::Window(code) => code.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Code {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCode> {
+        let window = WindowCode::ALL.into_iter().find(|code| code.name() == text);
+        window.map_or_else(|| text.parse().map(Self::Block), |code| Ok(Self::Window(code)))
+    }
+}
+
+impl From<BlockCode> for Code {
+    fn from(code: BlockCode) -> Self {
+        Self::Block(code)
+    }
+}

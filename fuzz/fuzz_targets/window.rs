@@ -1,0 +1,5 @@
+//! A window code, its encoder, its decoder and any losses.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| erasure::fuzzing::fuzz_window(data));
