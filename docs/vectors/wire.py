@@ -33,8 +33,8 @@ MIN_MESSAGE1 = 1200
 
 # --- Section 4: frames ----------------------------------------------------------------------------------------------
 
-CODES = {0: "uncoded", 1: "Reed-Solomon", 2: "RaptorQ"}
-MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403}
+CODES = {0: "uncoded", 1: "Reed-Solomon", 2: "RaptorQ", 3: "Raptor", 4: "LT", 5: "pre-coded LT"}
+MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403, 3: 8_192, 4: 1 << 17, 5: 1 << 17}
 
 CODING: Layout = [
     ("k", number(4, least=1)),

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::{Decoder, Encoder, WindowCode, raptorq, reed_solomon, uncoded};
+use crate::{Decoder, Encoder, WindowCode, lt, raptor, raptorq, reed_solomon, uncoded};
 
 /// Largest symbol, in bytes: the symbol size is a 16-bit number in RFC 6330, section 3.3.2, and on the wire.
 const MAX_SYMBOL_SIZE: usize = 65_535;
 
 /// Codes of a source block: a closed set, numbered on the wire.
 ///
-/// The numbers 3 (Raptor, RFC 5053), 4 (LT) and 5 (Tornado) are reserved; those from 128 on are [window codes](WindowCode).
+/// The numbers 64 to 127 (Tornado) are reserved; those from 128 on are [window codes](WindowCode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum BlockCode {
@@ -22,6 +22,12 @@ pub enum BlockCode {
     ReedSolomon = 1,
     /// RaptorQ, RFC 6330: nearly any `k` symbols decode, and nearly without limit on the number of repair symbols.
     RaptorQ = 2,
+    /// Raptor, RFC 5053: a few symbols more than `k` decode.
+    Raptor = 3,
+    /// LT with the robust soliton, [`lt::Parameters::robust`]: about `k` symbols and a few decode.
+    Lt = 4,
+    /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is about 1000.
+    PrecodedLt = 5,
 }
 
 /// A `k` or a symbol size that a code does not have.
@@ -64,12 +70,13 @@ pub(crate) fn check_symbol_size(symbol_size: usize) -> Result<(), CodeError> {
 
 /// A text that names no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown code {0:?}: use uncoded, reed-solomon or raptorq")]
+#[error("unknown code {0:?}: use uncoded, reed-solomon, raptorq, raptor, lt or precoded-lt")]
 pub struct UnknownCode(String);
 
 impl BlockCode {
     /// Every code, in the order of its number.
-    pub const ALL: [Self; 3] = [Self::Uncoded, Self::ReedSolomon, Self::RaptorQ];
+    pub const ALL: [Self; 6] =
+        [Self::Uncoded, Self::ReedSolomon, Self::RaptorQ, Self::Raptor, Self::Lt, Self::PrecodedLt];
 
     /// The number of this code on the wire.
     #[must_use]
@@ -84,6 +91,9 @@ impl BlockCode {
             0 => Some(Self::Uncoded),
             1 => Some(Self::ReedSolomon),
             2 => Some(Self::RaptorQ),
+            3 => Some(Self::Raptor),
+            4 => Some(Self::Lt),
+            5 => Some(Self::PrecodedLt),
             _ => None,
         }
     }
@@ -95,17 +105,23 @@ impl BlockCode {
             Self::Uncoded => "uncoded",
             Self::ReedSolomon => "reed-solomon",
             Self::RaptorQ => "raptorq",
+            Self::Raptor => "raptor",
+            Self::Lt => "lt",
+            Self::PrecodedLt => "precoded-lt",
         }
     }
 
     /// The largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24), 32,768 for `ReedSolomon`
-    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2).
+    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor` (RFC 5053, section 5.4.2.1), 131,072 for
+    /// `Lt` and `PrecodedLt`.
     #[must_use]
     pub const fn max_source_symbols(self) -> u32 {
         match self {
             Self::Uncoded => 1 << 24,
             Self::ReedSolomon => reed_solomon::MAX_SOURCE_SYMBOLS,
             Self::RaptorQ => raptorq::MAX_SOURCE_SYMBOLS,
+            Self::Raptor => raptor::MAX_SOURCE_SYMBOLS,
+            Self::Lt | Self::PrecodedLt => lt::MAX_SOURCE_SYMBOLS,
         }
     }
 
@@ -129,7 +145,8 @@ impl BlockCode {
     /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
     ///
     /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k + min(4c, 65536) - c`, so
-    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`: 2^24.
+    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`, `PrecodedLt`: 2^24. `Raptor`: 2^16,
+    /// less the padding of a block of less than 4.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -139,16 +156,22 @@ impl BlockCode {
             Self::Uncoded => k,
             Self::ReedSolomon => reed_solomon::symbol_limit(k),
             Self::RaptorQ => raptorq::SYMBOL_LIMIT,
+            Self::Raptor => raptor::symbol_limit(k),
+            Self::Lt | Self::PrecodedLt => lt::SYMBOL_LIMIT,
         }
     }
 
     /// The chance that decoding fails with `extra` symbols more than `k` received: 0 for a code that decodes from any `k`, the design
-    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`.
+    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of blocks
+    /// decoded from repair symbols alone, from which they fail most often (crates/erasure/README.md).
     #[must_use]
-    pub fn failure(self, extra: u32) -> f64 {
+    pub fn failure(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::Uncoded | Self::ReedSolomon => 0.0,
             Self::RaptorQ => 1e-2_f64.powi(i32::try_from(extra).unwrap_or(i32::MAX).saturating_add(1)),
+            Self::Raptor => raptor::failure(k, extra),
+            Self::Lt => lt::robust_failure(k, extra),
+            Self::PrecodedLt => lt::precoded_failure(k, extra),
         }
     }
 
@@ -163,6 +186,9 @@ impl BlockCode {
             Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
             Self::ReedSolomon => reed_solomon::encoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::Encoder::new(k, symbol_size)),
+            Self::Raptor => Box::new(raptor::Encoder::new(k, symbol_size)),
+            Self::Lt => lt::Parameters::robust().encoder(k, symbol_size)?,
+            Self::PrecodedLt => lt::Parameters::precoded().encoder(k, symbol_size)?,
         })
     }
 
@@ -177,6 +203,9 @@ impl BlockCode {
             Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
             Self::ReedSolomon => reed_solomon::decoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::Decoder::new(k, symbol_size)),
+            Self::Raptor => Box::new(raptor::decoder(k, symbol_size)),
+            Self::Lt => lt::Parameters::robust().decoder(k, symbol_size)?,
+            Self::PrecodedLt => lt::Parameters::precoded().decoder(k, symbol_size)?,
         })
     }
 }

@@ -41,6 +41,8 @@ struct Case {
     decoder: Box<dyn crate::Decoder>,
     block: Block,
     taken: BTreeSet<u32>,
+    /// Taken since the last attempt, which may drop symbols that say nothing new.
+    held: BTreeSet<u32>,
     symbol: Vec<u8>,
 }
 
@@ -55,6 +57,7 @@ impl Case {
             // What is missing must not shine through: start from a buffer of noise.
             block: Block::empty(k, symbol_size, vec![0xa5; k as usize * symbol_size]),
             taken: BTreeSet::new(),
+            held: BTreeSet::new(),
             symbol: vec![0; symbol_size],
         }
     }
@@ -84,13 +87,14 @@ impl Case {
             return self.refuse(esi, self.symbol.len());
         }
         self.encoder.repair(&self.source, esi, &mut self.symbol);
-        let known = self.taken.contains(&esi);
+        let known = self.held.contains(&esi);
         match self.decoder.push(&self.block, esi, &self.symbol) {
             Progress::Useless => (),
             progress => {
                 assert!(!known, "repair symbol {esi} taken twice");
                 assert_ne!(progress, Progress::Need(0));
                 self.taken.insert(esi);
+                self.held.insert(esi);
             }
         }
     }
@@ -102,6 +106,7 @@ impl Case {
 
     fn recover(&mut self) {
         let symbols = self.block.present() + self.taken.len() as u32;
+        self.held.clear();
         match self.decoder.recover(&mut self.block) {
             Progress::Ready => {
                 assert!(symbols >= self.source.k(), "decoded from {symbols} symbols");

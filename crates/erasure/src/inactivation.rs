@@ -3,10 +3,10 @@
 
 use std::fmt::Debug;
 
-use crate::Block;
 use crate::kernel::program::Inputs;
 use crate::linear::{Elimination, Equations, Heavy};
 use crate::repairs::Repairs;
+use crate::{Block, Progress};
 
 /// A code as equations of unknown symbols.
 pub(crate) trait System: Send + Debug {
@@ -95,5 +95,172 @@ impl Inactivation {
         let symbols = present.into_iter().chain(repairs.iter().map(|(_, symbol)| Some(symbol)));
         plan.solve(&Inputs::new(size, symbols), &lists, &mut missing);
         block.set_complete();
+    }
+}
+
+/// The decoder of a code that has no shorter way to what is missing.
+#[derive(Debug)]
+pub(crate) struct Decoder<S> {
+    system: S,
+    repairs: Repairs,
+    attempt: Option<Inactivation>,
+}
+
+impl<S: System> Decoder<S> {
+    pub(crate) fn new(system: S, symbol_size: usize, symbol_limit: u32) -> Self {
+        let repairs = Repairs::new(system.k(), symbol_size, symbol_limit);
+        Self { system, repairs, attempt: None }
+    }
+}
+
+impl<S: System> crate::Decoder for Decoder<S> {
+    fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress {
+        self.repairs.push(block, esi, symbol)
+    }
+
+    fn recover(&mut self, block: &mut Block) -> Progress {
+        if block.is_complete() {
+            return Progress::Ready;
+        }
+        if !self.repairs.fits(block) {
+            return Progress::Useless;
+        }
+        match self.repairs.lacking(block) {
+            0 => (),
+            lacking => return Progress::Need(lacking),
+        }
+        let mut attempt = self.attempt.take().unwrap_or_else(|| Inactivation::new(block));
+        match attempt.add_symbols(&self.system, &mut self.repairs, block) {
+            0 => {
+                attempt.fill(&self.system, &self.repairs, block);
+                self.repairs.clear();
+                Progress::Ready
+            }
+            lacking => {
+                self.attempt = Some(attempt);
+                self.repairs.wait_for(block, lacking)
+            }
+        }
+    }
+}
+
+/// The unknowns that add up to encoding symbol `esi`.
+#[cfg(test)]
+pub(crate) fn terms_of(system: &impl System, esi: u32) -> Vec<u32> {
+    let mut terms = Vec::new();
+    system.terms(esi, &mut terms);
+    terms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lt::{Distribution, Parameters, Parities};
+    use crate::{lt, raptor};
+
+    /// splitmix64.
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
+    }
+
+    /// A plain elimination of dense rows: how many independent equations came.
+    struct Dense {
+        /// The row whose first unknown is the index.
+        rows: Vec<Option<Vec<bool>>>,
+        rank: u32,
+    }
+
+    impl Dense {
+        fn add(&mut self, terms: impl IntoIterator<Item = u32>) {
+            let mut row = vec![false; self.rows.len()];
+            terms.into_iter().for_each(|term| row[term as usize] ^= true);
+            while let Some(first) = row.iter().position(|&bit| bit) {
+                let Some(other) = &self.rows[first] else {
+                    self.rows[first] = Some(row);
+                    self.rank += 1;
+                    return;
+                };
+                row.iter_mut().zip(other).for_each(|(bit, &other)| *bit ^= other);
+            }
+        }
+    }
+
+    /// What an attempt says is lacking is what a plain elimination lacks, at the first try and whenever more has come.
+    fn compare(system: &impl System, seed: u64) {
+        let (k, mut state) = (system.k(), seed);
+        let (unknowns, constraints) = system.constraints().parts();
+        let mut dense = Dense { rows: vec![None; unknowns as usize], rank: 0 };
+        constraints.into_iter().for_each(|terms| dense.add(terms));
+        let mut block = Block::empty(k, 1, Vec::new());
+        let loss = random(&mut state) % 101;
+        for esi in (0..k).filter(|_| random(&mut state) % 100 >= loss) {
+            block.insert(esi, &[0]);
+            dense.add(terms_of(system, esi));
+        }
+        let mut repairs = Repairs::new(k, 1, 1 << 16);
+        let mut attempt = Inactivation::new(&block);
+        let mut attempts = 0;
+        loop {
+            while repairs.lacking(&block) > 0 {
+                let esi = random(&mut state) as u32 % (1 << 16);
+                let came = if esi < k {
+                    block.insert(esi, &[0])
+                } else {
+                    repairs.push(&block, esi, &[0]) != Progress::Useless
+                };
+                if came {
+                    dense.add(terms_of(system, esi));
+                }
+            }
+            if block.is_complete() {
+                return;
+            }
+            let lacking = attempt.add_symbols(system, &mut repairs, &block);
+            assert_eq!(lacking, unknowns - dense.rank, "{system:?}, seed {seed}, attempt {attempts}");
+            if lacking == 0 {
+                return;
+            }
+            attempts += 1;
+            repairs.wait_for(&block, 1);
+        }
+    }
+
+    #[test]
+    fn what_is_lacking_is_what_a_plain_elimination_lacks() {
+        for seed in 0..150 {
+            let k = 1 + seed as u32 * 7 % 130;
+            compare(&raptor::System::new(k), seed);
+            for parameters in [
+                Parameters::robust(),
+                Parameters::precoded(),
+                Parameters { distribution: Distribution::Ideal, parities: Parities::AtLeast(8), seed },
+            ] {
+                compare(&lt::System::new(parameters, k), seed);
+            }
+        }
+    }
+
+    /// Ids that all say the same are taken, told to be of no use, and not kept.
+    #[test]
+    fn symbols_that_say_nothing_new_are_dropped() {
+        let system = lt::System::new(Parameters::robust(), 2);
+        let mut same = (2_u32..).filter(|&esi| terms_of(&system, esi) == [0]);
+        let mut decoder = Decoder::new(lt::System::new(Parameters::robust(), 2), 1, lt::SYMBOL_LIMIT);
+        let mut block = Block::empty(2, 1, Vec::new());
+        for (esi, expected) in same
+            .by_ref()
+            .take(500)
+            .zip([Progress::Need(1), Progress::Ready].into_iter().chain(std::iter::repeat(Progress::Ready)))
+        {
+            use crate::Decoder as _;
+            assert_eq!(decoder.push(&block, esi, &[7]), expected, "esi {esi}");
+            assert_eq!(decoder.recover(&mut block), Progress::Need(1), "esi {esi}");
+            assert!(decoder.repairs.count() <= 2, "{} held", decoder.repairs.count());
+        }
+        block.insert(1, &[9]);
+        assert_eq!(crate::Decoder::recover(&mut decoder, &mut block), Progress::Ready);
+        assert_eq!(block.bytes(), [7, 9]);
     }
 }

@@ -35,6 +35,8 @@ mod inactivation;
 #[allow(dead_code, reason = "the codes come to it one by one")]
 mod kernel;
 mod linear;
+pub mod lt;
+mod raptor;
 mod raptorq;
 mod reed_solomon;
 mod repairs;
@@ -79,8 +81,8 @@ pub trait Encoder: Send + Debug {
 
 /// Holds the repair symbols of one source block until the missing source symbols follow from them. No input makes it panic.
 pub trait Decoder: Send + Debug {
-    /// Takes one repair symbol. A duplicate, an id outside `k..symbol_limit`, a wrong length, a block of another shape, and anything
-    /// that comes once enough is there, is [`Progress::Useless`] and not kept.
+    /// Takes one repair symbol. A duplicate of one that is held, an id outside `k..symbol_limit`, a wrong length, a block of another
+    /// shape, and anything that comes once enough is there, is [`Progress::Useless`] and not kept.
     fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress;
 
     /// Fills in the missing source symbols of `block`. Between the first call that answers [`Progress::Need`] and the last, `block`

@@ -11,12 +11,12 @@ fn numbers_and_names_agree() {
             assert_eq!(code.to_string(), code.name());
             assert_eq!(code.wire() as usize, BlockCode::ALL.iter().position(|&other| other == code).unwrap());
         } else {
-            assert!(number > 2);
+            assert!(number > 5);
         }
     }
     assert_eq!(
         "tornado".parse::<BlockCode>().unwrap_err().to_string(),
-        "unknown code \"tornado\": use uncoded, reed-solomon or raptorq"
+        "unknown code \"tornado\": use uncoded, reed-solomon, raptorq, raptor, lt or precoded-lt"
     );
 }
 
@@ -55,17 +55,35 @@ fn symbol_limits() {
         assert_eq!(BlockCode::ReedSolomon.symbol_limit(k), limit, "k {k}");
     }
     for k in [1, 10, 100, 56_403] {
-        assert_eq!(BlockCode::RaptorQ.symbol_limit(k), 1 << 24, "k {k}");
+        for code in [BlockCode::RaptorQ, BlockCode::Lt, BlockCode::PrecodedLt] {
+            assert_eq!(code.symbol_limit(k), 1 << 24, "{code}, k {k}");
+        }
+    }
+    for (k, limit) in [(1, 65_533), (3, 65_535), (4, 65_536), (8192, 65_536)] {
+        assert_eq!(BlockCode::Raptor.symbol_limit(k), limit, "k {k}");
     }
 }
 
 #[test]
 fn failure_follows_the_design_bound() {
-    assert_eq!(BlockCode::ReedSolomon.failure(0), 0.0);
+    assert_eq!(BlockCode::ReedSolomon.failure(100, 0), 0.0);
     for (extra, bound) in [(0, 1e-2), (1, 1e-4), (2, 1e-6)] {
-        assert!((BlockCode::RaptorQ.failure(extra) / bound - 1.0).abs() < 1e-9);
+        assert!((BlockCode::RaptorQ.failure(1000, extra) / bound - 1.0).abs() < 1e-9);
     }
-    assert_eq!(BlockCode::RaptorQ.failure(u32::MAX), 0.0);
+    assert_eq!(BlockCode::RaptorQ.failure(1000, u32::MAX), 0.0);
+}
+
+/// A chance, that falls with each symbol, to nothing.
+#[test]
+fn failure_falls() {
+    for code in BlockCode::ALL {
+        for k in [1, 2, 10, 100, 1000, 8192] {
+            let chances: Vec<f64> = (0..=3 * k + 100).map(|extra| code.failure(k, extra)).collect();
+            assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{code}, k {k}");
+            assert!(chances.is_sorted_by(|a, b| a >= b), "{code}, k {k}");
+            assert!(chances.last() < Some(&1e-9), "{code}, k {k}: {:?}", chances.last());
+        }
+    }
 }
 
 #[test]
@@ -88,7 +106,7 @@ fn a_block_of_another_shape_is_useless() {
 /// Memory is bounded by what an attempt can use: the flood after it is dropped.
 #[test]
 fn a_flood_of_repair_symbols_is_not_kept() {
-    for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+    for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {
         let block = Block::empty(50, 2, Vec::new());
         let mut decoder = code.decoder(50, 2).unwrap();
         let kept = (50..code.symbol_limit(50).min(10_000))
@@ -101,7 +119,7 @@ fn a_flood_of_repair_symbols_is_not_kept() {
 /// Forged symbols are refused before they come here; if one did, the result would be wrong bytes, not a panic.
 #[test]
 fn forged_symbols_do_not_panic() {
-    for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+    for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {
         for k in [1, 9, 60, 255, 300] {
             let mut block = Block::empty(k, 4, Vec::new());
             let mut decoder = code.decoder(k, 4).unwrap();

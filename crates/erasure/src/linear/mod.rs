@@ -83,6 +83,12 @@ impl Equations {
         self.terms.truncate(self.ends.last().map_or(0, |&end| end as usize));
     }
 
+    /// The number of unknowns, and the terms of each equation.
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> (u32, Vec<Vec<u32>>) {
+        (self.unknowns, (0..self.count() as u32).map(|equation| self.terms(equation).to_vec()).collect())
+    }
+
     /// How many there are.
     fn count(&self) -> usize {
         self.inputs.len()

@@ -9,11 +9,11 @@ mod parameters;
 mod plan;
 mod syndrome;
 mod system;
-mod tables;
+pub(crate) mod tables;
 
 use std::fmt;
 
-pub(crate) use self::parameters::MAX_SOURCE_SYMBOLS;
+pub(crate) use self::parameters::{MAX_SOURCE_SYMBOLS, is_prime};
 use self::syndrome::Syndrome;
 use self::system::System;
 use crate::inactivation::{Inactivation, System as _};

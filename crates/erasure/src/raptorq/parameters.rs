@@ -125,6 +125,6 @@ fn add_modulo(a: u32, b: u32, modulus: u32) -> u32 {
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-fn is_prime(n: u32) -> bool {
+pub(crate) fn is_prime(n: u32) -> bool {
     n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }

@@ -25,6 +25,8 @@ pub(super) struct Outstanding {
     pub(super) intact: bool,
     /// The block's code.
     pub(super) code: BlockCode,
+    /// Its source symbols.
+    pub(super) k: u32,
 }
 
 impl Outstanding {
@@ -61,13 +63,18 @@ impl Outstanding {
         let spare = self.in_flight - self.need;
         let above = |lost| more_lost_than(lost, self.in_flight, odds);
         let mut chance = above(spare);
-        // What just suffices fails by the code's own chance (RFC 6330: one in a hundred at k, in ten thousand at k + 1).
-        for surplus in 0..2.min(spare) {
-            let exactly = above(spare - surplus - 1) - above(spare - surplus);
-            chance += exactly.max(0.0) * self.code.failure(surplus);
-        }
-        if spare < 2 && !self.intact {
-            chance += (1.0 - above(0)) * self.code.failure(spare);
+        // What arrives beyond the need fails by the code's own chance, which falls with every symbol until it does not count.
+        for surplus in 0..=spare {
+            let fails = self.code.failure(self.k, surplus);
+            if fails < odds.target * 1e-2 {
+                break;
+            }
+            let exactly = match spare - surplus {
+                0 if self.intact => 0.0,
+                0 => 1.0 - above(0),
+                lost => above(lost - 1) - above(lost),
+            };
+            chance += exactly.max(0.0) * fails;
         }
         chance
     }
@@ -149,7 +156,7 @@ mod tests {
     }
 
     const fn block(need: u32, in_flight: u32, code: BlockCode) -> Outstanding {
-        Outstanding { need, in_flight, intact: false, code }
+        Outstanding { need, in_flight, intact: false, code, k: 1000 }
     }
 
     #[test]
@@ -158,8 +165,10 @@ mod tests {
         assert_eq!(intact.extra(odds(0.0)), 0);
         assert_eq!(block(0, 0, BlockCode::ReedSolomon).extra(odds(0.2)), 0);
         assert_eq!(block(5, 0, BlockCode::ReedSolomon).extra(odds(0.0)), 5);
-        // With k symbols, one decoding in a hundred fails: one symbol more is wanted.
+        // With k symbols, one decoding in a hundred fails: one symbol more is wanted; of a code over GF(2), about one for each bit.
         assert_eq!(block(0, 0, BlockCode::RaptorQ).extra(odds(0.0)), 1);
+        let raptor = block(0, 0, BlockCode::Raptor).extra(odds(0.0));
+        assert!((8..=16).contains(&raptor), "{raptor}");
     }
 
     /// Against the sum over all outcomes, computed independently.
@@ -181,7 +190,7 @@ mod tests {
 
     #[test]
     fn extra_is_the_smallest_that_meets_the_target() {
-        for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
+        for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ, BlockCode::Raptor, BlockCode::PrecodedLt] {
             for (need, in_flight, loss) in [(711, 711, 0.05), (40, 10, 0.1), (1, 0, 0.3), (1024, 900, 0.02)] {
                 let found = block(need, in_flight, code).extra(odds(loss));
                 assert!(block(need, in_flight + found, code).undecodable(odds(loss)) <= 1e-3);

@@ -49,6 +49,7 @@ impl Windowed {
                 in_flight: block.in_flight(),
                 intact: block.is_intact(),
                 code: block.code(),
+                k: block.k(),
             };
             let extra = outstanding.extra(odds);
             if extra > 0 {

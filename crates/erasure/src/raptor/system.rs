@@ -1,0 +1,73 @@
+//! The equations of a block, RFC 5053, section 5.4.2.4.
+
+use std::sync::Arc;
+
+use super::structure::{MIN_K, Structure};
+use crate::Block;
+use crate::inactivation::System as _;
+use crate::kernel::program::Inputs;
+use crate::linear::{Cache, Elimination, Equations, Plan};
+
+/// The plans of encoders, by K.
+static CACHE: Cache = Cache::new();
+
+/// The equations of blocks of `k` source symbols and the padding of those with fewer than 4.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct System {
+    k: u32,
+    structure: Structure,
+}
+
+impl System {
+    pub(crate) fn new(k: u32) -> Self {
+        Self { k, structure: Structure::new(k.max(MIN_K)) }
+    }
+
+    /// Padding symbols, between the source and the repair symbols.
+    pub(super) fn padding(&self) -> u32 {
+        MIN_K.saturating_sub(self.k)
+    }
+
+    /// The plan of the intermediate symbols from the source symbols, inputs `0..k`, and the padding.
+    pub(super) fn encoding_plan(&self) -> Arc<Plan> {
+        CACHE.plan(self.k, || {
+            let mut equations = self.constraints();
+            for esi in 0..self.k {
+                equations.push_with(Some(esi), |terms| self.terms(esi, terms));
+            }
+            // RFC 5053 chose J(K) so that this is so.
+            Elimination::new(equations, None).into_plan()
+        })
+    }
+
+    /// The inputs of [`System::encoding_plan`].
+    pub(super) fn source_inputs<'a>(&self, source: &'a Block) -> Inputs<'a> {
+        Inputs::new(source.symbol_size(), (0..self.k).map(|esi| source.symbol(esi)))
+    }
+}
+
+impl crate::inactivation::System for System {
+    fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// The LDPC and half symbols, and the padding, which is zero.
+    fn constraints(&self) -> Equations {
+        let mut equations = self.lists();
+        for set in self.structure.constraints() {
+            equations.push(&set, None);
+        }
+        for symbol in self.k..self.k + self.padding() {
+            equations.push_with(None, |terms| self.structure.terms(symbol, terms));
+        }
+        equations
+    }
+
+    fn lists(&self) -> Equations {
+        Equations::new(self.structure.intermediate())
+    }
+
+    fn terms(&self, esi: u32, terms: &mut Vec<u32>) {
+        self.structure.terms(if esi < self.k { esi } else { esi + self.padding() }, terms);
+    }
+}
