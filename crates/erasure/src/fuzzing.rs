@@ -1,6 +1,10 @@
 //! What a fuzzer drives: any bytes become a block, a decoder and the symbols it is given.
 
+mod random;
+
 use std::collections::BTreeSet;
+
+pub use random::check_random_case;
 
 pub use crate::rlc::fuzzing::fuzz_window;
 use crate::{Block, BlockCode, Progress};

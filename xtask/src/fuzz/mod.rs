@@ -13,6 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use erasure::BlockCode;
 
 use crate::failure::Failure;
 use crate::tools;
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// Only feed this file to the target
     #[arg(long, value_name = "FILE", requires = "target")]
     replay: Option<PathBuf>,
+    /// Of the decoders only this code's; searches without coverage
+    #[arg(long, value_name = "NAME", requires = "target")]
+    code: Option<BlockCode>,
     /// Search here even where cargo-fuzz could
     #[arg(long)]
     plain: bool,
@@ -80,7 +84,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         println!("{}: {} bytes, nothing broke", target.name, input.len());
         return Ok(());
     }
-    let guided = !options.plain && options.seed.is_none() && has_cargo_fuzz();
+    if options.code.is_some() && options.target.is_some_and(|target| target.name != "decoder") {
+        return Err(Failure::new("--code goes with the target decoder"));
+    }
+    let guided = !options.plain && options.seed.is_none() && options.code.is_none() && has_cargo_fuzz();
     if !guided {
         println!("Mutations of the corpora, without coverage (for that: a nightly toolchain and cargo-fuzz).");
     }
@@ -99,7 +106,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 fn search_plainly(target: Target, options: &Options) -> Result<(), Failure> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let crashes = tools::root().join("fuzz/crashes");
-    let search = Search { target, corpus: target.corpus()?, seed, crashes };
+    // The first byte of an input of the decoders is the code's place in the list.
+    let place = |code| BlockCode::ALL.iter().position(|&other| other == code);
+    let first = options.code.and_then(place).map(|place| place as u8);
+    if let Some(code) = options.code.filter(|_| first.is_none()) {
+        return Err(Failure::new(format_args!("the target decoder does not have {code}")));
+    }
+    let search = Search { target, corpus: target.corpus()?, first, seed, crashes };
     search.run(options.from, Duration::from_secs(options.seconds))
 }
 

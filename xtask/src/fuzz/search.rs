@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Search {
     pub(super) target: Target,
     pub(super) corpus: Vec<Vec<u8>>,
+    /// What every input begins with, where that is given.
+    pub(super) first: Option<u8>,
     pub(super) seed: u64,
     /// Where an input that breaks something is kept.
     pub(super) crashes: PathBuf,
@@ -65,10 +67,13 @@ impl Search {
         let as_they_are = self.corpus.len() as u64;
         let mut number = from;
         while number < as_they_are || started.elapsed() < time {
-            let input = match self.corpus.get(number as usize) {
+            let mut input = match self.corpus.get(number as usize) {
                 Some(input) => input.clone(),
                 None => mutate::mutated(&self.corpus, &mut self.rng(number)),
             };
+            if let (Some(first), Some(byte)) = (self.first, input.first_mut()) {
+                *byte = first;
+            }
             let began = Instant::now();
             *trial.lock().expect("its holder does not panic") =
                 Trial { number, input: input.clone(), started: Some(began) };
@@ -128,7 +133,7 @@ mod tests {
 
     fn search(function: fn(&[u8]), crashes: &Path) -> Search {
         let target = Target { name: "of-a-test", function };
-        Search { target, corpus: vec![b"ab".to_vec()], seed: 1, crashes: crashes.to_owned() }
+        Search { target, corpus: vec![b"ab".to_vec()], first: None, seed: 1, crashes: crashes.to_owned() }
     }
 
     #[test]
@@ -146,6 +151,14 @@ mod tests {
         assert!(failure.contains("too long") && failure.contains("cargo xtask fuzz of-a-test --replay"), "{failure}");
         let file = failure.rsplit_once("--replay ").expect("a file").1;
         assert!(fs::read(file).expect("the input").len() >= 40);
+    }
+
+    #[test]
+    fn inputs_begin_with_what_is_given() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let function = |input: &[u8]| assert!(input.first().is_none_or(|&byte| byte == 7));
+        let search = Search { first: Some(7), ..search(function, folder.path()) };
+        search.run(0, Duration::from_millis(50)).expect("all of them");
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! What many more cases than a test has time for are made of.
+
+use super::Case;
+use crate::BlockCode;
+
+/// Makes up a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus arrive, with attempts
+/// to recover between them: the decoder must come to the right bytes or say what it needs. All follows from the seed.
+///
+/// # Panics
+///
+/// Where the decoder is wrong.
+pub fn check_random_case(seed: u64) {
+    let mut dice = Dice(seed);
+    let code = BlockCode::ALL[dice.below(BlockCode::ALL.len() as u32) as usize];
+    let k = 1 + match dice.below(20) {
+        0..14 => dice.below(60),
+        14..19 => dice.below(500),
+        _ => dice.below(3000),
+    };
+    let symbol_size = (1 + dice.below(16) as usize..).find(|&size| code.check(k, size).is_ok());
+    let mut case = Case::new(code, k, symbol_size.expect("every k here has a size"), seed as u8);
+    for (arrival, hinders) in arrivals(&mut dice, k, case.encoder.symbol_limit()) {
+        case.arrive(arrival);
+        match hinders {
+            0 => case.arrive(arrival),
+            1 | 2 => case.recover(),
+            3 => case.refuse(u32::MAX - arrival, case.symbol.len()),
+            4 => case.refuse(k + arrival, case.symbol.len() + 1),
+            _ => {}
+        }
+    }
+    // With all that is there; the rest of the source comes while the decoder waits for more.
+    case.finish();
+}
+
+impl Case {
+    fn arrive(&mut self, esi: u32) {
+        if esi < self.source.k() { self.insert(esi) } else { self.push(esi) }
+    }
+}
+
+/// Ids in the order they arrive, some twice, each with a number below 40 that says what else happens.
+fn arrivals(dice: &mut Dice, k: u32, limit: u32) -> Vec<(u32, u32)> {
+    // From nothing lost to everything.
+    let percent = [0, 1, 10, 50, 100][dice.below(5) as usize];
+    let mut ids: Vec<u32> = (0..k).filter(|_| dice.below(100) >= percent).collect();
+    let lost = k - ids.len() as u32;
+    // Repair symbols from the beginning, from all over the code, or from its end.
+    let repairs = limit - k;
+    let reach = repairs.min([2 * k, 1 << 16, u32::MAX][dice.below(3) as usize]);
+    let first = if dice.below(4) == 0 { limit - reach } else { k };
+    // Too few, about enough, or too many.
+    let count = [lost / 2, lost, lost + lost / 4 + 3, 2 * lost + 10][dice.below(4) as usize];
+    if reach > 0 {
+        ids.extend((0..count).map(|_| first + dice.below(reach)));
+    }
+    for place in (1..ids.len()).rev() {
+        ids.swap(place, dice.below(place as u32 + 1) as usize);
+    }
+    ids.into_iter().map(|id| (id, dice.below(40))).collect()
+}
+
+/// Numbers without a pattern: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    /// Below `limit`, which is not 0.
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        // The upper half of a product of 32 bits by 32 is below the second.
+        (((z >> 32) * u64::from(limit)) >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo xtask soak codes` goes on from here.
+    #[test]
+    fn random_cases_are_right() {
+        for seed in 0..600 {
+            println!("seed {seed}");
+            check_random_case(seed);
+        }
+    }
+
+    #[test]
+    fn arrivals_are_of_all_kinds() {
+        let mut dice = Dice(7);
+        let all: Vec<_> = (0..400).map(|_| arrivals(&mut dice, 20, 1 << 24)).collect();
+        let source = |ids: &[(u32, u32)]| ids.iter().filter(|(id, _)| *id < 20).count();
+        assert!(all.iter().any(|ids| source(ids) == 0) && all.iter().any(|ids| source(ids) == 20));
+        assert!(all.iter().any(|ids| ids.len() < 20) && all.iter().any(|ids| ids.len() > 40));
+        assert!(all.iter().flatten().any(|&(id, _)| id > (1 << 24) - 50));
+        assert!((0..40).all(|number| all.iter().flatten().any(|&(_, hinders)| hinders == number)));
+        assert!(arrivals(&mut dice, 20, 20).iter().all(|&(id, _)| id < 20), "a code without repair symbols");
+    }
+}
