@@ -1,33 +1,39 @@
 //! The closed, numbered set of block codes and their limits.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::tornado::{self, Rate};
 use crate::{Decoder, Encoder, WindowCode, lt, raptor, raptorq, reed_solomon, uncoded};
 
 /// Largest symbol, in bytes: the symbol size is a 16-bit number in RFC 6330, section 3.3.2, and on the wire.
 const MAX_SYMBOL_SIZE: usize = 65_535;
 
+/// Tornado's numbers begin after this one, by rate.
+const BEFORE_TORNADO: u8 = 63;
+
 /// Codes of a source block: a closed set, numbered on the wire.
 ///
-/// The numbers 64 to 127 (Tornado) are reserved; those from 128 on are [window codes](WindowCode).
+/// Numbers from 128 on are those of [window codes](WindowCode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
 pub enum BlockCode {
     /// No repair symbols; what is lost is sent again.
-    Uncoded = 0,
+    Uncoded,
     /// Reed-Solomon, over GF(256) up to 128 source symbols, over GF(2^16) above: any `k` symbols decode. For small blocks.
-    ReedSolomon = 1,
+    ReedSolomon,
     /// RaptorQ, RFC 6330: nearly any `k` symbols decode, and nearly without limit on the number of repair symbols.
-    RaptorQ = 2,
+    RaptorQ,
     /// Raptor, RFC 5053: a few symbols more than `k` decode.
-    Raptor = 3,
+    Raptor,
     /// LT with the robust soliton, [`lt::Parameters::robust`]: about `k` symbols and a few decode.
-    Lt = 4,
+    Lt,
     /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is about 1000.
-    PrecodedLt = 5,
+    PrecodedLt,
+    /// Tornado: exclusive ors only, and a fixed number of repair symbols, more than the losses by some percent of `k`.
+    Tornado(Rate),
 }
 
 /// A `k` or a symbol size that a code does not have.
@@ -70,18 +76,34 @@ pub(crate) fn check_symbol_size(symbol_size: usize) -> Result<(), CodeError> {
 
 /// A text that names no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown code {0:?}: use uncoded, reed-solomon, raptorq, raptor, lt or precoded-lt")]
+#[error("unknown code {0:?}: use uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt or tornado:1 to tornado:64")]
 pub struct UnknownCode(String);
 
 impl BlockCode {
-    /// Every code, in the order of its number.
-    pub const ALL: [Self; 6] =
-        [Self::Uncoded, Self::ReedSolomon, Self::RaptorQ, Self::Raptor, Self::Lt, Self::PrecodedLt];
+    /// Every code, in the order of its number; of the 64 rates of Tornado, a quarter and a half.
+    pub const ALL: [Self; 8] = [
+        Self::Uncoded,
+        Self::ReedSolomon,
+        Self::RaptorQ,
+        Self::Raptor,
+        Self::Lt,
+        Self::PrecodedLt,
+        Self::Tornado(Rate::QUARTER),
+        Self::Tornado(Rate::HALF),
+    ];
 
     /// The number of this code on the wire.
     #[must_use]
     pub const fn wire(self) -> u8 {
-        self as u8
+        match self {
+            Self::Uncoded => 0,
+            Self::ReedSolomon => 1,
+            Self::RaptorQ => 2,
+            Self::Raptor => 3,
+            Self::Lt => 4,
+            Self::PrecodedLt => 5,
+            Self::Tornado(rate) => BEFORE_TORNADO + rate.of_128(),
+        }
     }
 
     /// The code of this number, or `None` for a number that is reserved or unknown.
@@ -94,26 +116,31 @@ impl BlockCode {
             3 => Some(Self::Raptor),
             4 => Some(Self::Lt),
             5 => Some(Self::PrecodedLt),
+            64..=127 => match Rate::new(number - BEFORE_TORNADO) {
+                Some(rate) => Some(Self::Tornado(rate)),
+                None => None,
+            },
             _ => None,
         }
     }
 
     /// The name that `Display` prints and `FromStr` reads.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> Cow<'static, str> {
         match self {
-            Self::Uncoded => "uncoded",
-            Self::ReedSolomon => "reed-solomon",
-            Self::RaptorQ => "raptorq",
-            Self::Raptor => "raptor",
-            Self::Lt => "lt",
-            Self::PrecodedLt => "precoded-lt",
+            Self::Uncoded => "uncoded".into(),
+            Self::ReedSolomon => "reed-solomon".into(),
+            Self::RaptorQ => "raptorq".into(),
+            Self::Raptor => "raptor".into(),
+            Self::Lt => "lt".into(),
+            Self::PrecodedLt => "precoded-lt".into(),
+            Self::Tornado(rate) => format!("tornado:{}", rate.of_128()).into(),
         }
     }
 
     /// The largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24), 32,768 for `ReedSolomon`
     /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor` (RFC 5053, section 5.4.2.1), 131,072 for
-    /// `Lt` and `PrecodedLt`.
+    /// `Lt` and `PrecodedLt`, 65,536 for `Tornado`.
     #[must_use]
     pub const fn max_source_symbols(self) -> u32 {
         match self {
@@ -122,6 +149,7 @@ impl BlockCode {
             Self::RaptorQ => raptorq::MAX_SOURCE_SYMBOLS,
             Self::Raptor => raptor::MAX_SOURCE_SYMBOLS,
             Self::Lt | Self::PrecodedLt => lt::MAX_SOURCE_SYMBOLS,
+            Self::Tornado(_) => tornado::MAX_SOURCE_SYMBOLS,
         }
     }
 
@@ -136,6 +164,9 @@ impl BlockCode {
             return Err(CodeError::SourceSymbols { code: self, k, limit });
         }
         check_symbol_size(symbol_size)?;
+        if let Self::Tornado(rate) = self {
+            return Self::ReedSolomon.check(tornado::symbols_of_end(k, rate), symbol_size);
+        }
         if self == Self::ReedSolomon && !symbol_size.is_multiple_of(reed_solomon::element_size(k)) {
             return Err(CodeError::OddSymbolSize(symbol_size));
         }
@@ -146,7 +177,8 @@ impl BlockCode {
     ///
     /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k + min(4c, 65536) - c`, so
     /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`, `PrecodedLt`: 2^24. `Raptor`: 2^16,
-    /// less the padding of a block of less than 4.
+    /// less the padding of a block of less than 4. `Tornado`: about `128 k / (128 - r)`, see
+    /// [`tornado::Design`].
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -158,16 +190,18 @@ impl BlockCode {
             Self::RaptorQ => raptorq::SYMBOL_LIMIT,
             Self::Raptor => raptor::symbol_limit(k),
             Self::Lt | Self::PrecodedLt => lt::SYMBOL_LIMIT,
+            Self::Tornado(rate) => tornado::Design::new(rate).symbol_limit(k),
         }
     }
 
-    /// The chance that decoding fails with `extra` symbols more than `k` received: 0 for a code that decodes from any `k`, the design
-    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of blocks
+    /// The chance that decoding fails with `extra` symbols more than `k` received, whichever they are: 0 for a code that decodes from any `k`, the design
+    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of blocks
     /// decoded from repair symbols alone, from which they fail most often (crates/erasure/README.md).
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::Uncoded | Self::ReedSolomon => 0.0,
+            Self::Tornado(rate) => rate.failure(k, extra),
             Self::RaptorQ => 1e-2_f64.powi(i32::try_from(extra).unwrap_or(i32::MAX).saturating_add(1)),
             Self::Raptor => raptor::failure(k, extra),
             Self::Lt => lt::robust_failure(k, extra),
@@ -189,6 +223,7 @@ impl BlockCode {
             Self::Raptor => Box::new(raptor::Encoder::new(k, symbol_size)),
             Self::Lt => lt::Parameters::robust().encoder(k, symbol_size)?,
             Self::PrecodedLt => lt::Parameters::precoded().encoder(k, symbol_size)?,
+            Self::Tornado(rate) => tornado::Design::new(rate).encoder(k, symbol_size)?,
         })
     }
 
@@ -206,13 +241,14 @@ impl BlockCode {
             Self::Raptor => Box::new(raptor::decoder(k, symbol_size)),
             Self::Lt => lt::Parameters::robust().decoder(k, symbol_size)?,
             Self::PrecodedLt => lt::Parameters::precoded().decoder(k, symbol_size)?,
+            Self::Tornado(rate) => tornado::Design::new(rate).decoder(k, symbol_size)?,
         })
     }
 }
 
 impl fmt::Display for BlockCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(&self.name())
     }
 }
 
@@ -220,6 +256,7 @@ impl FromStr for BlockCode {
     type Err = UnknownCode;
 
     fn from_str(text: &str) -> Result<Self, UnknownCode> {
-        Self::ALL.into_iter().find(|code| code.name() == text).ok_or_else(|| UnknownCode(text.to_owned()))
+        let all = Self::ALL.into_iter().chain(Rate::all().map(Self::Tornado));
+        all.into_iter().find(|code| code.name() == text).ok_or_else(|| UnknownCode(text.to_owned()))
     }
 }

@@ -41,6 +41,7 @@ mod raptorq;
 mod reed_solomon;
 mod repairs;
 pub mod rlc;
+pub mod tornado;
 mod uncoded;
 mod window;
 

@@ -93,6 +93,11 @@ impl Repairs {
         }
     }
 
+    /// Bytes in a symbol.
+    pub(crate) fn symbol_size(&self) -> usize {
+        self.symbol_size
+    }
+
     /// The number of repair symbols held.
     pub(crate) fn count(&self) -> u32 {
         // Fits: every id is below 2^24 and held once.

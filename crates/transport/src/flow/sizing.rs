@@ -52,7 +52,7 @@ mod code_name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(super) fn serialize<S: Serializer>(code: &BlockCode, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(code.name())
+        to.serialize_str(&code.name())
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BlockCode, D::Error> {

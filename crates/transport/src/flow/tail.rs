@@ -29,6 +29,9 @@ pub(super) struct Outstanding {
     pub(super) k: u32,
 }
 
+/// Chances of failure below this change no answer.
+const NEGLIGIBLE: f64 = 1e-5;
+
 impl Outstanding {
     /// Symbols to send beyond those in flight, so that the block is decodable with the odds asked for.
     pub(super) fn extra(self, odds: Odds) -> u32 {
@@ -63,18 +66,22 @@ impl Outstanding {
         let spare = self.in_flight - self.need;
         let above = |lost| more_lost_than(lost, self.in_flight, odds);
         let mut chance = above(spare);
-        // What arrives beyond the need fails by the code's own chance, which falls with every symbol until it does not count.
-        for surplus in 0..=spare {
-            let fails = self.code.failure(self.k, surplus);
-            if fails < odds.target * 1e-2 {
+        // With `surplus` symbols more than suffice at best, decoding fails by the code's own chance (RFC 6330: one in a hundred at k, in
+        // ten thousand at k + 1). Where it falls slowly, steps of a quarter do.
+        let mut surplus = 0;
+        while surplus <= spare {
+            let failure = self.code.failure(self.k, surplus);
+            if failure < NEGLIGIBLE {
                 break;
             }
-            let exactly = match spare - surplus {
-                0 if self.intact => 0.0,
-                0 => 1.0 - above(0),
-                lost => above(lost - 1) - above(lost),
+            let next = (surplus + 1 + surplus / 4).min(spare.max(surplus + 1));
+            let less = match spare.checked_sub(next) {
+                Some(lost) => above(lost),
+                None if self.intact => above(0),
+                None => 1.0,
             };
-            chance += exactly.max(0.0) * fails;
+            chance += (less - above(spare - surplus)).max(0.0) * failure;
+            surplus = next;
         }
         chance
     }
@@ -150,6 +157,7 @@ fn ln_factorial(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use erasure::tornado::Rate;
 
     const fn odds(loss: f64) -> Odds {
         Odds { loss, burst: 1.0, target: 1e-3 }
@@ -169,6 +177,17 @@ mod tests {
         assert_eq!(block(0, 0, BlockCode::RaptorQ).extra(odds(0.0)), 1);
         let raptor = block(0, 0, BlockCode::Raptor).extra(odds(0.0));
         assert!((8..=16).contains(&raptor), "{raptor}");
+    }
+
+    /// A code that needs many symbols more than k gets them, and no more than it takes.
+    #[test]
+    fn a_code_with_reception_overhead_gets_it() {
+        let tornado = BlockCode::Tornado(Rate::QUARTER);
+        let found = block(1000, 1000, tornado).extra(odds(0.0));
+        let failures = [found - 1, found].map(|extra| tornado.failure(1000, extra));
+        assert!(failures[0] > 1e-3 && failures[1] <= 1e-3, "{found}: {failures:?}");
+        let lossy = block(1000, 1000, tornado).extra(odds(0.05));
+        assert!((found + 40..found + 100).contains(&lossy), "{found} without loss, {lossy} with 5 %");
     }
 
     /// Against the sum over all outcomes, computed independently.

@@ -1,0 +1,208 @@
+//! Decoding: symbols come, what follows from them is found without data, and in the end only what is lost is computed.
+
+use std::borrow::Cow;
+
+use super::Design;
+use super::graph::Graph;
+use super::peeling::{Peeling, Step};
+use crate::kernel::add_many;
+use crate::repairs::Repairs;
+use crate::{Block, BlockCode, Progress};
+
+/// Peels as symbols come. Where that does not bring all of the block, it asks for this part of the source symbols still unknown: few
+/// enough to overshoot little, enough to be asked seldom.
+const PART_ASKED_FOR: u32 = 32;
+
+#[derive(Debug)]
+pub(super) struct Decoder {
+    design: Design,
+    repairs: Repairs,
+    peeling: Option<Peeling>,
+    /// How many of the repair symbols the peeling knows.
+    learnt: usize,
+}
+
+impl Decoder {
+    pub(super) fn new(design: Design, k: u32, symbol_size: usize) -> Self {
+        let repairs = Repairs::new(k, symbol_size, design.symbol_limit(k));
+        Self { design, repairs, peeling: None, learnt: 0 }
+    }
+
+    /// Tells the peeling what has come since; how many source symbols are unknown then.
+    fn peel(&mut self, block: &Block) -> u32 {
+        let peeling = self.peeling.get_or_insert_with(|| Peeling::new(Graph::of(self.design, block.k())));
+        for esi in (0..block.k()).filter(|&esi| block.is_present(esi)) {
+            peeling.learn(esi);
+        }
+        for (esi, _) in self.repairs.iter().skip(self.learnt) {
+            peeling.learn(esi);
+        }
+        self.learnt = self.repairs.count() as usize;
+        peeling.missing()
+    }
+}
+
+impl crate::Decoder for Decoder {
+    fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress {
+        self.repairs.push(block, esi, symbol)
+    }
+
+    fn recover(&mut self, block: &mut Block) -> Progress {
+        if block.is_complete() {
+            return Progress::Ready;
+        }
+        if !self.repairs.fits(block) {
+            return Progress::Useless;
+        }
+        match self.repairs.lacking(block) {
+            0 => (),
+            lacking => return Progress::Need(lacking),
+        }
+        let missing = self.peel(block);
+        if missing > 0 {
+            return self.repairs.wait_for(block, missing.div_ceil(PART_ASKED_FOR));
+        }
+        let Some(peeling) = self.peeling.take() else { return Progress::Useless };
+        self.learnt = 0;
+        if Values::new(&peeling.graph, &self.repairs).run(&peeling, block) {
+            self.repairs.clear();
+            return Progress::Ready;
+        }
+        // The block has lost symbols that it had: against the seam's contract, but no reason to write wrong bytes.
+        self.repairs.wait_for(block, 1)
+    }
+}
+
+/// The check symbols whose bytes are at hand.
+struct Values<'a> {
+    graph: &'a Graph,
+    symbol_size: usize,
+    /// By esi less k.
+    checks: Vec<Option<Cow<'a, [u8]>>>,
+}
+
+impl<'a> Values<'a> {
+    fn new(graph: &'a Graph, repairs: &'a Repairs) -> Self {
+        let mut checks = vec![None; (graph.cascade.symbol_limit() - graph.k) as usize];
+        for (esi, symbol) in repairs.iter() {
+            checks[(esi - graph.k) as usize] = Some(Cow::Borrowed(symbol));
+        }
+        Self { graph, symbol_size: repairs.symbol_size(), checks }
+    }
+
+    fn get<'b>(&'b self, block: &'b Block, symbol: u32) -> Option<&'b [u8]> {
+        match symbol.checked_sub(self.graph.k) {
+            None => block.symbol(symbol),
+            Some(check) => self.checks[check as usize].as_deref(),
+        }
+    }
+
+    fn set(&mut self, block: &mut Block, symbol: u32, bytes: &[u8]) {
+        match symbol.checked_sub(self.graph.k) {
+            None => {
+                block.insert(symbol, bytes);
+            }
+            Some(check) => self.checks[check as usize] = Some(Cow::Owned(bytes.to_vec())),
+        }
+    }
+
+    /// Computes the missing source symbols. False, and nothing done, where they do not follow.
+    fn run(&mut self, peeling: &Peeling, block: &mut Block) -> bool {
+        let Some(steps) = self.needed(peeling, block) else { return false };
+        let mut sum = vec![0; self.symbol_size];
+        for step in steps {
+            match step {
+                Step::Equation { equation, symbol } => {
+                    let others = self.graph.lefts(equation).iter().copied().chain([self.graph.k + equation]);
+                    let others: Vec<&[u8]> =
+                        others.filter(|&other| other != symbol).filter_map(|other| self.get(block, other)).collect();
+                    sum.fill(0);
+                    add_many(&mut sum, &others);
+                    self.set(block, symbol, &sum);
+                }
+                Step::End => self.solve_end(peeling, block),
+            }
+        }
+        block.is_complete()
+    }
+
+    /// The steps without which a missing source symbol does not follow, found from the last to the first.
+    fn needed(&self, peeling: &Peeling, block: &Block) -> Option<Vec<Step>> {
+        let mut wanted = Wanted { marks: vec![false; self.graph.cascade.symbol_limit() as usize], count: 0 };
+        for symbol in block.missing() {
+            wanted.mark(symbol);
+        }
+        let mut steps = Vec::new();
+        for &step in peeling.steps().iter().rev() {
+            let used = match step {
+                Step::Equation { symbol, .. } => wanted.take(symbol),
+                Step::End => peeling.by_end().iter().filter(|&&symbol| wanted.take(symbol)).count() > 0,
+            };
+            if !used {
+                continue;
+            }
+            steps.push(step);
+            let mut mark = |symbol| {
+                if self.get(block, symbol).is_none() {
+                    wanted.mark(symbol);
+                }
+            };
+            match step {
+                Step::Equation { equation, symbol } => {
+                    let members = self.graph.lefts(equation).iter().copied().chain([self.graph.k + equation]);
+                    members.filter(|&member| member != symbol).for_each(&mut mark);
+                }
+                // Ascending, as the end's source symbols are.
+                Step::End => {
+                    let known = |symbol: &u32| peeling.by_end().binary_search(symbol).is_err();
+                    self.graph.cascade.end.clone().filter(known).for_each(&mut mark);
+                }
+            }
+        }
+        steps.reverse();
+        (wanted.count == 0).then_some(steps)
+    }
+
+    /// Decodes the end: its source symbols are checks, or the source where there is no graph.
+    fn solve_end(&mut self, peeling: &Peeling, block: &mut Block) {
+        let cascade = &self.graph.cascade;
+        let count = cascade.end.len() as u32;
+        let mut end = Block::empty(count, self.symbol_size, Vec::new());
+        for (index, symbol) in (0..).zip(cascade.end.clone()) {
+            if let Some(bytes) = self.get(block, symbol) {
+                end.insert(index, bytes);
+            }
+        }
+        let mut decoder = BlockCode::ReedSolomon.decoder(count, self.symbol_size).expect("checked when this was made");
+        for (index, repair) in (count..).zip(cascade.repairs.clone()) {
+            if let Some(bytes) = self.get(block, repair) {
+                decoder.push(&end, index, bytes);
+            }
+        }
+        decoder.recover(&mut end);
+        for &symbol in peeling.by_end() {
+            if let Some(bytes) = end.symbol(symbol - cascade.end.start) {
+                self.set(block, symbol, bytes);
+            }
+        }
+    }
+}
+
+/// Symbols that have to be computed.
+struct Wanted {
+    marks: Vec<bool>,
+    count: u32,
+}
+
+impl Wanted {
+    fn mark(&mut self, symbol: u32) {
+        self.count += u32::from(!std::mem::replace(&mut self.marks[symbol as usize], true));
+    }
+
+    /// Whether the symbol was wanted; it is not any more.
+    fn take(&mut self, symbol: u32) -> bool {
+        let wanted = std::mem::replace(&mut self.marks[symbol as usize], false);
+        self.count -= u32::from(wanted);
+        wanted
+    }
+}
