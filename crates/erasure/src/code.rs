@@ -194,9 +194,9 @@ impl BlockCode {
         }
     }
 
-    /// The chance that decoding fails with `extra` symbols more than `k` received, whichever they are: 0 for a code that decodes from any `k`, the design
-    /// bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of blocks
-    /// decoded from repair symbols alone, from which they fail most often (crates/erasure/README.md).
+    /// The chance that decoding fails with `extra` symbols more than `k` received, losses falling at random: 0 for a code that decodes
+    /// from any `k`, the design bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt`
+    /// and `PrecodedLt` a bound fitted to measurements of blocks decoded from repair symbols alone, from which they fail most often.
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
         match self {

@@ -49,7 +49,8 @@ impl Rate {
         })
     }
 
-    /// The chance that decoding fails with `extra` symbols more than `k` received, whichever they are: about as measured, rather more.
+    /// The chance that decoding fails with `extra` symbols more than `k` received: about as measured, rather more. The losses
+    /// fall on all symbols at random; where they fall on one level alone, as many as it has checks are too many.
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
         if extra >= Design::new(self).symbol_limit(k) - k {
