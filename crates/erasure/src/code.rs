@@ -176,9 +176,8 @@ impl BlockCode {
     /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
     ///
     /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k + min(4c, 65536) - c`, so
-    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`, `PrecodedLt`: 2^24. `Raptor`: 2^16,
-    /// less the padding of a block of less than 4. `Tornado`: about `128 k / (128 - r)`, see
-    /// [`tornado::Design`].
+    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`, `PrecodedLt`: 2^24. `Raptor`: 2^16, less the
+    /// padding of a block of less than 4. `Tornado`: somewhat more than `128 k / (128 - r)`, see [`tornado::Design::symbol_limit`].
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {

@@ -9,31 +9,42 @@ use crate::kernel::add_many;
 use crate::repairs::Repairs;
 use crate::{Block, BlockCode, Progress};
 
-/// Peels as symbols come. Where that does not bring all of the block, it asks for this part of the source symbols still unknown: few
-/// enough to overshoot little, enough to be asked seldom.
-const PART_ASKED_FOR: u32 = 32;
+/// Where peeling does not bring all of the block, the decoder asks for this part of the source symbols still unknown, and for this part of
+/// all repair symbols at least: few enough to overshoot little, enough to be asked seldom.
+const PART_OF_MISSING: u32 = 32;
+const PART_OF_REPAIRS: u32 = 256;
 
+/// Peels as symbols come.
 #[derive(Debug)]
 pub(super) struct Decoder {
     design: Design,
     repairs: Repairs,
     peeling: Option<Peeling>,
-    /// How many of the repair symbols the peeling knows.
+    /// The source symbols that had not come when it peeled last.
+    absent: Vec<u32>,
+    /// How many of the repair symbols it knew then.
     learnt: usize,
 }
 
 impl Decoder {
     pub(super) fn new(design: Design, k: u32, symbol_size: usize) -> Self {
         let repairs = Repairs::new(k, symbol_size, design.symbol_limit(k));
-        Self { design, repairs, peeling: None, learnt: 0 }
+        Self { design, repairs, peeling: None, absent: Vec::new(), learnt: 0 }
     }
 
     /// Tells the peeling what has come since; how many source symbols are unknown then.
     fn peel(&mut self, block: &Block) -> u32 {
-        let peeling = self.peeling.get_or_insert_with(|| Peeling::new(Graph::of(self.design, block.k())));
-        for esi in (0..block.k()).filter(|&esi| block.is_present(esi)) {
-            peeling.learn(esi);
-        }
+        let peeling = self.peeling.get_or_insert_with(|| {
+            (self.absent, self.learnt) = ((0..block.k()).collect(), 0);
+            Peeling::new(Graph::of(self.design, block.k()))
+        });
+        self.absent.retain(|&esi| {
+            let present = block.is_present(esi);
+            if present {
+                peeling.learn(esi);
+            }
+            !present
+        });
         for (esi, _) in self.repairs.iter().skip(self.learnt) {
             peeling.learn(esi);
         }
@@ -60,10 +71,10 @@ impl crate::Decoder for Decoder {
         }
         let missing = self.peel(block);
         if missing > 0 {
-            return self.repairs.wait_for(block, missing.div_ceil(PART_ASKED_FOR));
+            let all = self.design.symbol_limit(block.k()) - block.k();
+            return self.repairs.wait_for(block, missing.div_ceil(PART_OF_MISSING).max(all / PART_OF_REPAIRS));
         }
         let Some(peeling) = self.peeling.take() else { return Progress::Useless };
-        self.learnt = 0;
         if Values::new(&peeling.graph, &self.repairs).run(&peeling, block) {
             self.repairs.clear();
             return Progress::Ready;

@@ -68,7 +68,8 @@ impl Design {
         self.longest_tail
     }
 
-    /// As [`BlockCode::symbol_limit`].
+    /// First encoding symbol id that does not exist; `k` itself where `k` is outside the limits. The levels and the end have the rate's
+    /// share of check symbols, and each half the square root of its size beside.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > MAX_SOURCE_SYMBOLS { k } else { Cascade::new(k, self.rate).symbol_limit() }
