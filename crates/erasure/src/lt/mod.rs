@@ -53,7 +53,7 @@ pub enum Parities {
     None,
     /// R = S of RFC 5053, about k / 100 + sqrt(2 k): the fewest with which no two source symbols have the same three.
     Fewest,
-    /// The smallest prime at or above this number and 3.
+    /// The smallest prime at or above this number, which is 2^20 at most, and 3.
     AtLeast(u32),
 }
 
@@ -93,12 +93,19 @@ impl Parameters {
     }
 
     /// R for blocks of `k` source symbols.
+    ///
+    /// # Panics
+    ///
+    /// When the parities lie outside of what [`Parities`] says.
     #[must_use]
     pub fn parities(&self, k: u32) -> u32 {
         match self.parities {
             Parities::None => 0,
             Parities::Fewest => ldpc::symbols(k),
-            Parities::AtLeast(count) => ldpc::prime_at_or_above(count.max(3)),
+            Parities::AtLeast(count) => {
+                assert!(count <= 1 << 20, "{count} parities");
+                ldpc::prime_at_or_above(count.max(3))
+            }
         }
     }
 
@@ -110,7 +117,8 @@ impl Parameters {
     ///
     /// # Panics
     ///
-    /// With its first repair symbol, when the distribution's numbers lie outside of what [`Distribution`] says.
+    /// When the parities lie outside of what [`Parities`] says; with the first repair symbol, when the distribution's numbers lie outside
+    /// of what [`Distribution`] says.
     pub fn encoder(&self, k: u32, symbol_size: usize) -> Result<Box<dyn crate::Encoder>, CodeError> {
         BlockCode::Lt.check(k, symbol_size)?;
         Ok(Box::new(Encoder::new(System::new(self.clone(), k), symbol_size)))
