@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Iterator, List
 
 import sealing
+import window
 import wire
 from layout import Refused, read_whole, write_record
 
@@ -277,6 +278,20 @@ def check_streams(vectors: Any) -> int:
     return len(vectors)
 
 
+def check_windows(vectors: Any) -> int:
+    """Section 6.1: the last symbol of the window, how many it has, and the key, all from the header."""
+    for vector in vectors:
+        source = [hexed(symbol) for symbol in vector["source"]]
+        for row in vector["repair"]:
+            header = read_whole(wire.SYMBOL_HEADER, hexed(row["header"]))
+            symbols, key = header["esi"] >> 12, header["esi"] & 0xFFF
+            end = header["block"] + 1
+            where = f"repair of {symbols} symbols up to block {header['block']}"
+            agree(where, symbols, min(end, vector["largest_window"]))
+            agree(where, window.repair(key, source[end - symbols : end]), hexed(row["bytes"]))
+    return len(vectors)
+
+
 CHECKS: Dict[str, Callable[[Any], int]] = {
     "frames": check_frames,
     "handshake": check_handshake,
@@ -285,6 +300,7 @@ CHECKS: Dict[str, Callable[[Any], int]] = {
     "parameters": check_parameters,
     "refused": check_refused,
     "streams": check_streams,
+    "windows": check_windows,
 }
 
 

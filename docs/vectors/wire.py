@@ -33,8 +33,12 @@ MIN_MESSAGE1 = 1200
 
 # --- Section 4: frames ----------------------------------------------------------------------------------------------
 
-CODES = {0: "uncoded", 1: "Reed-Solomon", 2: "RaptorQ", 3: "Raptor", 4: "LT", 5: "pre-coded LT"}
-MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403, 3: 8_192, 4: 1 << 17, 5: 1 << 17}
+TORNADO = range(64, 128)
+CODES = {0: "uncoded", 1: "Reed-Solomon", 2: "RaptorQ", 3: "Raptor", 4: "LT", 5: "pre-coded LT", 128: "RLC"}
+CODES |= {code: f"Tornado {code - 63}" for code in TORNADO}
+BLOCK_CODES = [code for code in CODES if code < 128]
+MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403, 3: 8_192, 4: 1 << 17, 5: 1 << 17, 128: 2_047}
+MAX_K |= {code: 65_536 for code in TORNADO}
 
 CODING: Layout = [
     ("k", number(4, least=1)),
@@ -135,13 +139,26 @@ def _announced(coding: Record, so_far: Record) -> bool:
     return CODES[coding["code"]] != "Reed-Solomon" or coding["k"] <= 128 or so_far["T"] % 2 == 0
 
 
+def _of_blocks(coding: Record, _so_far: Record) -> bool:
+    return coding["code"] in BLOCK_CODES
+
+
+def _of_an_object(coding: Record, so_far: Record) -> bool:
+    return _of_blocks(coding, so_far) and _announced(coding, so_far)
+
+
+def _short(code: int, so_far: Record) -> bool:
+    """With a window code there are no short blocks to code."""
+    return so_far["coding"]["code"] in BLOCK_CODES or CODES[code] == "uncoded"
+
+
 ANNOUNCE: Layout = [
     ("flow", number(2, least=1)),
     ("length", number(8)),
     ("T", number(2, least=1)),
     ("r", number(1, least=1)),
     ("tag", number(8)),
-    ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon with k above 128")),
+    ("coding", checked(group(CODING), _of_an_object, "a window code, or an odd T for Reed-Solomon with k above 128")),
 ]
 
 PLAN: Layout = [
@@ -149,7 +166,7 @@ PLAN: Layout = [
     ("plan", number(1, least=1)),
     ("first block", number(4)),
     ("first symbol", number(8)),
-    ("coding", group(CODING)),
+    ("coding", checked(group(CODING), _of_blocks, "a window code")),
 ]
 
 
@@ -159,7 +176,7 @@ ANNOUNCE_STREAM: Layout = [
     ("T", number(2, least=1)),
     ("tag", number(8)),
     ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon with k above 128")),
-    ("code of short blocks", one_of(1, *CODES)),
+    ("code of short blocks", checked(one_of(1, *BLOCK_CODES), _short, "short blocks with a window code")),
 ]
 
 

@@ -51,7 +51,7 @@ pub use block::Block;
 pub use code::{BlockCode, CodeError, UnknownCode};
 #[doc(hidden)]
 pub use raptorq::measuring;
-pub use window::{Code, WindowCode};
+pub use window::{Code, UnknownWindowCode, WindowCode};
 
 /// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.
 pub trait Encoder: Send + Debug {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use thiserror::Error;
+
 use crate::code::{BlockCode, CodeError, UnknownCode, check_symbol_size};
 use crate::rlc;
 
@@ -51,6 +53,19 @@ impl WindowCode {
             return Err(CodeError::Window { code: self, symbols, limit });
         }
         check_symbol_size(symbol_size)
+    }
+}
+
+/// A text that names no window code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown window code {0:?}: use rlc")]
+pub struct UnknownWindowCode(String);
+
+impl FromStr for WindowCode {
+    type Err = UnknownWindowCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWindowCode> {
+        Self::ALL.into_iter().find(|code| code.name() == text).ok_or_else(|| UnknownWindowCode(text.to_owned()))
     }
 }
 
@@ -112,8 +127,7 @@ impl FromStr for Code {
     type Err = UnknownCode;
 
     fn from_str(text: &str) -> Result<Self, UnknownCode> {
-        let window = WindowCode::ALL.into_iter().find(|code| code.name() == text);
-        window.map_or_else(|| text.parse().map(Self::Block), |code| Ok(Self::Window(code)))
+        text.parse().map(Self::Window).or_else(|_: UnknownWindowCode| text.parse().map(Self::Block))
     }
 }
 

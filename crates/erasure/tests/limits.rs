@@ -161,6 +161,7 @@ fn window_codes_have_numbers_names_and_limits() {
     for code in WindowCode::ALL {
         let any = Code::Window(code);
         assert_eq!((Code::from_wire(code.wire()), any.to_string().parse()), (Some(any), Ok(any)));
+        assert_eq!(code.name().parse(), Ok(code));
         assert_eq!(BlockCode::from_wire(code.wire()), None, "one set of numbers");
         let limit = code.max_window();
         assert_eq!((code.check(1, 65_535), code.check(limit, 1)), (Ok(()), Ok(())));

@@ -1,5 +1,6 @@
 //! The connection's fuzz target, a plain function: a peer that holds the keys and sends what the input says.
 
+use erasure::WindowCode;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const CREDIT: u64 = 10;
 /// Shakes hands as a peer would, then reads `data` as operations on the connection; panics where the engine is wrong.
 ///
 /// An operation is a byte and its arguments: its low 3 bits choose a control packet (a length byte, then frames), a symbol
-/// packet (flow, block, esi and plan of one byte each), time passing, the victim's own objects and control bytes, acceptance
+/// packet (flow, block, esi and plan of one byte each; the plan's top bit makes it repair of a window), time passing, the victim's own objects and control bytes, acceptance
 /// of flows and use of streams, a skipped packet number, a raw datagram, or a repeated packet.
 pub fn fuzz_connection(data: &[u8]) {
     let Some((profile, operations)) = data.split_first() else { return };
@@ -56,11 +57,13 @@ struct Case {
 
 impl Case {
     fn new(profile: u8) -> Self {
+        let windows = profile % 6 > 2;
         let profile = match profile % 3 {
             0 => Profile::auto(),
             1 => Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000)),
             _ => Profile::arq(),
         };
+        let profile = if windows { profile.with_window_code(WindowCode::Rlc) } else { profile };
         let streams = StreamsAllowed { count: 3, window: 12, shared: 20 };
         let limits = Limits { credit: Credit { symbols: CREDIT, control: 2_000 }, streams, ..Limits::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
@@ -120,7 +123,9 @@ impl Case {
             1 => {
                 let (id, rest) = take(4);
                 let at = |index: usize| id.get(index).copied().unwrap_or_default();
-                let header = [0, at(0), 0, 0, 0, at(1), 0, 0, at(2), at(3)];
+                // The top bit of the plan: repair of a window of one to four symbols.
+                let (window, plan) = if at(3) & 0x80 > 0 { ((1 + at(2) % 4) << 4, at(3) & 0x7f) } else { (0, at(3)) };
+                let header = [0, at(0), 0, 0, 0, at(1), 0, window, at(2), plan];
                 // The symbol sizes that the corpus announces.
                 let size = [100, 1_408, 64, 2][argument % 4];
                 let mut symbol = vec![at(2); size];

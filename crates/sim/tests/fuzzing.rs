@@ -1,6 +1,6 @@
 //! The corpus of the connection's fuzz target, and inputs made of frames that nearly make sense.
 
-use erasure::BlockCode;
+use erasure::{BlockCode, Code, WindowCode};
 use fastrand::Rng;
 use sim::fuzzing::fuzz_connection;
 use std::path::Path;
@@ -91,14 +91,17 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
         }
         15 => {
             let mut alike = if careful { Rng::with_seed(u64::from(flow.0) + 4) } else { random.fork() };
-            let code = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
+            let block = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
+            let windows = alike.u8(..3) == 0;
+            let short_code = if windows { BlockCode::Uncoded } else { block };
             Frame::AnnounceStream(StreamAnnouncement {
                 flow: if careful { FlowId(flow.0 + 4) } else { flow },
                 symbol_size: [100, 100, 100, 1_408, 64, 6][alike.usize(..6)],
                 tag: 0,
-                k: [1, 2, 10, 200][alike.usize(..4)],
-                code,
-                short_code: code,
+                // The victim takes windows of 3 symbols.
+                k: if windows { alike.u32(1..4) } else { [1, 2, 10, 200][alike.usize(..4)] },
+                code: if windows { Code::Window(WindowCode::Rlc) } else { block.into() },
+                short_code,
             })
         }
         16 => match random.u8(..if careful { 20 } else { 3 }) {
@@ -134,7 +137,8 @@ fn input(random: &mut Rng) -> Vec<u8> {
                 // The size that most flows announce, and mostly symbols that complete a small block.
                 let argument = if random.bool() { argument & !0x18 } else { argument };
                 let esi = if random.bool() { random.u8(..2) } else { random.u8(..24) };
-                input.extend([argument | 1, random.u8(1..9), random.u8(..40), esi, random.u8(..12) / 10]);
+                let repair = if random.u8(..4) == 0 { 0x80 } else { 0 };
+                input.extend([argument | 1, random.u8(1..9), random.u8(..40), esi, (random.u8(..12) / 10) | repair]);
             }
             8 => input.push(argument | 2),
             9 => input.push(argument | 3),

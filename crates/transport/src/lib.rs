@@ -24,7 +24,7 @@ pub use connection::{
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
 };
-pub use erasure::Block;
+pub use erasure::{Block, WindowCode};
 pub use floor::{Connector, floor};
 pub use flow::{Direction, FlowKey, Reply, Request};
 pub use profile::Profile;

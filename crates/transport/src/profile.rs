@@ -3,11 +3,11 @@
 //! A profile is a local matter of who sends data. Only plans, the symbol size and the choice of feedback cross the wire, so
 //! the two ends of a connection may run different ones.
 
-use crate::flow::{BlockSizing, ScheduleConfig, WindowedConfig};
+use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
 use crate::recovery::{CongestionConfig, CubicConfig, RecoveryConfig};
 use crate::time::Rate;
 use crate::wire::{FeedbackChoice, FeedbackTiming};
-use erasure::BlockCode;
+use erasure::{BlockCode, WindowCode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct Profile {
     pub symbol_sizes: Vec<u16>,
     /// How objects are cut into blocks and coded.
     pub blocks: BlockSizing,
+    /// What codes streams.
+    pub streams: StreamCoding,
     /// Which symbol goes next.
     pub schedule: ScheduleConfig,
     /// Congestion control, loss detection, the loss assumed at first.
@@ -72,6 +74,7 @@ impl Profile {
             // Design section 6: 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280.
             symbol_sizes: vec![1408, 1344, 1280, 1152],
             blocks: BlockSizing { k: 1024, code: BlockCode::RaptorQ, small_code: BlockCode::ReedSolomon, small_k: 256 },
+            streams: StreamCoding::Blocks,
             schedule: ScheduleConfig::Windowed(WindowedConfig {
                 tail_failure: 1e-3,
                 // Coding a block takes a few milliseconds: on shorter round trips feedback is there first.
@@ -126,6 +129,14 @@ impl Profile {
         self
     }
 
+    /// The same, with streams protected by a window code all along.
+    #[must_use]
+    pub fn with_window_code(mut self, code: WindowCode) -> Self {
+        // A quarter of what a receiver gives each stream by default: the largest window that it takes.
+        self.streams = StreamCoding::Window { code, symbols: 64 };
+        self
+    }
+
     /// The rate this profile is told, if it is.
     pub const fn told_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
@@ -151,8 +162,10 @@ mod tests {
         for name in Profile::NAMES {
             let profile = Profile::named(name).expect("listed");
             assert_eq!(profile.name, name);
-            let told = profile.with_told_rate(Rate::from_bits_per_second(100_000_000));
+            let told =
+                profile.with_told_rate(Rate::from_bits_per_second(100_000_000)).with_window_code(WindowCode::Rlc);
             let text = serde_json::to_string(&told).expect("plain data");
+            assert!(text.contains(r#""streams":{"kind":"window","code":"rlc","symbols":64}"#), "{text}");
             assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), told);
         }
         assert!(Profile::named("brutal").is_err_and(|e| e.to_string().contains("auto, arq")));

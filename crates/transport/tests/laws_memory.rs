@@ -7,7 +7,7 @@
 #[path = "hostile/rogue.rs"]
 mod rogue;
 
-use erasure::BlockCode;
+use erasure::{BlockCode, Code, WindowCode};
 use rogue::{Rogue, announcement};
 use std::time::Duration;
 use transport::wire::{
@@ -29,13 +29,14 @@ fn peak() -> u64 {
 fn memory_follows_from_our_limits_not_from_claims() {
     let before = peak();
     let mut most = 0;
-    let claims: [(&str, fn()); 6] = [
+    let claims: [(&str, fn()); 7] = [
         ("a petabyte in large blocks", petabyte),
         ("as many flows as there are numbers", many_flows),
         ("control data with holes", holes),
         ("a need of more than everything", need),
         ("symbols of one block each", scattered),
         ("streams that are never read", unread_streams),
+        ("windows with as many holes as there may be", holed_windows),
     ];
     for (what, claim) in claims {
         claim();
@@ -114,13 +115,34 @@ fn scattered() {
 fn unread_streams() {
     let mut rogue = Rogue::new();
     for flow in (1..=64).map(FlowId) {
-        let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+        let (code, short_code) = (BlockCode::RaptorQ.into(), BlockCode::ReedSolomon);
         let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 256, code, short_code };
         rogue.send(&[Frame::AnnounceStream(stream)]);
         for block in 0..500 {
             rogue.send_symbol(SymbolId { flow, block, esi: 255 }, 0, &[1; 1_408]);
         }
     }
+    rogue.listen();
+}
+
+/// Every stream keeps all that a window code may keep: symbols of two windows, and equations of half of one.
+fn holed_windows() {
+    let mut rogue = Rogue::new();
+    for flow in (1..=64).map(FlowId) {
+        let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+        let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 64, code, short_code };
+        rogue.send(&[Frame::AnnounceStream(stream)]);
+        let mut symbol = vec![1; 1_408];
+        symbol[..5].copy_from_slice(&[0, 0, 5, 0, 0]);
+        // Every other one is missing, and there are half as many equations: nothing follows from them.
+        for block in (1..250).step_by(2) {
+            rogue.send_symbol(SymbolId { flow, block, esi: 0 }, 0, &symbol);
+            if block % 4 == 3 {
+                rogue.send_symbol(SymbolId { flow, block, esi: (block.min(63) + 1) << 12 | block }, 0, &symbol);
+            }
+        }
+    }
+    assert!(!rogue.connection().is_closed());
     rogue.listen();
 }
 

@@ -117,7 +117,7 @@ fn every_frame() {
 /// Source symbols of a stream's blocks, by plan.
 #[test]
 fn stream_plans() {
-    let (code, short_code) = (erasure::BlockCode::RaptorQ, erasure::BlockCode::ReedSolomon);
+    let (code, short_code) = (erasure::BlockCode::RaptorQ.into(), erasure::BlockCode::ReedSolomon);
     let vectors = [10, 200, 256, 1_024, 8_192].map(|k| {
         let stream = StreamAnnouncement { flow: FlowId(1), symbol_size: 1_408, tag: 0, k, code, short_code };
         let layout = transport::flow::StreamLayout::new(stream);
@@ -126,6 +126,27 @@ fn stream_plans() {
         json!({ "announced_k": k, "plans": plans })
     });
     compare_json("streams", &json!(vectors));
+}
+
+/// Source symbols of a stream with a window code, and repair of them: headers and bytes.
+#[test]
+fn window_repair() {
+    use erasure::rlc::{Density, Encoder, Field};
+    let source: Vec<Vec<u8>> = (0..10).map(|nth| counting(nth * 23)[..12].to_vec()).collect();
+    let mut encoder = Encoder::new(Field::Gf256, 12, 4);
+    let mut repairs = Vec::new();
+    for (block, symbol) in source.iter().enumerate() {
+        encoder.push(symbol);
+        for key in if block % 3 == 1 { vec![block as u16, 4_000] } else { vec![] } {
+            let mut bytes = [0; 12];
+            let repair = encoder.repair(key, Density::FULL, &mut bytes).unwrap();
+            let esi = u32::from(repair.symbols) << 12 | u32::from(key);
+            let header = SymbolHeader { id: SymbolId { flow: FlowId(1), block: block as u32, esi }, plan: 0 };
+            repairs.push(json!({ "header": hex(&header.encode()), "bytes": hex(&bytes) }));
+        }
+    }
+    let source: Vec<String> = source.iter().map(|symbol| hex(symbol)).collect();
+    compare_json("windows", &json!([{ "largest_window": 4, "source": source, "repair": repairs }]));
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use crate::host::{Host, HostConfig};
 use crate::streams::{ReadScript, StreamScript};
+use erasure::WindowCode;
 use fastrand::Rng;
 use netsim::{Duplex, LinkConfig, Loss, Mark, NodeId, Reorder};
 use std::fmt;
 use std::time::Duration;
+use transport::flow::StreamCoding;
 use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
 
 /// What happens to the path on the way.
@@ -110,6 +112,10 @@ impl Scenario {
             let every = part(&mut random, Duration::from_millis(40), 2);
             scenario.reads = ReadScript { most: 1_000 + up_to(&mut random, 200_000) as usize, every };
         }
+        if random.u8(..3) == 0 {
+            scenario.profile.streams =
+                StreamCoding::Window { code: WindowCode::Rlc, symbols: [1, 2, 9, 64, 2_000][random.usize(..5)] };
+        }
         scenario
     }
 
@@ -191,8 +197,8 @@ impl fmt::Display for Scenario {
         )?;
         write!(
             f,
-            "streams {:?}, {:?}, host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
-            self.streams, self.reads, self.compute_delay, self.storage_delay
+            "streams {:?} in {:?}, {:?}, host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
+            self.streams, profile.streams, self.reads, self.compute_delay, self.storage_delay
         )?;
         write!(f, "credit {} and {}, outage {outage:?}", credit.symbols, credit.control)
     }

@@ -8,4 +8,5 @@ mod same_seed;
 mod single_losses;
 mod streams;
 mod support;
+mod windows;
 mod zero_loss;

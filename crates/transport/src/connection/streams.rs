@@ -4,10 +4,11 @@ use super::incoming::Violation;
 use super::outbox::Piece;
 use super::outgoing::StreamNews;
 use super::{Connection, Event, FlowError, Phase};
-use crate::flow::StreamSender;
+use crate::flow::{ScheduleConfig, StreamCoding, StreamSender, largest_window};
 use crate::time::Time;
 use crate::trace::TraceEvent;
-use crate::wire::{FlowId, StreamAnnouncement};
+use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
+use erasure::{BlockCode, Code};
 
 /// A stream to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +33,26 @@ impl Connection {
         }
         let flow = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
-        let blocks = &self.profile.blocks;
-        // No block larger than what is the stream's own: it can always go on when that is read.
-        let k = blocks.k.min(peer.max_k).min(allowed.window);
-        let (code, short_code) = (blocks.code, blocks.small_code);
-        let coded = [code, short_code].into_iter().all(|code| code.check(k, symbol_size.into()).is_ok());
+        let (blocks, schedule) = (&self.profile.blocks, &self.profile.schedule);
+        let (k, code, short_code, schedule) = match self.profile.streams {
+            // No block larger than what is the stream's own: it can always go on when that is read.
+            StreamCoding::Blocks => {
+                (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
+            }
+            StreamCoding::Window { code, symbols } => {
+                let most = largest_window(allowed.window).min(MAX_STREAM_WINDOW);
+                (symbols.min(most), Code::Window(code), BlockCode::Uncoded, ScheduleConfig::Arq.build())
+            }
+        };
+        let k = k.min(peer.max_k);
+        let size = usize::from(symbol_size);
+        let coded = code.check(k, size).is_ok() && short_code.check(k, size).is_ok();
         if !coded || usize::from(symbol_size) <= crate::wire::STREAM_HEADER {
             return Err(FlowError::Unsendable);
         }
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         let announcement = StreamAnnouncement { flow, symbol_size, tag: options.tag, k, code, short_code };
-        self.outgoing.open_stream(StreamSender::new(announcement, allowed.window, self.profile.schedule.build()));
+        self.outgoing.open_stream(StreamSender::new(announcement, allowed.window, schedule));
         self.trace.record(now, TraceEvent::StreamOpened { flow });
         Ok(flow)
     }

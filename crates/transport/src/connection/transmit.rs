@@ -152,7 +152,7 @@ impl Connection {
         }
         if batch.segments() == 0 {
             self.note_idle();
-            self.wake = self.outgoing.short_block_at();
+            self.wake = self.outgoing.streams_due_at();
             return false;
         }
         self.outgoing.outbox.on_batch();

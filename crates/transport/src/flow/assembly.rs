@@ -9,7 +9,7 @@ use erasure::{Block, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
-const MOST_AHEAD: u32 = 4_096;
+pub(super) const MOST_AHEAD: u32 = 4_096;
 
 /// A block that is not done yet.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Assembly {
             return Gain::Taken(Taken::Surplus);
         }
         if !self.blocks.contains_key(&id.block) {
-            if id.block - self.done_below > MOST_AHEAD {
+            if !self.is_near(id.block) {
                 return Gain::Taken(Taken::Refused);
             }
             let shape = match open() {
@@ -182,6 +182,11 @@ impl Assembly {
         }
         blocks.sort_unstable_by_key(|status| status.block);
         FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
+    }
+
+    /// Whether the block is not too far ahead of the first that is not done.
+    pub(super) const fn is_near(&self, number: u32) -> bool {
+        number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
 
     fn is_done(&self, number: u32) -> bool {

@@ -15,6 +15,8 @@ mod stream_layout;
 mod stream_receiving;
 mod stream_sending;
 mod tail;
+mod window_receiving;
+mod window_sending;
 
 pub use control::{BeyondCredit, ControlReceiver, ControlSender};
 pub use credit::{ReceiveCredit, SendCredit, StreamUse};
@@ -25,7 +27,8 @@ pub use schedule::{Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig}
 pub use send_block::SendBlock;
 pub use sender::{FlowSender, FlowView, Picked, Pool, Step, SymbolKind};
 pub use sending::ObjectSender;
-pub use sizing::BlockSizing;
+pub use sizing::{BlockSizing, StreamCoding};
 pub use stream_layout::StreamLayout;
 pub use stream_receiving::{BadBlock, StreamReceiver};
 pub use stream_sending::StreamSender;
+pub use window_receiving::largest_window;

@@ -6,9 +6,11 @@ use super::layout::BlockShape;
 use super::request::{EncodeJob, Request};
 use super::schedule::{Next, PathEstimate, Schedule};
 use super::send_block::SendBlock;
+use super::stream_layout::WindowShape;
+use super::window_sending::WindowSender;
 use crate::recovery::Report;
 use crate::time::Time;
-use crate::wire::{FlowId, FlowStatus, SymbolId};
+use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -129,6 +131,8 @@ pub struct FlowSender {
     symbol_size: usize,
     /// The cost of the blocks that the receiver does not have yet.
     open_symbols: u64,
+    /// Repair over all of its blocks, of a stream with a window code.
+    window: Option<WindowSender>,
 }
 
 impl FlowSender {
@@ -144,7 +148,12 @@ impl FlowSender {
             unfinished: 0,
             others_waiting: false,
         };
-        Self { view, schedule, symbol_size, open_symbols: 0 }
+        Self { view, schedule, symbol_size, open_symbols: 0, window: None }
+    }
+
+    /// Repair is made of windows of this shape from now on.
+    pub(super) fn set_window(&mut self, shape: Option<WindowShape>) {
+        self.window = shape.map(WindowSender::new);
     }
 
     /// The flow.
@@ -205,6 +214,7 @@ impl FlowSender {
         view.cursor = view.base;
         view.blocks.clear();
         view.with_lost.clear();
+        self.window = None;
         (view.unfinished, view.source_left, self.open_symbols) = (0, 0, 0);
     }
 
@@ -215,8 +225,30 @@ impl FlowSender {
         }
     }
 
-    /// Asks the schedule what is next and does it.
+    /// What is next: repair of a window that is due, what the schedule says, or what an idle window wants.
     pub fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
+        let (flow, base) = (self.view.id, self.view.base);
+        if let Some(id) = self.window.as_mut().and_then(|window| window.due(flow, base)) {
+            return Step::Symbol(Picked { id, plan: 0, kind: SymbolKind::Repair });
+        }
+        let step = self.ask(now, path, others_waiting);
+        let Some(window) = &mut self.window else { return step };
+        match step {
+            Step::Symbol(Picked { id, kind: SymbolKind::Source, .. }) => {
+                let symbol = self.view.block(id.block).map_or(&[][..], |block| block.symbol(id.esi));
+                window.on_source(now, id, symbol, path);
+                step
+            }
+            Step::Idle => match window.idle(now, flow, base, self.view.unfinished, path) {
+                Some(id) => Step::Symbol(Picked { id, plan: 0, kind: SymbolKind::Repair }),
+                None => step,
+            },
+            _ => step,
+        }
+    }
+
+    /// Asks the schedule what is next and does it.
+    fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
         self.view.others_waiting = others_waiting;
         match self.schedule.next(now, &self.view, path) {
             Next::Source => self.take_source().map_or(Step::Idle, Step::Symbol),
@@ -240,19 +272,26 @@ impl FlowSender {
 
     /// The bytes of a symbol that [`FlowSender::next`] or [`FlowSender::probe`] named just now.
     pub fn symbol(&self, id: SymbolId) -> &[u8] {
+        if let Some(window) = self.window.as_ref().filter(|_| id.esi >= WINDOW_REPAIR) {
+            return window.symbol();
+        }
         self.view.block(id.block).map_or(&[], |block| block.symbol(id.esi))
     }
 
     /// A packet with this symbol arrived.
     pub fn on_delivered(&mut self, id: SymbolId) {
-        if let Some(block) = self.view.block_mut(id.block) {
+        if let Some(window) = self.window_of(id) {
+            window.on_settled();
+        } else if let Some(block) = self.view.block_mut(id.block) {
             block.on_delivered(id.esi);
         }
     }
 
     /// A packet with this symbol is called lost.
     pub fn on_lost(&mut self, id: SymbolId) {
-        if let Some(block) = self.view.block_mut(id.block) {
+        if let Some(window) = self.window_of(id) {
+            window.on_settled();
+        } else if let Some(block) = self.view.block_mut(id.block) {
             block.on_lost(id.esi);
             self.view.note_lost(id.block);
         }
@@ -260,6 +299,9 @@ impl FlowSender {
 
     /// A packet with this symbol arrived after it was called lost.
     pub fn on_spurious(&mut self, id: SymbolId) {
+        if self.window_of(id).is_some() {
+            return;
+        }
         if let Some(block) = self.view.block_mut(id.block) {
             block.on_arrived(id.esi);
             self.view.note_lost(id.block);
@@ -269,6 +311,19 @@ impl FlowSender {
     /// The fate of packets, told to the schedule once all flows know it.
     pub fn on_report(&mut self, report: &Report<'_>) {
         self.schedule.on_report(report, &self.view);
+        if let Some(window) = &mut self.window {
+            window.on_report();
+        }
+    }
+
+    /// When the flow is to be asked again although nothing was heard or written.
+    pub(super) fn idle_at(&self) -> Option<Time> {
+        self.window.as_ref().and_then(WindowSender::idle_at)
+    }
+
+    /// What makes the repair over all blocks, if this symbol is of that.
+    fn window_of(&mut self, id: SymbolId) -> Option<&mut WindowSender> {
+        self.window.as_mut().filter(|_| id.esi >= WINDOW_REPAIR)
     }
 
     /// The receiver's view of the blocks. Each block that is newly done is shown to `finished`, and its memory goes to `pool`.

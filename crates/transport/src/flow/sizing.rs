@@ -1,7 +1,7 @@
-//! Block sizing: how a sender cuts an object into blocks and which code each gets.
+//! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
 
 use crate::wire::{FlowId, Plan};
-use erasure::BlockCode;
+use erasure::{BlockCode, WindowCode};
 use serde::{Deserialize, Serialize};
 
 /// How large blocks are and how they are coded. The largest `k` decides how well loss averages out within a block; up to
@@ -46,16 +46,34 @@ impl BlockSizing {
     }
 }
 
+/// What codes the bytes of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum StreamCoding {
+    /// Blocks, as an object's are: few packets more while much is sent, and in the last round trips repair of each block.
+    Blocks,
+    /// A window that slides over the stream, with repair all along: what is lost is there again after a few symbols, not after a
+    /// round trip, at the cost of a little more than what is lost.
+    Window {
+        /// The code.
+        #[serde(with = "code_name")]
+        code: WindowCode,
+        /// Source symbols in the largest window. The receiver may allow less.
+        symbols: u32,
+    },
+}
+
 /// Codes are written by name in a profile.
 mod code_name {
-    use erasure::BlockCode;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Display;
+    use std::str::FromStr;
 
-    pub(super) fn serialize<S: Serializer>(code: &BlockCode, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&code.name())
+    pub(super) fn serialize<C: Display, S: Serializer>(code: &C, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(code)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BlockCode, D::Error> {
+    pub(super) fn deserialize<'de, C: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<C, D::Error> {
         String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }

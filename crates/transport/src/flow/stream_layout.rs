@@ -5,6 +5,7 @@
 
 use super::layout::{BadPlan, BlockShape, cut};
 use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
+use erasure::Code;
 
 /// Plans are numbered with 8 bits: those from here on divide the sizes between [`SHORT_K`] and a full block.
 const PLANS: u32 = 256;
@@ -16,6 +17,17 @@ pub struct StreamLayout {
     announcement: StreamAnnouncement,
     /// Bytes per symbol now: what blocks are cut into.
     symbol_size: u16,
+}
+
+/// What a window code works on. Its source symbols count through all blocks, from 0 on: symbol `esi` of block n is the one
+/// with the number `n x per_block + esi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowShape {
+    pub(super) symbol_size: usize,
+    /// Source symbols of each block.
+    pub(super) per_block: u32,
+    /// Source symbols of the largest window.
+    pub(super) symbols: u32,
 }
 
 /// The beginning of a block: how many bytes of the stream it has, and whether they are the last.
@@ -78,12 +90,32 @@ impl StreamLayout {
 
     /// Whether [`StreamLayout::shrink`] would do it.
     pub fn can_shrink(&self, symbol_size: u16) -> bool {
-        let StreamAnnouncement { k, code, short_code, .. } = self.announcement;
+        let StreamAnnouncement { code, short_code, .. } = self.announcement;
+        let k = self.full();
         let size = usize::from(symbol_size);
         // The first symbol of a block holds its whole header.
         let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
         let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
+        let code = match code {
+            Code::Block(code) => code,
+            Code::Window(_) => short_code,
+        };
         fits && code.check(codes(k), size).is_ok() && short_code.check(codes(k.min(SHORT_K)), size).is_ok()
+    }
+
+    /// Source symbols of a full block at the size that the stream was announced with.
+    pub const fn full(&self) -> u32 {
+        match self.announcement.code {
+            Code::Block(_) => self.announcement.k,
+            Code::Window(_) => 1,
+        }
+    }
+
+    /// What a window code works on, at the present size of symbols; `None` where blocks are coded.
+    pub(super) fn window(&self) -> Option<WindowShape> {
+        let Code::Window(_) = self.announcement.code else { return None };
+        let per_block = cut(self.unit() as u64, self.symbol_size);
+        Some(WindowShape { symbol_size: self.symbol_size(), per_block, symbols: self.announcement.k * per_block })
     }
 
     /// Source symbols of one of its blocks at the present size.
@@ -94,7 +126,7 @@ impl StreamLayout {
     /// Source symbols of a block with this plan at the size that the stream was announced with, which is what it costs of the
     /// credit; `None` for a plan that this stream does not have.
     pub fn cost(&self, plan: u8) -> Option<u32> {
-        let full = self.announcement.k;
+        let full = self.full();
         let number = u32::from(plan);
         let k = match number {
             0 => return Some(full),
@@ -112,7 +144,10 @@ impl StreamLayout {
         let cost = self.cost(plan)?;
         let announcement = &self.announcement;
         let short = (1..=SHORT_K).contains(&u32::from(plan));
-        let code = if short { announcement.short_code } else { announcement.code };
+        let code = match announcement.code {
+            Code::Block(code) if !short => code,
+            _ => announcement.short_code,
+        };
         let length = cost as usize * self.unit();
         let k = cut(length as u64, self.symbol_size);
         Some(BlockShape { number, plan, k, code, offset: 0, length, cost })
@@ -122,7 +157,7 @@ impl StreamLayout {
     /// at most `most`, both at least 1: the smallest that has room for all, else the largest there may be.
     pub(super) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
         let wanted = symbols.min(most);
-        if wanted <= SHORT_K && wanted < self.announcement.k {
+        if wanted <= SHORT_K && wanted < self.full() {
             return wanted as u8;
         }
         let allowed = |plan: &u8| self.cost(*plan).is_some_and(|k| k <= most);
@@ -138,10 +173,10 @@ impl StreamLayout {
 mod tests {
     use super::*;
     use crate::wire::FlowId;
-    use erasure::BlockCode;
+    use erasure::{BlockCode, WindowCode};
 
     fn layout(k: u32) -> StreamLayout {
-        let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+        let (code, short_code) = (BlockCode::RaptorQ.into(), BlockCode::ReedSolomon);
         StreamLayout::new(StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k, code, short_code })
     }
 
@@ -202,6 +237,22 @@ mod tests {
         }
         // RaptorQ has no blocks that large.
         assert_eq!(layout(56_403).shrink(98), Err(BadPlan));
+    }
+
+    /// With a window code every block is one symbol, and two when symbols shrink.
+    #[test]
+    fn a_window_slides_over_blocks_of_one_symbol() {
+        let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+        let announcement = StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k: 64, code, short_code };
+        let mut layout = StreamLayout::new(announcement);
+        assert_eq!((layout.cost(0), layout.cost(1), layout.plan_for(30, 1_000)), (Some(1), None, 0));
+        let shape = layout.shape(7, 0).expect("the only plan");
+        assert_eq!((shape.k, shape.code, shape.length), (1, BlockCode::Uncoded, 100));
+        assert_eq!(layout.window(), Some(WindowShape { symbol_size: 100, per_block: 1, symbols: 64 }));
+        layout.shrink(75).expect("smaller");
+        assert_eq!(layout.window(), Some(WindowShape { symbol_size: 75, per_block: 2, symbols: 128 }));
+        assert_eq!(layout.shape(7, 0).map(|shape| (shape.k, shape.cost)), Some((2, 1)));
+        assert_eq!(self::layout(64).window(), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::receiving::{FlowLimits, Taken};
 use super::request::{DecodeJob, Request};
 use super::sender::Pool;
 use super::stream_layout::{StreamHeader, StreamLayout};
+use super::window_receiving::{WindowReceiver, largest_window};
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub struct StreamReceiver {
     readable_told: bool,
     finished_told: bool,
     requests: Vec<Request>,
+    /// Makes lost symbols good, of a stream with a window code.
+    window: Option<WindowReceiver>,
 }
 
 impl StreamReceiver {
@@ -55,7 +58,11 @@ impl StreamReceiver {
             return None;
         }
         let layout = StreamLayout::new(announcement);
+        if layout.window().is_some() && announcement.k > largest_window(window) {
+            return None;
+        }
         Some(Self {
+            window: layout.window().map(WindowReceiver::new),
             layout,
             assembly: Assembly::new(announcement.flow, layout.symbol_size()),
             whole: BTreeMap::new(),
@@ -94,6 +101,7 @@ impl StreamReceiver {
         self.layout.shrink(symbol_size)?;
         let layout = &self.layout;
         self.assembly.succeed(flow, layout.symbol_size(), pool, |shape| layout.k_of(shape));
+        self.window = layout.window().map(WindowReceiver::new);
         Ok(())
     }
 
@@ -112,6 +120,61 @@ impl StreamReceiver {
         if self.phase != Phase::Open {
             return Ok(Taken::Surplus);
         }
+        if self.window.is_some() && WindowReceiver::is_repair(id) {
+            return self.on_window_repair(id, plan, symbol, store, pool);
+        }
+        let taken = self.place(id, plan, symbol, store, pool)?;
+        if let Some(window) = self.window.as_mut().filter(|_| taken != Taken::Refused) {
+            window.on_source(id, symbol);
+            self.make_good(store, pool)?;
+        }
+        Ok(taken)
+    }
+
+    /// Repair of symbols that may all have been sent: none but those has credit, a place before the end, and blocks near enough.
+    fn on_window_repair(
+        &mut self,
+        id: SymbolId,
+        plan: u8,
+        symbol: &[u8],
+        store: &mut u64,
+        pool: &mut Pool,
+    ) -> Result<Taken, BadBlock> {
+        let begun = u64::from(self.assembly.begun_below());
+        let startable = begun + self.usage.left(self.usage.shared() + *store);
+        let within = self.end.is_none_or(|end| id.block <= end) && u64::from(id.block) < startable;
+        let fits = plan == 0 && symbol.len() == self.layout.symbol_size() && self.assembly.is_near(id.block);
+        let Some(window) = self.window.as_mut().filter(|_| within && fits) else { return Ok(Taken::Refused) };
+        let Some(repair) = window.repair(id) else { return Ok(Taken::Refused) };
+        if !window.on_repair(repair, symbol) {
+            return Ok(Taken::Surplus);
+        }
+        self.make_good(store, pool)?;
+        Ok(Taken::New)
+    }
+
+    /// Takes what was lost and follows from what came, as if it had arrived.
+    fn make_good(&mut self, store: &mut u64, pool: &mut Pool) -> Result<(), BadBlock> {
+        let Some(mut window) = self.window.take() else { return Ok(()) };
+        let flow = self.assembly.flow();
+        while let Some((id, symbol)) = window.next_recovered(flow) {
+            // One without credit is sent again when there is some.
+            self.place(id, 0, symbol, store, pool)?;
+        }
+        // The last of all may have been among them.
+        self.window = Some(window).filter(|_| self.phase == Phase::Open);
+        Ok(())
+    }
+
+    /// Puts a symbol where it belongs.
+    fn place(
+        &mut self,
+        id: SymbolId,
+        plan: u8,
+        symbol: &[u8],
+        store: &mut u64,
+        pool: &mut Pool,
+    ) -> Result<Taken, BadBlock> {
         let Self { layout, usage, end, .. } = self;
         let open = || {
             let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
@@ -313,5 +376,8 @@ impl StreamReceiver {
         self.assembly.clear();
         self.whole.clear();
         self.requests.clear();
+        if let Some(window) = &mut self.window {
+            window.close();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The sender half of a stream: bytes that wait are put into blocks as these may go out, and kept until the receiver has them.
 
+use super::assembly::MOST_AHEAD;
 use super::credit::StreamUse;
 use super::layout::BadPlan;
 use super::schedule::{PathEstimate, Schedule};
@@ -16,8 +17,8 @@ const MOST_WAITING: usize = 4 << 20;
 /// batch must not run dry.
 const READ_AHEAD: u64 = 64;
 
-/// Blocks between the first that is not done and the last: what a receiver takes ([`Assembly`](super::assembly)), and what
-/// each survey of the tail may look at.
+/// Blocks between the first that is not done and the last: less than a receiver takes ([`MOST_AHEAD`]), since each survey of the
+/// tail looks at them. Nobody surveys the blocks of a window code: there may be all.
 const MOST_BLOCKS: usize = 1_024;
 
 /// Small writes that follow each other closely share a block: blocks that are not full open this often per round trip, as often
@@ -66,8 +67,10 @@ impl StreamSender {
     /// A stream as announced, of whose blocks `window` symbols are its own to start.
     pub fn new(announcement: StreamAnnouncement, window: u32, schedule: Box<dyn Schedule>) -> Self {
         let layout = StreamLayout::new(announcement);
+        let mut flow = FlowSender::new(announcement.flow, layout.symbol_size(), 0, schedule);
+        flow.set_window(layout.window());
         Self {
-            flow: FlowSender::new(announcement.flow, layout.symbol_size(), 0, schedule),
+            flow,
             layout,
             usage: StreamUse::new(window),
             phase: Phase::Writing,
@@ -136,6 +139,7 @@ impl StreamSender {
         self.announced = false;
         let layout = &self.layout;
         self.flow.succeed(flow, layout.symbol_size(), 0, |shape| layout.k_of(shape));
+        self.flow.set_window(layout.window());
         Ok(())
     }
 
@@ -201,9 +205,9 @@ impl StreamSender {
         self.held_back
     }
 
-    /// When a short block is to be opened.
-    pub const fn short_at(&self) -> Option<Time> {
-        self.short_at
+    /// When there will be something to do: a short block to open, or repair to send.
+    pub fn due_at(&self) -> Option<Time> {
+        self.short_at.into_iter().chain(self.flow.idle_at()).min()
     }
 
     /// The receiver lacks something of the stream that is written.
@@ -251,17 +255,20 @@ impl StreamSender {
         }
         let unit = self.layout.unit();
         let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(unit)).unwrap_or(u32::MAX);
-        let full = self.layout.announcement().k;
+        let full = self.layout.full();
+        // Where every block is one symbol, it may not be filled.
+        let short = if full == 1 { self.waiting.len() + STREAM_HEADER < unit } else { symbols < full };
         let spacing = path.rtt.unwrap_or_default() / SHORT_BLOCKS_PER_RTT;
         let due = self.opened_at.map_or(now, |at| at + spacing);
-        if symbols < full && !finishing && due > now {
+        if short && !finishing && due > now {
             self.short_at = Some(due);
             return false;
         }
         let most = u32::try_from(room.min(self.usage.left(shared))).unwrap_or(u32::MAX);
         let number = self.flow.next_number();
         // The last number of all stands for a stream that is over.
-        if most == 0 || self.flow.span() >= MOST_BLOCKS || number >= u32::MAX - 1 {
+        let most_blocks = if self.layout.window().is_some() { MOST_AHEAD as usize } else { MOST_BLOCKS };
+        if most == 0 || self.flow.span() >= most_blocks || number >= u32::MAX - 1 {
             self.held_back = true;
             return false;
         }

@@ -1,12 +1,12 @@
 //! Frames to bytes and back. `docs/PROTOCOL.md` shows every layout.
 
-use erasure::BlockCode;
+use erasure::{BlockCode, Code, WindowCode};
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
 use super::frame::{Announcement, Feedback, Frame, Plan, StreamAnnouncement, StreamSuccessor, Successor};
 use super::ids::FlowId;
-use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, SHORT_K, STREAM_HEADER};
+use super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_REASON, MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER};
 
 /// Frame types. 0x0c is reserved for ranges wanted.
 pub(super) mod kind {
@@ -212,22 +212,34 @@ fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
 }
 
 /// `k`, the code's number, and the length of its parameters: no code of this version has any.
-fn put_code(k: u32, code: BlockCode, out: &mut Vec<u8>) {
+fn put_coding(k: u32, code: Code, out: &mut Vec<u8>) {
     out.put_u32(k);
     out.put_u8(code.wire());
     out.put_u8(0);
 }
 
-fn code(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
+fn coding(reader: &mut Reader<'_>) -> Result<(u32, Code), WireError> {
     let k = reader.u32()?;
-    let code = BlockCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code"))?;
+    let code = Code::from_wire(reader.u8()?).ok_or(WireError::Malformed("code"))?;
     if reader.u8()? != 0 {
         return Err(WireError::Malformed("parameters of the code"));
     }
-    if k == 0 || k > code.max_source_symbols() {
+    let limit = match code {
+        Code::Block(code) => code.max_source_symbols(),
+        Code::Window(WindowCode::Rlc) => MAX_STREAM_WINDOW,
+    };
+    if k == 0 || k > limit {
         return Err(WireError::Malformed("k"));
     }
     Ok((k, code))
+}
+
+/// The coding of an object, which has blocks.
+fn block_coding(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
+    match coding(reader)? {
+        (k, Code::Block(code)) => Ok((k, code)),
+        (_, Code::Window(_)) => Err(WireError::Malformed("code")),
+    }
 }
 
 fn put_announcement(announcement: &Announcement, out: &mut Vec<u8>) {
@@ -243,13 +255,13 @@ fn put_object(announcement: &Announcement, out: &mut Vec<u8>) {
     out.put_u16(symbol_size);
     out.put_u8(symbols_per_packet);
     out.put_u64(tag);
-    put_code(plan.k, plan.code, out);
+    put_coding(plan.k, plan.code.into(), out);
 }
 
 fn announcement(reader: &mut Reader<'_>) -> Result<Announcement, WireError> {
     let flow = flow(reader)?;
     let (length, symbol_size, symbols_per_packet, tag) = (reader.u64()?, reader.u16()?, reader.u8()?, reader.u64()?);
-    let (k, code) = code(reader)?;
+    let (k, code) = block_coding(reader)?;
     if symbols_per_packet == 0 {
         return Err(WireError::Malformed("symbols per packet"));
     }
@@ -269,16 +281,19 @@ fn put_stream(announcement: &StreamAnnouncement, out: &mut Vec<u8>) {
     out.put_u16(flow.0);
     out.put_u16(symbol_size);
     out.put_u64(tag);
-    put_code(k, code, out);
+    put_coding(k, code, out);
     out.put_u8(short_code.wire());
 }
 
 fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, WireError> {
     let (flow, symbol_size, tag) = (flow(reader)?, reader.u16()?, reader.u64()?);
-    let (k, code) = code(reader)?;
+    let (k, code) = coding(reader)?;
     let short_code = BlockCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code of short blocks"))?;
     let size = usize::from(symbol_size);
     let coded = code.check(k, size).and(short_code.check(k.min(SHORT_K), size));
+    if matches!(code, Code::Window(_)) && short_code != BlockCode::Uncoded {
+        return Err(WireError::Malformed("code of short blocks"));
+    }
     if size < STREAM_HEADER || coded.is_err() {
         return Err(WireError::Malformed("symbol size"));
     }
@@ -314,13 +329,13 @@ fn put_plan(plan: &Plan, out: &mut Vec<u8>) {
     out.put_u8(plan.number);
     out.put_u32(plan.first_block);
     out.put_u64(plan.first_symbol);
-    put_code(plan.k, plan.code, out);
+    put_coding(plan.k, plan.code.into(), out);
 }
 
 fn plan(reader: &mut Reader<'_>) -> Result<Plan, WireError> {
     let (flow, number) = (flow(reader)?, reader.u8()?);
     let (first_block, first_symbol) = (reader.u32()?, reader.u64()?);
-    let (k, code) = code(reader)?;
+    let (k, code) = block_coding(reader)?;
     if number == 0 {
         return Err(WireError::Malformed("plan 0 outside its announcement"));
     }

@@ -1,7 +1,7 @@
 //! Frames: what a control packet carries. A control packet holds any number of them, padded or not.
 
 use super::ids::FlowId;
-use erasure::BlockCode;
+use erasure::{BlockCode, Code};
 
 /// One frame of a control packet. Byte strings are borrowed from the opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,11 +164,12 @@ pub struct StreamAnnouncement {
     pub symbol_size: u16,
     /// The program's tag for this flow: says what the stream is.
     pub tag: u64,
-    /// Source symbols of a full block.
+    /// Source symbols of a full block; with a window code, of its largest window.
     pub k: u32,
-    /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols.
-    pub code: BlockCode,
-    /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full.
+    /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols. With a window code, every block is one
+    /// source symbol, and repair symbols are made of the blocks that went before.
+    pub code: Code,
+    /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full; with a window code uncoded.
     pub short_code: BlockCode,
 }
 

@@ -57,3 +57,10 @@ pub const SHORT_K: u32 = 128;
 
 /// Bytes at the beginning of a stream's block that say how many of its bytes are the stream's: length 4, flags 1.
 pub const STREAM_HEADER: usize = 5;
+
+/// Symbols in the largest window of a stream: as many again fit in 12 bits, which is what becomes of them when the stream goes on
+/// in smaller symbols.
+pub const MAX_STREAM_WINDOW: u32 = 2_047;
+
+/// The first esi of repair symbols over a window: the upper 12 bits say how many source symbols it has, at least one.
+pub const WINDOW_REPAIR: u32 = 1 << 12;

@@ -26,7 +26,7 @@ pub use frame::{
     StreamSuccessor, Successor,
 };
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
-pub use limits::{SHORT_K, STREAM_HEADER};
+pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
 pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters, StreamsAllowed};
 pub use refused::{Refused, RefusedCounts};

@@ -10,3 +10,4 @@ mod strangers;
 mod stream_successors;
 mod streams;
 mod successors;
+mod windows;

@@ -17,7 +17,7 @@ pub(crate) fn rogue() -> Rogue {
 }
 
 pub(crate) fn stream(flow: u16) -> StreamAnnouncement {
-    let (code, short_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
+    let (code, short_code) = (BlockCode::RaptorQ.into(), BlockCode::ReedSolomon);
     StreamAnnouncement { flow: FlowId(flow), symbol_size: SIZE as u16, tag: 5, k: 10, code, short_code }
 }
 

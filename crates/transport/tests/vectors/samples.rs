@@ -1,6 +1,6 @@
 //! Every frame of the wire, with what it says in words.
 
-use erasure::BlockCode;
+use erasure::{BlockCode, Code, WindowCode};
 use transport::wire::{
     Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
     StreamAnnouncement, StreamSuccessor, Successor,
@@ -23,6 +23,8 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let succeeding = StreamSuccessor { flow: FlowId(4), symbol_size: 1_152, stream: stream_announcement() };
     let says = "stream successor: flow 4 of T 1152 carries what is left of stream 2, announced as above";
     frames.push((says, Frame::StreamSuccessor(succeeding)));
+    let says = "announce stream: flow 5, T 1408, tag 0x0102030405060708, k 64, RLC, short blocks uncoded";
+    frames.push((says, Frame::AnnounceStream(window_stream())));
     frames
 }
 
@@ -99,9 +101,14 @@ fn stream_announcement() -> StreamAnnouncement {
         symbol_size: 1_408,
         tag: 0x0102_0304_0506_0708,
         k: 256,
-        code: BlockCode::RaptorQ,
+        code: BlockCode::RaptorQ.into(),
         short_code: BlockCode::ReedSolomon,
     }
+}
+
+fn window_stream() -> StreamAnnouncement {
+    let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+    StreamAnnouncement { flow: FlowId(5), k: 64, code, short_code, ..stream_announcement() }
 }
 
 fn streams() -> [(&'static str, Frame<'static>); 4] {

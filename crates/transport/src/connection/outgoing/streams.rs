@@ -83,9 +83,9 @@ impl Outgoing {
         }
     }
 
-    /// When the next short block is to be opened.
-    pub(in super::super) fn short_block_at(&self) -> Option<Time> {
-        self.streams.iter().filter_map(StreamSender::short_at).min()
+    /// When the next short block is to be opened, or an idle stream wants repair.
+    pub(in super::super) fn streams_due_at(&self) -> Option<Time> {
+        self.streams.iter().filter_map(StreamSender::due_at).min()
     }
 
     /// Something a program is to hear; streams that are over are dropped.

@@ -1,6 +1,7 @@
 //! Layouts of packets and frames.
 
-use erasure::BlockCode;
+use crate::wire::MAX_STREAM_WINDOW;
+use erasure::{BlockCode, Code, WindowCode};
 
 use super::super::limits::{MAX_CONTROL_DATA, MAX_FRAMES, MAX_PACKET_NUMBER, MAX_REASON};
 use super::*;
@@ -123,7 +124,7 @@ fn stream_announcement() -> StreamAnnouncement {
         symbol_size: 1_408,
         tag: 0x1112_1314_1516_1718,
         k: 256,
-        code: BlockCode::RaptorQ,
+        code: BlockCode::RaptorQ.into(),
         short_code: BlockCode::ReedSolomon,
     }
 }
@@ -132,11 +133,26 @@ fn stream_announcement() -> StreamAnnouncement {
 fn streams_that_make_no_sense() {
     let announce = Frame::AnnounceStream(stream_announcement());
     let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
-    let odd = |code| Frame::AnnounceStream(StreamAnnouncement { symbol_size: 1_409, code, ..stream_announcement() });
+    let odd = |code| {
+        let code = Code::Block(code);
+        Frame::AnnounceStream(StreamAnnouncement { symbol_size: 1_409, code, ..stream_announcement() })
+    };
     assert_eq!(read_one(&bytes_of(&odd(BlockCode::RaptorQ))), Ok(odd(BlockCode::RaptorQ)), "short blocks may be odd");
     assert_eq!(refused(bytes_of(&odd(BlockCode::ReedSolomon))), WireError::Malformed("symbol size"), "k 256");
     assert_eq!(refused(with(&announce, 19, 6)), WireError::Malformed("code of short blocks"));
     assert_eq!(refused(with(&announce, 17, 7)), WireError::Malformed("code"));
+    let window = StreamAnnouncement {
+        k: MAX_STREAM_WINDOW,
+        code: Code::Window(WindowCode::Rlc),
+        short_code: BlockCode::Uncoded,
+        ..stream_announcement()
+    };
+    assert_eq!(read_one(&bytes_of(&Frame::AnnounceStream(window))), Ok(Frame::AnnounceStream(window)));
+    let larger = StreamAnnouncement { k: MAX_STREAM_WINDOW + 1, ..window };
+    assert_eq!(refused(bytes_of(&Frame::AnnounceStream(larger))), WireError::Malformed("k"));
+    let short = Frame::AnnounceStream(StreamAnnouncement { short_code: BlockCode::RaptorQ, ..window });
+    assert_eq!(refused(bytes_of(&short)), WireError::Malformed("code of short blocks"));
+    assert_eq!(refused(with(&announce, 19, 128)), WireError::Malformed("code of short blocks"));
     assert_eq!(refused(with(&announce, 13, 1)), WireError::Malformed("k"), "2^24 + 256");
     for (size, fits) in [(4, false), (6, true)] {
         let small = Frame::AnnounceStream(StreamAnnouncement { symbol_size: size, ..stream_announcement() });

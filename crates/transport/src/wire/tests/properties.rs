@@ -73,7 +73,7 @@ fn stream_announcement() -> impl Strategy<Value = StreamAnnouncement> {
     (flow(), 3..=32_767_u16, any::<u64>(), code(), prop::sample::select(BlockCode::ALL.to_vec())).prop_map(
         |(flow, half, tag, (k, code), short_code)| {
             let symbol_size = 2 * half;
-            StreamAnnouncement { flow, symbol_size, tag, k, code, short_code }
+            StreamAnnouncement { flow, symbol_size, tag, k, code: code.into(), short_code }
         },
     )
 }

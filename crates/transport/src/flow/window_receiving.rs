@@ -1,0 +1,129 @@
+//! Repair symbols of a stream with a window code, where they arrive.
+
+use super::stream_layout::WindowShape;
+use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
+use erasure::Progress;
+use erasure::rlc::{Decoder, Density, Field, Repair};
+
+/// So many windows without a repair symbol, and the path is taken to lose nothing: nothing is kept any more (law 5).
+const QUIET_WINDOWS: u32 = 2;
+
+/// A window has at most this part of the symbols that are a stream's own. The decoder keeps two windows of symbols and half a window
+/// of equations: with it a stream takes five eighths of its own again.
+const SHARE_OF_OWN: u32 = 4;
+
+/// The largest window of a stream that has `own` symbols of its own.
+pub fn largest_window(own: u32) -> u32 {
+    (own / SHARE_OF_OWN).max(1)
+}
+
+/// What makes lost symbols of a stream good.
+#[derive(Debug)]
+pub(super) struct WindowReceiver {
+    shape: WindowShape,
+    /// None while no repair is expected.
+    decoder: Option<Decoder>,
+    /// Source symbols since the last repair symbol.
+    quiet: u32,
+}
+
+impl WindowReceiver {
+    pub(super) fn new(shape: WindowShape) -> Self {
+        Self { shape, decoder: Some(Self::decoder(shape)), quiet: 0 }
+    }
+
+    fn decoder(shape: WindowShape) -> Decoder {
+        Decoder::new(Field::Gf256, shape.symbol_size, shape.symbols)
+    }
+
+    /// Whether this is a repair symbol.
+    pub(super) const fn is_repair(id: SymbolId) -> bool {
+        id.esi >= WINDOW_REPAIR
+    }
+
+    /// What a repair symbol's header says; `None` for a window that cannot be.
+    pub(super) fn repair(&self, id: SymbolId) -> Option<Repair> {
+        let (symbols, key) = (id.esi / WINDOW_REPAIR, (id.esi % WINDOW_REPAIR) as u16);
+        let end = (u64::from(id.block) + 1) * u64::from(self.shape.per_block);
+        let first = end.checked_sub(symbols.into()).filter(|_| symbols <= self.shape.symbols)?;
+        Some(Repair { key, density: Density::FULL, first, symbols: symbols as u16 })
+    }
+
+    /// A source symbol arrived.
+    pub(super) fn on_source(&mut self, id: SymbolId, symbol: &[u8]) {
+        let Some(decoder) = &mut self.decoder else { return };
+        decoder.source(u64::from(id.block) * u64::from(self.shape.per_block) + u64::from(id.esi), symbol);
+        self.quiet += 1;
+        if self.quiet > QUIET_WINDOWS * self.shape.symbols {
+            self.decoder = None;
+        }
+    }
+
+    /// A repair symbol arrived; whether it said anything new. What came before anything was kept counts as missing.
+    pub(super) fn on_repair(&mut self, repair: Repair, symbol: &[u8]) -> bool {
+        self.quiet = 0;
+        let shape = self.shape;
+        let decoder = self.decoder.get_or_insert_with(|| Self::decoder(shape));
+        decoder.repair(repair, symbol) != Progress::Useless
+    }
+
+    /// A symbol that was made good.
+    pub(super) fn next_recovered(&mut self, flow: FlowId) -> Option<(SymbolId, &[u8])> {
+        let per_block = u64::from(self.shape.per_block);
+        let (number, symbol) = self.decoder.as_mut()?.next_recovered()?;
+        let (block, esi) = (u32::try_from(number / per_block).ok()?, (number % per_block) as u32);
+        Some((SymbolId { flow, block, esi }, symbol))
+    }
+
+    /// Nothing more is wanted.
+    pub(super) fn close(&mut self) {
+        self.decoder = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: WindowShape = WindowShape { symbol_size: 4, per_block: 1, symbols: 8 };
+
+    fn id(block: u32, esi: u32) -> SymbolId {
+        SymbolId { flow: FlowId(1), block, esi }
+    }
+
+    #[test]
+    fn headers_of_repair() {
+        let receiver = WindowReceiver::new(SHAPE);
+        let repair = |first, symbols, key| Some(Repair { key, density: Density::FULL, first, symbols });
+        assert!(!WindowReceiver::is_repair(id(7, 0xfff)) && WindowReceiver::is_repair(id(7, 0x1000)));
+        assert_eq!(receiver.repair(id(7, 8 << 12 | 0xabc)), repair(0, 8, 0xabc));
+        assert_eq!(receiver.repair(id(6, 8 << 12)), None, "it begins before the first symbol");
+        assert_eq!(receiver.repair(id(20, 9 << 12)), None, "larger than was announced");
+        let halved = WindowReceiver::new(WindowShape { symbol_size: 3, per_block: 2, symbols: 16 });
+        assert_eq!(halved.repair(id(u32::MAX, 3 << 12 | 1)), repair((1 << 33) - 3, 3, 1));
+    }
+
+    /// After two windows without repair nothing is kept; repair wakes it up, and what comes from then on is made good.
+    #[test]
+    fn a_quiet_path_needs_no_memory() {
+        let mut receiver = WindowReceiver::new(SHAPE);
+        (0..17).for_each(|block| receiver.on_source(id(block, 0), &[1; 4]));
+        assert!(receiver.decoder.is_none());
+        let mut encoder = erasure::rlc::Encoder::new(Field::Gf256, 4, 8);
+        encoder.restart(17);
+        let mut repair = |block: u8, lost: bool, key| {
+            encoder.push(&[block; 4]);
+            if !lost {
+                receiver.on_source(id(block.into(), 0), &[block; 4]);
+            }
+            let mut symbol = [0; 4];
+            let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
+            receiver.on_repair(repair, &symbol);
+            receiver.next_recovered(FlowId(1)).map(|(id, symbol)| (id.block, symbol.to_vec()))
+        };
+        // 17 itself came before anything was kept; the first repair is of it alone.
+        assert_eq!(repair(17, false, 1), Some((17, vec![17; 4])));
+        assert_eq!(repair(18, false, 2), None);
+        assert_eq!(repair(19, true, 3), Some((19, vec![19; 4])));
+    }
+}

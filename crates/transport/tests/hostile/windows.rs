@@ -1,0 +1,123 @@
+//! Peers that hold the key and send repair of windows that cannot be, or lie in it.
+
+use crate::rogue::Rogue;
+use crate::streams::{FLOW, beginning, read, rogue, stream};
+use erasure::rlc::{Density, Encoder, Field};
+use erasure::{BlockCode, Code, WindowCode};
+use transport::wire::{Frame, Refused, StreamAnnouncement, SymbolId};
+
+/// The victim gives each stream 20 symbols of its own, so windows of 5.
+const WINDOW: u32 = 5;
+
+fn window_stream(flow: u16, symbols: u32) -> StreamAnnouncement {
+    let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+    StreamAnnouncement { k: symbols, code, short_code, ..stream(flow) }
+}
+
+fn announced() -> Rogue {
+    let mut rogue = rogue();
+    rogue.send(&[Frame::AnnounceStream(window_stream(1, WINDOW))]);
+    rogue
+}
+
+fn id(block: u32, esi: u32) -> SymbolId {
+    SymbolId { flow: FLOW, block, esi }
+}
+
+/// Repair of the window of `symbols` blocks up to `block`.
+fn repair_id(block: u32, symbols: u32, key: u32) -> SymbolId {
+    id(block, symbols << 12 | key)
+}
+
+/// What a true sender makes of blocks that hold one byte each, up to `block`.
+fn true_repair(block: u32, key: u16) -> (SymbolId, Vec<u8>) {
+    let mut symbol = vec![0; beginning(1, 0).len()];
+    let mut encoder = Encoder::new(Field::Gf256, symbol.len(), WINDOW);
+    (0..=block).for_each(|_| _ = encoder.push(&beginning(1, 0)));
+    let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
+    (repair_id(block, repair.symbols.into(), repair.key.into()), symbol)
+}
+
+fn refused(rogue: &mut Rogue) -> u64 {
+    assert!(!rogue.connection().is_closed());
+    rogue.connection().refused().get(Refused::Unacceptable)
+}
+
+#[test]
+fn a_lost_symbol_follows_from_repair() {
+    let mut rogue = announced();
+    [0, 2, 3].into_iter().for_each(|block| rogue.send_symbol(id(block, 0), 0, &beginning(1, 0)));
+    assert_eq!(read(&mut rogue), b"x");
+    let (repair, symbol) = true_repair(3, 0xabc);
+    rogue.send_symbol(repair, 0, &symbol);
+    assert_eq!(read(&mut rogue), b"xxx");
+    // The same again, and what it was about.
+    rogue.send_symbol(repair, 0, &symbol);
+    rogue.send_symbol(id(1, 0), 0, &beginning(1, 0));
+    assert_eq!((read(&mut rogue), refused(&mut rogue)), (vec![], 0));
+    // Two are lost, one of them the last of all, of which only repair tells.
+    rogue.send_symbol(id(4, 0), 0, &beginning(1, 0));
+    let (first, second) = (true_repair(6, 1), true_repair(6, 2));
+    rogue.send_symbol(first.0, 0, &first.1);
+    assert_eq!(read(&mut rogue), b"x");
+    rogue.send_symbol(second.0, 0, &second.1);
+    assert_eq!(read(&mut rogue), b"xx");
+}
+
+#[test]
+fn windows_that_cannot_be_are_refused_and_counted() {
+    let mut rogue = announced();
+    let (repair, symbol) = true_repair(4, 1);
+    let impossible = [
+        (repair_id(4, WINDOW + 1, 1), 0, "larger than was announced"),
+        (repair_id(4, 4_095, 1), 0, "as large as there are"),
+        (repair_id(2, 4, 1), 0, "begins before the first symbol"),
+        (repair, 1, "a plan there is not"),
+        (repair, 255, "a plan there is not"),
+        // 20 symbols of its own and 50 that all share.
+        (repair_id(70, 1, 1), 0, "beyond the credit"),
+        (repair_id(u32::MAX, 5, 1), 0, "beyond everything"),
+        (id(0, 1), 0, "neither source nor repair"),
+        (id(0, 0xfff), 0, "neither source nor repair"),
+    ];
+    for (at, (id, plan, what)) in impossible.into_iter().enumerate() {
+        rogue.send_symbol(id, plan, &symbol);
+        assert_eq!(refused(&mut rogue), at as u64 + 1, "{what}");
+    }
+    let before = refused(&mut rogue);
+    rogue.send_symbol(repair, 0, &symbol[1..]);
+    rogue.send_symbol(repair, 0, &[&symbol[..], &[0]].concat());
+    rogue.send_symbol(repair, 0, &[]);
+    assert_eq!(refused(&mut rogue), before + 3, "of another size");
+    rogue.send_symbol(repair_id(69, 5, 1), 0, &symbol);
+    assert_eq!(refused(&mut rogue), before + 3, "the last that has credit");
+    // Behind the end.
+    rogue.send_symbol(id(1, 0), 0, &beginning(1, 1));
+    rogue.send_symbol(repair_id(2, 1, 1), 0, &symbol);
+    assert_eq!(refused(&mut rogue), before + 4);
+    assert_eq!(read(&mut rogue), b"");
+}
+
+#[test]
+fn repair_of_a_stream_without_windows_is_that_of_its_blocks() {
+    let mut rogue = rogue();
+    rogue.send(&[Frame::AnnounceStream(stream(1))]);
+    // 10 symbols of RaptorQ have as many repair symbols as there are numbers.
+    rogue.send_symbol(repair_id(0, 2, 1), 0, &beginning(1, 0));
+    assert_eq!((refused(&mut rogue), read(&mut rogue)), (0, vec![]));
+}
+
+#[test]
+fn larger_windows_than_the_receiver_takes_end_the_connection() {
+    let mut rogue = rogue();
+    rogue.send(&[Frame::AnnounceStream(window_stream(1, WINDOW + 1))]);
+    rogue.assert_violation("impossible stream");
+}
+
+/// What follows from lies is as wrong as what is lied.
+#[test]
+fn repair_that_makes_impossible_blocks_ends_the_connection() {
+    let mut rogue = announced();
+    rogue.send_symbol(repair_id(0, 1, 1), 0, &[0xff; 100]);
+    rogue.assert_violation("impossible block");
+}
