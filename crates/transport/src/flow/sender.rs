@@ -74,6 +74,11 @@ impl FlowView {
         self.unfinished
     }
 
+    /// Open blocks that the receiver needs something of, as far as is known.
+    fn lacking(&self) -> usize {
+        self.open_blocks().filter(|block| block.need() > 0).count()
+    }
+
     fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
         self.blocks.get_mut(number.checked_sub(self.base)? as usize)
     }
@@ -239,7 +244,7 @@ impl FlowSender {
                 window.on_source(now, id, symbol, path);
                 step
             }
-            Step::Idle => match window.idle(now, flow, base, self.view.unfinished, path) {
+            Step::Idle => match window.idle(now, flow, base, || self.view.lacking(), path) {
                 Some(id) => Step::Symbol(Picked { id, plan: 0, kind: SymbolKind::Repair }),
                 None => step,
             },
