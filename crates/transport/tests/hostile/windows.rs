@@ -69,7 +69,7 @@ fn windows_that_cannot_be_are_refused_and_counted() {
     let mut rogue = announced();
     let (repair, symbol) = true_repair(4, 1);
     let impossible = [
-        (repair_id(4, WINDOW + 1, 1), 0, "larger than was announced"),
+        (repair_id(10, WINDOW + 1, 1), 0, "larger than was announced"),
         (repair_id(4, 4_095, 1), 0, "as large as there are"),
         (repair_id(2, 4, 1), 0, "begins before the first symbol"),
         (repair, 1, "a plan there is not"),
