@@ -127,8 +127,9 @@ Example:
   downpour verify results/ far.example:archive/results/";
 
 const PIPE_EXAMPLES: &str = "\
-Example:
-  tar c results | downpour pipe far.example tar x -C archive";
+Examples:
+  tar c results | downpour pipe far.example tar x -C archive
+  downpour pipe --window-code rlc far.example ./console    soon there, whatever the path loses";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

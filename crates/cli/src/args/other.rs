@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
+use downpour::WindowCode;
 
 use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
 use super::values;
@@ -48,6 +49,9 @@ pub(crate) struct PipeArgs {
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
+    /// Make up for losses all along by this code: rlc. What is lost is there again without a round trip, for a tenth more data or two
+    #[arg(long, value_name = "CODE", help_heading = "Speed")]
+    pub(crate) window_code: Option<WindowCode>,
     /// Say nothing but errors
     #[arg(short, long, help_heading = "What is shown")]
     pub(crate) quiet: bool,

@@ -196,6 +196,7 @@ fn what_does_not_go_together() {
         ("doctor -oProxyCommand=x", ErrorKind::UnknownArgument),
         ("doctor far:dir", ErrorKind::ValueValidation),
         ("pipe far", ErrorKind::MissingRequiredArgument),
+        ("pipe --window-code raptorq far cat", ErrorKind::ValueValidation),
         ("remote x", ErrorKind::UnknownArgument),
     ] {
         let error = parse(line).expect_err(line);
