@@ -24,9 +24,9 @@ pub struct Section {
 #[derive(Clone, Debug)]
 pub enum Measured {
     /// Files moved over links.
-    Links(Plan, Vec<Record>),
+    Links(Box<Plan>, Vec<Record>),
     /// Codes that were timed.
-    Codes(CodePlan, Vec<CodeRecord>),
+    Codes(Box<CodePlan>, Vec<CodeRecord>),
 }
 
 impl Measured {

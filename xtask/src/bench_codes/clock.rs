@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Processor time of this thread: what else runs on the machine is not in it.
+pub(super) use lab::codes::timed;
+
 use crate::bench::stats::Sample;
 use crate::failure::Failure;
 
@@ -65,14 +68,6 @@ pub(super) fn in_turns<const N: usize>(
         }
     }
     Ok(times)
-}
-
-/// What `work` returns, and how long it took. What it returns is dropped by the caller, outside of that time.
-pub(super) fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
-    let started = Instant::now();
-    let result = work();
-    let took = started.elapsed();
-    (result, took)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Block sizes of RaptorQ, and how many times as many trials each has.
 const RAPTORQ: [(u32, u64); 3] = [(10, 3), (100, 3), (1000, 1)];
-/// Shares of failures that RFC 6330 allows (section 5.1 of RFC 5053 has no such numbers) with 0, 1 and 2 symbols beyond k.
+/// Shares of failures that the design allows with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure`].
 const LIMITS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Block sizes of the other codes, and the share of the trials each has: an overhead shows in far fewer.
 const OTHERS: [(u32, u64); 3] = [(100, 100), (1000, 500), (10_000, 5000)];
@@ -60,7 +60,10 @@ fn raptorq(bench: &mut Bench, trials: u64, seed: u64) -> Result<Vec<Line>, Failu
                 Cell::Whole(trials),
                 Cell::Whole(failures),
                 Cell::Exponent(share),
-                Cell::text(format_args!("{low:.1e} to {high:.1e}")),
+                Cell::text(match failures {
+                    0 => format!("0 to {high:.1e}"),
+                    _ => format!("{low:.1e} to {high:.1e}"),
+                }),
                 Cell::Exponent(limit),
                 mark,
             ]);

@@ -46,6 +46,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Whole(number) => number.to_string(),
             Self::Number(number, digits) => format!("{number:.digits$}"),
+            Self::Exponent(0.0) => "0".to_owned(),
             Self::Exponent(number) => format!("{number:.1e}"),
             Self::Spread(sample, digits) => format!(
                 "{:.digits$} ({:.digits$}-{:.digits$})",

@@ -331,8 +331,8 @@ impl Setting {
         if self.size.div_ceil(self.symbol) > 1 << 24 {
             return Err("more than 2^24 symbols: write larger ones".to_owned());
         }
-        let coded = self.blocks().into_iter().filter(|&k| k > 1);
-        coded.map(|k| code.check(k, symbol).map_err(|error| error.to_string())).collect()
+        let mut coded = self.blocks().into_iter().filter(|&k| k > 1);
+        coded.try_for_each(|k| code.check(k, symbol).map_err(|error| error.to_string()))
     }
 }
 

@@ -134,8 +134,8 @@ fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]
     text
 }
 
-/// `paper/fig3/encode-size raptorq ...: 1.234 ms (1000 runs)`.
+/// `paper/fig3/encode-size raptorq ...: 1234.56 us (1000 runs)`.
 fn line(record: &CodeRecord) -> String {
     let runs = words::count(record.nanoseconds.len(), "run", "runs");
-    format!("{}: {:.4} ms ({runs})", record.case.label(), record.quantile(0.5) / 1e6)
+    format!("{}: {:.2} us ({runs})", record.case.label(), record.quantile(0.5) / 1e3)
 }

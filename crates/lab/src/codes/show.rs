@@ -149,10 +149,10 @@ fn table(html: &mut String, plan: &CodePlan, sweep: &CodeSweep, records: &[CodeR
             let Some(record) = at(plan, sweep, setting, records)[index] else { return "<td>-</td>".to_owned() };
             let [low, median, high] = [0.25, 0.5, 0.75].map(|share| record.quantile(share));
             format!(
-                "<td>{:.4} ms<small>{:.4} &ndash; {:.4}</small><small>{:.3} ns/byte</small><small>{} runs</small></td>",
-                median / 1e6,
-                low / 1e6,
-                high / 1e6,
+                "<td>{:.2} us<small>{:.2} &ndash; {:.2}</small><small>{:.3} ns/byte</small><small>{} runs</small></td>",
+                median / 1e3,
+                low / 1e3,
+                high / 1e3,
                 median / setting.size as f64,
                 record.nanoseconds.len()
             )
@@ -206,10 +206,7 @@ mod tests {
             )
         );
         let html = body(&plan, &records, &["<svg/>".to_owned(), "<svg/>".to_owned()]);
-        assert!(
-            html.contains("<td>0.0200 ms<small>0.0150 &ndash; 0.0250</small><small>2.000 ns/byte</small>"),
-            "{html}"
-        );
+        assert!(html.contains("<td>20.00 us<small>15.00 &ndash; 25.00</small><small>2.000 ns/byte</small>"), "{html}");
         assert!(
             html.contains("<td>A &quot;CPU&quot;</td>") && html.matches("<td>-</td>").count() == 2 + 1 + 2,
             "{html}"

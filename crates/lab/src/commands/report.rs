@@ -61,7 +61,7 @@ fn folder(from: &Path) -> Result<PathBuf, Failure> {
 pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
     for folder in folders {
-        let (measured, charts, table) = drawn(folder)?;
+        let Results { measured, charts, table } = results(folder)?;
         let mut pictures = Vec::new();
         for (name, chart) in charts {
             let drawn = svg(&chart);
@@ -81,8 +81,16 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     write(out, page(&sections).as_bytes())
 }
 
-/// The plan of a folder with its records, the picture of each of its sweeps by its name, and all records as a table.
-fn drawn(folder: &Path) -> Result<(Measured, Vec<(String, Chart)>, String), Failure> {
+/// What lies in a folder, to be shown.
+struct Results {
+    measured: Measured,
+    /// The picture of each sweep, by its name.
+    charts: Vec<(String, Chart)>,
+    /// All records.
+    table: String,
+}
+
+fn results(folder: &Path) -> Result<Results, Failure> {
     let nothing = || {
         let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
         Failure::new(Code::Usage, message)
@@ -95,7 +103,7 @@ fn drawn(folder: &Path) -> Result<(Measured, Vec<(String, Chart)>, String), Fail
         }
         let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), codes::picture(&plan, sweep, &records)));
         let (charts, table) = (charts.collect(), codes::csv(&records));
-        return Ok((Measured::Codes(plan, records), charts, table));
+        return Ok(Results { measured: Measured::Codes(Box::new(plan), records), charts, table });
     }
     let plan = Plan::of_results(&file)?;
     let records = Store::read(folder)?;
@@ -104,5 +112,5 @@ fn drawn(folder: &Path) -> Result<(Measured, Vec<(String, Chart)>, String), Fail
     }
     let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), Chart::new(&plan, sweep, &records)));
     let (charts, table) = (charts.collect(), csv(&records));
-    Ok((Measured::Links(plan, records), charts, table))
+    Ok(Results { measured: Measured::Links(Box::new(plan), records), charts, table })
 }
