@@ -40,7 +40,7 @@ pub(super) fn run(bench: &mut Bench, trials: u64) -> Result<(), Failure> {
 type Line = (String, Vec<Mark>);
 
 fn raptorq(bench: &mut Bench, trials: u64, seed: u64) -> Result<Vec<Line>, Failure> {
-    let columns = ["RaptorQ, k", "symbols", "trials", "failures", "share", "95 % interval", "at most", ""];
+    let columns = ["RaptorQ, k", "symbols", "trials", "failures", "share", "95 % interval", "at most", "met"];
     let title =
         "RaptorQ: random losses, random repair symbols (intervals of Clopper and Pearson; of none the rule of three)";
     bench.report.table("failures", title, &columns);

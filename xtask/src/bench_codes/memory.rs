@@ -14,7 +14,7 @@ const SIZES: [(u32, f64); 3] = [(100, 1.6), (1000, 1.3), (10_000, 1.3)];
 
 /// Allocated at one time at most, in blocks.
 pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
-    let columns = ["RaptorQ", "k", "ours, blocks", "crate, blocks", "target", ""];
+    let columns = ["RaptorQ", "k", "ours, blocks", "crate, blocks", "target", "met"];
     bench.report.table(
         "memory",
         "Peak memory beside the block (plan included, and the repair symbols that a decoder is given)",

@@ -55,7 +55,7 @@ struct Comparison<'a> {
 
 /// The table of the issue.
 pub(super) fn beside_the_crate(bench: &mut Bench) -> Result<(), Failure> {
-    let columns = ["RaptorQ", "k", "ours, MB/s", "crate, MB/s", "ratio", "target", ""];
+    let columns = ["RaptorQ", "k", "ours, MB/s", "crate, MB/s", "ratio", "target", "met"];
     bench.report.table(
         "raptorq",
         format_args!("RaptorQ beside crate raptorq 2.0.1, {SYMBOL_SIZE}-byte symbols, one thread, in turns"),
@@ -141,7 +141,7 @@ impl Comparison<'_> {
 pub(super) fn scaling(bench: &mut Bench) -> Result<(), Failure> {
     const SMALL: u32 = 1000;
     const LARGE: u32 = 50_000;
-    let columns = ["RaptorQ", "k = 1000, ns/byte", "k = 50,000, ns/byte", "ratio", "target", ""];
+    let columns = ["RaptorQ", "k = 1000, ns/byte", "k = 50,000, ns/byte", "ratio", "target", "met"];
     bench.report.table("scaling", "How time per byte grows with the block", &columns);
     let mut small = Sender::new(BlockCode::RaptorQ, block(SMALL, SYMBOL_SIZE, &mut bench.rng))?;
     let mut large = Sender::new(BlockCode::RaptorQ, block(LARGE, SYMBOL_SIZE, &mut bench.rng))?;

@@ -74,7 +74,8 @@ fn caption(plan: &CodePlan, sweep: &CodeSweep, all: &[(&Setting, Vec<Option<&Cod
         base.push(words::bytes(setting.size));
     }
     if sweep.vary != Vary::Symbol {
-        base.push(format!("symbols of {} B", setting.symbol));
+        let symbols = if base.is_empty() { "Symbols" } else { "symbols" };
+        base.push(format!("{symbols} of {} B", setting.symbol));
     }
     base.push(format!("{} % of repair symbols", words::number(setting.repair * 100.0)));
     if sweep.measured == Measured::Decode && sweep.vary != Vary::Drops {
