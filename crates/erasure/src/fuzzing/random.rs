@@ -12,13 +12,17 @@ use crate::BlockCode;
 pub fn check_random_case(seed: u64) {
     let mut dice = Dice(seed);
     let code = BlockCode::ALL[dice.below(BlockCode::ALL.len() as u32) as usize];
-    let k = 1 + match dice.below(20) {
+    let least = 1 + match dice.below(20) {
         0..14 => dice.below(60),
         14..19 => dice.below(500),
         _ => dice.below(3000),
     };
-    let symbol_size = (1 + dice.below(16) as usize..).find(|&size| code.check(k, size).is_ok());
-    let mut case = Case::new(code, k, symbol_size.expect("every k here has a size"), seed as u8);
+    // Some codes begin at a few symbols, or have even sizes alone.
+    let shape = |k: u32, size: usize| code.check(k, size).is_ok().then_some((k, size));
+    let size = 1 + dice.below(16) as usize;
+    let (k, symbol_size) =
+        (least..least + 10).find_map(|k| shape(k, size).or_else(|| shape(k, size + 1))).expect("a shape the code has");
+    let mut case = Case::new(code, k, symbol_size, seed as u8);
     for (arrival, hinders) in arrivals(&mut dice, k, case.encoder.symbol_limit()) {
         case.arrive(arrival);
         match hinders {
