@@ -218,8 +218,8 @@ impl BlockCode {
         Ok(match self {
             Self::Uncoded => Box::new(uncoded::Uncoded::new(k)),
             Self::ReedSolomon => reed_solomon::encoder(k, symbol_size),
-            Self::RaptorQ => Box::new(raptorq::Encoder::new(k, symbol_size)),
-            Self::Raptor => Box::new(raptor::Encoder::new(k, symbol_size)),
+            Self::RaptorQ => Box::new(raptorq::encoder(k, symbol_size)),
+            Self::Raptor => Box::new(raptor::encoder(k, symbol_size)),
             Self::Lt => lt::Parameters::robust().encoder(k, symbol_size)?,
             Self::PrecodedLt => lt::Parameters::precoded().encoder(k, symbol_size)?,
             Self::Tornado(rate) => tornado::Design::new(rate).encoder(k, symbol_size)?,

@@ -32,7 +32,6 @@ mod field;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inactivation;
-#[allow(dead_code, reason = "the codes come to it one by one")]
 mod kernel;
 mod linear;
 pub mod lt;
@@ -41,6 +40,7 @@ mod raptorq;
 mod reed_solomon;
 mod repairs;
 pub mod rlc;
+mod systematic;
 pub mod tornado;
 mod uncoded;
 mod window;

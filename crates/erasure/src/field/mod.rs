@@ -50,7 +50,6 @@ pub(crate) const fn times_powers_of_two(value: u8) -> [u8; 8] {
 }
 
 /// `a * b`.
-#[allow(dead_code, reason = "the codes come to it one by one")]
 pub(crate) fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { EXP[usize::from(LOG[usize::from(a)]) + usize::from(LOG[usize::from(b)])] }
 }

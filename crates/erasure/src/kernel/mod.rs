@@ -24,7 +24,6 @@ mod vector;
 use std::sync::OnceLock;
 
 pub(crate) use combine::combine;
-#[allow(unused_imports, reason = "the codes come to it one by one")]
 pub(crate) use slices::{add, add_many, add_outer, add_scaled, scale};
 
 /// A set of vector instructions that this machine has: the proof of it, since no other is ever made.

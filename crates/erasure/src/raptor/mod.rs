@@ -9,12 +9,8 @@ mod structure;
 mod system;
 mod systematic_index;
 
-use std::fmt;
-
 pub(crate) use self::system::System;
-use crate::Block;
-use crate::inactivation::{self, System as _};
-use crate::linear::Solved;
+use crate::{inactivation, systematic};
 
 /// Largest K, section 5.4.2.1.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = structure::MAX_K;
@@ -35,59 +31,17 @@ pub(crate) fn failure(k: u32, extra: u32) -> f64 {
 /// The decoder.
 pub(crate) type Decoder = inactivation::Decoder<System>;
 
+/// The encoder.
+pub(crate) type Encoder = systematic::Encoder<System>;
+
+/// An encoder of blocks of `k` source symbols.
+pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
+    Encoder::new(System::new(k), symbol_size)
+}
+
 /// A decoder of blocks of `k` source symbols.
 pub(crate) fn decoder(k: u32, symbol_size: usize) -> Decoder {
     Decoder::new(System::new(k), symbol_size, symbol_limit(k))
-}
-
-/// Makes repair symbols from the intermediate symbols, which the first call computes.
-pub(crate) struct Encoder {
-    system: System,
-    symbol_size: usize,
-    solved: Option<Solved>,
-}
-
-impl Encoder {
-    pub(crate) fn new(k: u32, symbol_size: usize) -> Self {
-        Self { system: System::new(k), symbol_size, solved: None }
-    }
-}
-
-impl crate::Encoder for Encoder {
-    fn symbol_limit(&self) -> u32 {
-        symbol_limit(self.system.k())
-    }
-
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
-        assert_eq!(out.len(), self.symbol_size, "one symbol");
-        self.repairs(source, esi, out);
-    }
-
-    fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
-        let Self { system, symbol_size, solved } = self;
-        let k = system.k();
-        assert!(
-            source.is_complete() && source.k() == k && source.symbol_size() == *symbol_size,
-            "not the block of this encoder"
-        );
-        let count = (out.len() / *symbol_size) as u32;
-        assert!(first >= k && first + count <= symbol_limit(k), "no repair symbols {first} to {}", first + count);
-        let inputs = || system.source_inputs(source);
-        let solved = solved.get_or_insert_with(|| Solved::new(system.encoding_plan(), &inputs()));
-        let mut outputs: Vec<_> = out.chunks_exact_mut(*symbol_size).collect();
-        solved.expect(outputs.len(), inputs);
-        solved.output(&system.symbols(first..first + count), &mut outputs);
-    }
-}
-
-impl fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("raptor::Encoder")
-            .field("k", &self.system.k())
-            .field("symbol_size", &self.symbol_size)
-            .field("built", &self.solved.is_some())
-            .finish()
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::structure::{MIN_K, Structure};
-use crate::Block;
 use crate::inactivation::System as _;
-use crate::kernel::program::Inputs;
 use crate::linear::{Cache, Elimination, Equations, Plan};
+use crate::systematic::Systematic;
 
 /// The plans of encoders, by K.
 static CACHE: Cache = Cache::new();
@@ -26,23 +25,6 @@ impl System {
     /// Padding symbols, between the source and the repair symbols.
     pub(super) fn padding(&self) -> u32 {
         MIN_K.saturating_sub(self.k)
-    }
-
-    /// The plan of the intermediate symbols from the source symbols, inputs `0..k`, and the padding.
-    pub(super) fn encoding_plan(&self) -> Arc<Plan> {
-        CACHE.plan(self.k, || {
-            let mut equations = self.constraints();
-            for esi in 0..self.k {
-                equations.push_with(Some(esi), |terms| self.terms(esi, terms));
-            }
-            // RFC 5053 chose J(K) so that this is so.
-            Elimination::new(equations, None).into_plan()
-        })
-    }
-
-    /// The inputs of [`System::encoding_plan`].
-    pub(super) fn source_inputs<'a>(&self, source: &'a Block) -> Inputs<'a> {
-        Inputs::new(source.symbol_size(), (0..self.k).map(|esi| source.symbol(esi)))
     }
 }
 
@@ -69,5 +51,26 @@ impl crate::inactivation::System for System {
 
     fn terms(&self, esi: u32, terms: &mut Vec<u32>) {
         self.structure.terms(if esi < self.k { esi } else { esi + self.padding() }, terms);
+    }
+}
+
+impl Systematic for System {
+    fn symbol_limit(&self) -> u32 {
+        super::symbol_limit(self.k)
+    }
+
+    fn encoding_plan(&self) -> Arc<Plan> {
+        CACHE.plan(self.k, || {
+            let mut equations = self.constraints();
+            for esi in 0..self.k {
+                equations.push_with(Some(esi), |terms| self.terms(esi, terms));
+            }
+            // RFC 5053 chose J(K) so that this is so.
+            Elimination::new(equations, None).into_plan()
+        })
+    }
+
+    fn encoding_inputs(&self) -> u32 {
+        self.k
     }
 }

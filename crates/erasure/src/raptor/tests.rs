@@ -1,4 +1,5 @@
 use super::*;
+use crate::Block;
 use crate::{Decoder as _, Encoder as _, Progress};
 
 /// xorshift64: the low 8 bits of each state.
@@ -19,7 +20,7 @@ fn compare(k: u32, esis: impl IntoIterator<Item = u32>) {
     let block = Block::full(k, size, octets(u64::from(k), k as usize * size));
     let mut theirs = raptor_code::SourceBlockEncoder::new(block.bytes(), k as usize).expect("K is in the table");
     assert_eq!(theirs.nb_source_symbols(), k);
-    let mut encoder = Encoder::new(k, size);
+    let mut encoder = encoder(k, size);
     let mut symbol = vec![0; size];
     for esi in esis {
         encoder.repair(&block, esi, &mut symbol);
@@ -51,7 +52,7 @@ fn short_blocks_are_padded() {
         let mut padded = source.bytes().to_vec();
         padded.resize(4 * size, 0);
         let padded = Block::full(4, size, padded);
-        let (mut encoder, mut of_four) = (Encoder::new(k, size), Encoder::new(4, size));
+        let (mut encoder, mut of_four) = (encoder(k, size), encoder(4, size));
         let (mut found, mut expected) = (vec![0; size], vec![0; size]);
         for esi in (k..k + 30).chain([symbol_limit(k) - 1]) {
             encoder.repair(&source, esi, &mut found);
@@ -68,7 +69,7 @@ fn the_smallest_and_the_largest_block_decode() {
     for k in [1, 2, 3, 4, 5, 8191, MAX_SOURCE_SYMBOLS] {
         let size = 3;
         let source = Block::full(k, size, octets(u64::from(k), k as usize * size));
-        let (mut encoder, mut decoder) = (Encoder::new(k, size), decoder(k, size));
+        let (mut encoder, mut decoder) = (encoder(k, size), decoder(k, size));
         let mut block = Block::empty(k, size, vec![0x77; k as usize * size]);
         let mut symbol = vec![0; size];
         let mut esi = symbol_limit(k);

@@ -1,76 +1,31 @@
 //! RaptorQ, RFC 6330, bit-exact and complete: every K' of its Table 2, every symbol size, every encoding symbol id of 24 bits.
 //!
 //! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'`. The padding exists in the equations alone
-//! ([`system`]), so that one plan serves every `k` with the same `K'` ([`plan`]). A decoder has two ways to the lost symbols and takes
+//! ([`system`]), so that one plan serves every `k` with the same `K'` ([`systematic`]). A decoder has two ways to the lost symbols and takes
 //! the shorter one: the syndromes of what is lost over the encoder's own plan ([`syndrome`]), which needs no elimination in the size of
 //! the block, or inactivation decoding ([`crate::inactivation`]).
 
 mod parameters;
-mod plan;
 mod syndrome;
 mod system;
 pub(crate) mod tables;
 
-use std::fmt;
-
 pub(crate) use self::parameters::{MAX_SOURCE_SYMBOLS, is_prime};
 use self::syndrome::Syndrome;
-use self::system::System;
-use crate::inactivation::{Inactivation, System as _};
-use crate::linear::Solved;
+pub(crate) use self::system::System;
+use crate::inactivation::Inactivation;
 use crate::repairs::Repairs;
-use crate::{Block, Progress};
+use crate::{Block, Progress, systematic};
 
 /// Ids have 24 bits, RFC 6330, section 3.2.
 pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;
 
-/// Makes repair symbols from the intermediate symbols, which the first call computes.
-pub(crate) struct Encoder {
-    system: System,
-    symbol_size: usize,
-    solved: Option<Solved>,
-}
+/// The encoder.
+pub(crate) type Encoder = systematic::Encoder<System>;
 
-impl Encoder {
-    pub(crate) fn new(k: u32, symbol_size: usize) -> Self {
-        Self { system: System::new(k), symbol_size, solved: None }
-    }
-}
-
-impl crate::Encoder for Encoder {
-    fn symbol_limit(&self) -> u32 {
-        SYMBOL_LIMIT
-    }
-
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
-        assert_eq!(out.len(), self.symbol_size, "one symbol");
-        self.repairs(source, esi, out);
-    }
-
-    fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
-        let Self { system, symbol_size, solved } = self;
-        assert!(
-            source.is_complete() && source.k() == system.k && source.symbol_size() == *symbol_size,
-            "not the block of this encoder"
-        );
-        let count = (out.len() / *symbol_size) as u32;
-        assert!(first >= system.k && first <= SYMBOL_LIMIT - count, "no repair symbols {first} to {}", first + count);
-        let inputs = || system.source_inputs(*symbol_size, |esi| source.symbol(esi));
-        let solved = solved.get_or_insert_with(|| Solved::new(plan::encoding(system), &inputs()));
-        let mut outputs: Vec<_> = out.chunks_exact_mut(*symbol_size).collect();
-        solved.expect(outputs.len(), inputs);
-        solved.output(&system.symbols(first..first + count), &mut outputs);
-    }
-}
-
-impl fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("raptorq::Encoder")
-            .field("k", &self.system.k)
-            .field("symbol_size", &self.symbol_size)
-            .field("built", &self.solved.is_some())
-            .finish()
-    }
+/// An encoder of blocks of `k` source symbols.
+pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
+    Encoder::new(System::new(k), symbol_size)
 }
 
 /// Which way a decoder solves for the missing symbols.
@@ -180,7 +135,7 @@ impl crate::Decoder for Decoder {
 #[doc(hidden)]
 pub mod measuring {
     pub use super::Solver;
-    pub use super::plan::forget as forget_plans;
+    pub use super::system::forget_plans;
 
     /// A RaptorQ decoder that always uses `solver`.
     ///

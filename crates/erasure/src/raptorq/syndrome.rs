@@ -5,11 +5,11 @@
 //! is 1 at `m_j` and 0 elsewhere. Both come from the encoder's plan: the coefficients `a` from a block whose symbols are the rows of
 //! the identity over the missing symbols, the syndromes `r - b` from the block itself, once there are `l` independent rows.
 
-use super::plan;
 use super::system::System;
 use crate::inactivation::System as _;
 use crate::linear::Solved;
 use crate::repairs::Repairs;
+use crate::systematic::Systematic as _;
 use crate::{Block, field, kernel};
 
 /// Whether the coefficients of a row are a symbol that the encoder can make.
@@ -60,7 +60,7 @@ impl Syndrome {
             Some(&identity[column * count..][..count])
         });
         Self {
-            coefficients: Solved::new(plan::encoding(system), &inputs),
+            coefficients: Solved::new(system.encoding_plan(), &inputs),
             inverse: Inverse::new(count),
             equations: Vec::with_capacity(count),
             came: vec![false; count],
@@ -122,7 +122,7 @@ impl Syndrome {
             let symbol = block.symbol(esi)?;
             self.columns.binary_search(&esi).is_err().then_some(symbol)
         });
-        plan::encoding(system).solve(&inputs, &system.symbols(esis), &mut of_repairs);
+        system.encoding_plan().solve(&inputs, &system.symbols(esis), &mut of_repairs);
         let received: Vec<&[u8]> = repairs.iter().map(|(_, symbol)| symbol).collect();
         for (syndrome, &equation) in syndromes.chunks_exact_mut(size).zip(&self.equations) {
             match equation {

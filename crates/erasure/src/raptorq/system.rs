@@ -1,15 +1,22 @@
 //! The equations of a block: RFC 6330, sections 5.3.3 and 5.4.2.1.
 
+use std::sync::Arc;
+
+use super::SYMBOL_LIMIT;
 use super::parameters::Parameters;
-use crate::kernel::program::Inputs;
-use crate::linear::{Equations, Heavy};
+use crate::inactivation::System as _;
+use crate::linear::{Cache, Elimination, Equations, Heavy, Plan};
+use crate::systematic::Systematic;
+
+/// The plans of encoders, by K'.
+static CACHE: Cache = Cache::new();
 
 /// Average number of intermediate symbols in an encoding symbol, and in what the LDPC rows take for each, rounded up: for the room of lists.
 const TERMS: usize = 11;
 
 /// The equations of blocks of `k` source symbols. Their inputs are the source symbols, then whatever a caller adds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct System {
+pub(crate) struct System {
     /// Source symbols without padding.
     pub(super) k: u32,
     pub(super) parameters: Parameters,
@@ -23,11 +30,6 @@ impl System {
     /// The internal symbol id of an encoding symbol, section 5.3.1: padding symbols come between source and repair symbols.
     fn internal(&self, esi: u32) -> u32 {
         if esi < self.k { esi } else { esi + (self.parameters.padded - self.k) }
-    }
-
-    /// The source symbols, and the padding, as inputs of the encoder's plan; where one is not there, zeros.
-    pub(super) fn source_inputs<'a>(&self, size: usize, symbol: impl Fn(u32) -> Option<&'a [u8]>) -> Inputs<'a> {
-        Inputs::new(size, (0..self.parameters.padded).map(|esi| if esi < self.k { symbol(esi) } else { None }))
     }
 }
 
@@ -66,4 +68,33 @@ impl crate::inactivation::System for System {
     fn terms(&self, esi: u32, terms: &mut Vec<u32>) {
         self.parameters.terms(self.internal(esi), terms);
     }
+}
+
+impl Systematic for System {
+    fn symbol_limit(&self) -> u32 {
+        SYMBOL_LIMIT
+    }
+
+    /// Of a block without padding: the same serves every `k` with the same K'.
+    fn encoding_plan(&self) -> Arc<Plan> {
+        let padded = self.parameters.padded;
+        CACHE.plan(padded, || {
+            let system = Self::new(padded);
+            let mut equations = system.constraints();
+            for esi in 0..padded {
+                equations.push_with(Some(esi), |terms| system.terms(esi, terms));
+            }
+            // RFC 6330 chose J(K') so that this is so.
+            Elimination::new(equations, system.heavy()).into_plan()
+        })
+    }
+
+    fn encoding_inputs(&self) -> u32 {
+        self.parameters.padded
+    }
+}
+
+/// Empties the cache of plans.
+pub fn forget_plans() {
+    CACHE.forget();
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::systematic::Systematic as _;
 use crate::{Decoder as _, Encoder as _};
 
 /// xorshift64, as the cross-checked vectors use it: the low 8 bits of each state.
@@ -29,7 +30,7 @@ fn repair_symbols_are_those_of_rfc_6330() {
     ];
     for (k, expected) in vectors {
         let block = Block::full(k, 1280, octets(12345, k as usize * 1280));
-        let mut encoder = Encoder::new(k, 1280);
+        let mut encoder = encoder(k, 1280);
         let mut symbol = vec![0; 1280];
         let mut hash = 0xcbf2_9ce4_8422_2325;
         for esi in k..k + 50 {
@@ -43,7 +44,7 @@ fn repair_symbols_are_those_of_rfc_6330() {
 /// A decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; what it recovers and the symbols it took.
 fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u32) {
     let source = Block::full(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
-    let mut encoder = Encoder::new(k, symbol_size);
+    let mut encoder = encoder(k, symbol_size);
     let mut decoder = Decoder::with_solver(k, symbol_size, solver);
     let mut block = Block::empty(k, symbol_size, vec![0xbb; k as usize * symbol_size]);
     for esi in (0..k).filter(|esi| !lost.contains(esi)) {
@@ -82,7 +83,7 @@ fn elimination_goes_on_after_a_failure() {
     let source = Block::full(k, size, octets(7, k as usize * size));
     let mut failed = 0;
     for first in 0..3000 {
-        let mut encoder = Encoder::new(k, size);
+        let mut encoder = encoder(k, size);
         let mut decoder = Decoder::with_solver(k, size, Solver::Syndrome);
         let mut block = Block::empty(k, size, Vec::new());
         for esi in 4..k {
@@ -119,7 +120,7 @@ fn elimination_goes_on_after_a_failure() {
 #[test]
 fn plans_are_short() {
     for (k, most_inactive, most_additions) in [(101, 26, 7.9), (1002, 68, 9.3), (10_017, 205, 9.1)] {
-        let (inactive, additions) = plan::encoding(&System::new(k)).cost();
+        let (inactive, additions) = System::new(k).encoding_plan().cost();
         let additions = additions as f64 / f64::from(k);
         assert!(inactive <= most_inactive && additions <= most_additions, "k {k}: {inactive}, {additions}");
         assert!(inactive > most_inactive / 2 && additions > most_additions / 2.0, "k {k}: {inactive}, {additions}");
