@@ -6,14 +6,30 @@
 use super::vector::Vector;
 use super::{Level, dispatch};
 
-/// 64 bytes: the unit of a strip.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Line([u8; Self::BYTES]);
+/// Bytes of a line, the unit of a strip.
+pub(crate) const LINE: usize = 64;
 
-impl Line {
-    pub(crate) const BYTES: usize = 64;
-    pub(crate) const ZERO: Self = Self([0; Self::BYTES]);
+/// Memory for slots, which begins where a line of the caches does. It is zeroed by the system, which costs nothing where it is new.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Lines {
+    /// `count` lines of zeros.
+    pub(crate) fn new(count: usize) -> Self {
+        let bytes = vec![0; (count + 1) * LINE];
+        let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
+        Self { bytes, start }
+    }
+
+    /// Slots of `width` lines in `count` lines from line `first` on.
+    pub(crate) fn slots(&mut self, first: usize, count: usize, width: usize) -> Slots<'_> {
+        assert!(width > 0, "slots have a line at least");
+        let bytes = &mut self.bytes[self.start..][first * LINE..(first + count) * LINE];
+        Slots { bytes, width: width * LINE, level: Level::detected() }
+    }
 }
 
 /// A list of sums. Each has a target slot, an input, and sources, which are slots; input 0 is all zeros.
@@ -143,34 +159,25 @@ impl<'a> Inputs<'a> {
 /// Slots of one width, in a row.
 #[derive(Debug)]
 pub(crate) struct Slots<'a> {
-    lines: &'a mut [Line],
-    /// Lines of a slot.
+    bytes: &'a mut [u8],
+    /// Bytes of a slot.
     width: usize,
     level: Level,
 }
 
-impl<'a> Slots<'a> {
-    pub(crate) fn new(lines: &'a mut [Line], width: usize) -> Self {
-        assert!(width > 0, "slots have a line at least");
-        Self { lines, width, level: Level::detected() }
-    }
-
+impl Slots<'_> {
     fn count(&self) -> usize {
-        self.lines.len() / self.width
-    }
-
-    fn bytes(&self) -> usize {
-        self.width * Line::BYTES
+        self.bytes.len() / self.width
     }
 
     /// Makes the sums of `program` in these slots. The inputs are read from byte `offset` on.
     pub(crate) fn run(&mut self, program: &Program, part: Part, inputs: &Inputs<'_>, offset: usize) {
         let sources = program.slots.max(program.others) as usize;
         assert!(program.targets as usize <= self.count() && sources <= self.count(), "slots");
-        assert!(program.inputs as usize <= inputs.symbols.len() && offset + self.bytes() <= inputs.size, "inputs");
-        let slots: *mut u8 = self.lines.as_mut_ptr().cast();
+        assert!(program.inputs as usize <= inputs.symbols.len() && offset + self.width <= inputs.size, "inputs");
+        let slots = self.bytes.as_mut_ptr();
         let run = Run {
-            bytes: self.bytes(),
+            bytes: self.width,
             first: slots,
             last: slots,
             inputs: inputs.symbols.as_ptr(),
@@ -186,7 +193,7 @@ impl<'a> Slots<'a> {
     pub(crate) fn fill(&self, program: &Program, tables: &mut Slots<'_>) {
         assert!(program.slots as usize <= self.count() && tables.width == self.width, "slots");
         assert!(program.targets.max(program.others) as usize <= tables.count(), "tables");
-        let to: *mut u8 = tables.lines.as_mut_ptr().cast();
+        let to = tables.bytes.as_mut_ptr();
         // SAFETY: every target and source of the program exists, as asserted.
         unsafe { sums(self.level, &program.words, self.run_without_inputs(program, to, Targets::Slots(to))) }
     }
@@ -195,9 +202,9 @@ impl<'a> Slots<'a> {
     pub(crate) fn output(&self, program: &Program, tables: &Slots<'_>, outputs: &mut [&mut [u8]], offset: usize) {
         assert!(program.targets as usize <= outputs.len() && program.slots as usize <= self.count(), "slots");
         assert!(program.others as usize <= tables.count() && tables.width == self.width, "tables");
-        assert!(outputs.iter().all(|output| offset + self.bytes() <= output.len()), "outputs");
+        assert!(outputs.iter().all(|output| offset + self.width <= output.len()), "outputs");
         let pointers: Vec<*mut u8> = outputs.iter_mut().map(|output| output[offset..].as_mut_ptr()).collect();
-        let run = self.run_without_inputs(program, tables.lines.as_ptr().cast(), Targets::Outputs(pointers.as_ptr()));
+        let run = self.run_without_inputs(program, tables.bytes.as_ptr(), Targets::Outputs(pointers.as_ptr()));
         // SAFETY: every target and source of the program exists, as asserted.
         unsafe { sums(self.level, &program.words, run) }
     }
@@ -205,8 +212,8 @@ impl<'a> Slots<'a> {
     fn run_without_inputs(&self, program: &Program, last: *const u8, to: Targets) -> Run<'static> {
         assert!(program.inputs <= 1, "a program without inputs");
         const ZEROS: &[&[u8]] = &[&[]];
-        let first = self.lines.as_ptr().cast();
-        Run { bytes: self.bytes(), first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
+        let first = self.bytes.as_ptr();
+        Run { bytes: self.width, first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
     }
 
     /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots, counted from
@@ -214,23 +221,23 @@ impl<'a> Slots<'a> {
     pub(crate) fn chain(&mut self, taps: &[[u8; 2]], first: u32, rows: u32) {
         assert!(taps.len() < first as usize && (first + rows) as usize <= self.count(), "slots");
         assert!(taps.iter().flatten().all(|&tap| u32::from(tap) < rows), "taps");
-        let slots = self.lines.as_mut_ptr().cast();
+        let slots = self.bytes.as_mut_ptr();
         // SAFETY: the slots of the steps and the sums exist, as asserted.
-        unsafe { chain(self.level, slots, self.bytes(), taps, first as usize, rows as usize) }
+        unsafe { chain(self.level, slots, self.width, taps, first as usize, rows as usize) }
     }
 
     /// Adds to each target the sources times their coefficients, `sources.len()` for each target.
     pub(crate) fn combine(&mut self, targets: &[u32], sources: &[u32], coefficients: &[u8]) {
         assert!(targets.iter().chain(sources).all(|&slot| (slot as usize) < self.count()), "slots");
         assert_eq!(coefficients.len(), targets.len() * sources.len(), "a coefficient for each pair");
-        let slots = self.lines.as_mut_ptr().cast();
+        let slots = self.bytes.as_mut_ptr();
         // SAFETY: all slots exist, as asserted.
-        unsafe { combine(self.level, slots, self.bytes(), targets, sources, coefficients) }
+        unsafe { combine(self.level, slots, self.width, targets, sources, coefficients) }
     }
 
     pub(crate) fn clear(&mut self, slots: impl IntoIterator<Item = u32>) {
         for slot in slots {
-            self.lines[slot as usize * self.width..][..self.width].fill(Line::ZERO);
+            self.bytes[slot as usize * self.width..][..self.width].fill(0);
         }
     }
 }

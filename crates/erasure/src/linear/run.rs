@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::Output;
 use super::{Equations, Plan};
-use crate::kernel::program::{Inputs, Line, Part, Slots};
+use crate::kernel::program::{Inputs, LINE, Lines, Part, Slots};
 
 /// What the slots of one strip may take: they are to stay in a core's second-level cache beside the symbols that are read.
 const STRIP_BYTES: usize = 512 * 1024;
@@ -24,30 +24,42 @@ struct Strip {
 
 /// The strips of symbols of `size` bytes in `slots` slots. The last may reach beyond the symbol.
 fn strips(slots: u32, size: usize) -> impl Iterator<Item = Strip> {
-    let fitting = STRIP_BYTES / Line::BYTES / slots.max(1) as usize;
+    let fitting = STRIP_BYTES / LINE / slots.max(1) as usize;
     let widest = 1 << fitting.clamp(NARROWEST, WIDEST).ilog2();
     let mut offset = 0;
     std::iter::from_fn(move || {
-        let lines = (size - offset).checked_sub(1)? / Line::BYTES + 1;
+        let lines = (size - offset).checked_sub(1)? / LINE + 1;
         // A part of a line is a strip of its own.
-        let whole = (size - offset) / Line::BYTES;
+        let whole = (size - offset) / LINE;
         let width = if whole == 0 { lines } else { widest.min(1 << whole.ilog2()) };
         let strip = Strip { offset, width };
-        offset = size.min(offset + width * Line::BYTES);
+        offset = size.min(offset + width * LINE);
         Some(strip)
     })
 }
 
+/// Lines of the widest of [`strips`].
+fn widest(slots: u32, size: usize) -> usize {
+    strips(slots, size).map(|strip| strip.width).max().unwrap_or(0)
+}
+
+impl Output {
+    /// Room for its tables in strips of at most `widest` lines.
+    fn room(&self, widest: usize) -> Lines {
+        Lines::new(self.slots as usize * widest)
+    }
+}
+
 /// The last bytes of symbols whose size is no multiple of a line, each filled up to a line with zeros.
 struct Ragged {
-    lines: Vec<[u8; Line::BYTES]>,
+    lines: Vec<[u8; LINE]>,
 }
 
 impl Ragged {
     fn new(inputs: &Inputs<'_>) -> Self {
-        let start = inputs.size() / Line::BYTES * Line::BYTES;
+        let start = inputs.size() / LINE * LINE;
         let line = |symbol: &&[u8]| {
-            let mut line = [0; Line::BYTES];
+            let mut line = [0; LINE];
             line[..symbol.len() - start].copy_from_slice(&symbol[start..]);
             line
         };
@@ -55,30 +67,29 @@ impl Ragged {
     }
 
     fn inputs(&self) -> Inputs<'_> {
-        Inputs::new(Line::BYTES, self.lines.iter().map(|line| Some(&line[..])))
+        Inputs::new(LINE, self.lines.iter().map(|line| Some(&line[..])))
     }
 }
 
 impl Strip {
     /// Runs `work` with the inputs of this strip and where it begins in them.
     fn with_inputs(self, inputs: &Inputs<'_>, work: impl FnOnce(&Inputs<'_>, usize)) {
-        if self.offset + self.width * Line::BYTES <= inputs.size() {
+        if self.offset + self.width * LINE <= inputs.size() {
             work(inputs, self.offset);
         } else {
             work(&Ragged::new(inputs).inputs(), 0);
         }
     }
 
-    /// Makes this strip of `outputs`; `tables` is room for tables.
-    fn output(self, slots: &Slots<'_>, output: &Output, tables: &mut Vec<Line>, outputs: &mut [&mut [u8]]) {
-        tables.resize(output.slots as usize * self.width, Line::ZERO);
-        let mut tables = Slots::new(tables, self.width);
+    /// Makes this strip of `outputs`; `tables` has room for tables.
+    fn output(self, slots: &Slots<'_>, output: &Output, tables: &mut Lines, outputs: &mut [&mut [u8]]) {
+        let mut tables = tables.slots(0, output.slots as usize * self.width, self.width);
         slots.fill(&output.tables, &mut tables);
         let size = outputs.first().map_or(0, |output| output.len());
-        if self.offset + self.width * Line::BYTES <= size {
+        if self.offset + self.width * LINE <= size {
             return slots.output(&output.sums, &tables, outputs, self.offset);
         }
-        let mut lines = vec![[0; Line::BYTES]; outputs.len()];
+        let mut lines = vec![[0; LINE]; outputs.len()];
         let mut padded: Vec<_> = lines.iter_mut().map(|line| &mut line[..]).collect();
         slots.output(&output.sums, &tables, &mut padded, 0);
         for (output, line) in outputs.iter_mut().zip(&lines) {
@@ -109,10 +120,10 @@ impl Plan {
     pub(crate) fn solve(&self, inputs: &Inputs<'_>, lists: &Equations, outputs: &mut [&mut [u8]]) {
         let complete = self.output_cost(lists.count()) > self.completion_cost();
         let output = if complete { plain(lists) } else { self.output(lists) };
-        let (mut lines, mut tables) = (Vec::new(), Vec::new());
+        let widest = widest(self.slots, inputs.size());
+        let (mut lines, mut tables) = (Lines::new(self.slots as usize * widest), output.room(widest));
         for strip in strips(self.slots, inputs.size()) {
-            lines.resize(self.slots as usize * strip.width, Line::ZERO);
-            let mut slots = Slots::new(&mut lines, strip.width);
+            let mut slots = lines.slots(0, self.slots as usize * strip.width, strip.width);
             strip.with_inputs(inputs, |inputs, offset| {
                 self.solve_strip(&mut slots, inputs, offset);
                 if complete {
@@ -139,7 +150,7 @@ pub(crate) struct Solved {
     plan: Arc<Plan>,
     size: usize,
     /// Strip by strip: the slots of the unknowns.
-    lines: Vec<Line>,
+    lines: Lines,
     /// Additions made so far that would not have been needed with the peeled unknowns complete; none once they are.
     spent: Option<usize>,
 }
@@ -148,22 +159,20 @@ impl Solved {
     pub(crate) fn new(plan: Arc<Plan>, inputs: &Inputs<'_>) -> Self {
         let (unknowns, size) = (plan.unknowns as usize, inputs.size());
         let extra = (plan.slots - plan.unknowns) as usize;
-        let widest = strips(plan.slots, size).map(|strip| strip.width).max().unwrap_or(0);
-        let mut lines = vec![Line::ZERO; unknowns * size.div_ceil(Line::BYTES) + extra * widest];
+        let mut lines = Lines::new(unknowns * size.div_ceil(LINE) + extra * widest(plan.slots, size));
         for strip in strips(plan.slots, size) {
             // The slots of intermediate sums lie where the next strip will be.
-            let start = unknowns * (strip.offset / Line::BYTES);
-            let mut slots = Slots::new(&mut lines[start..][..plan.slots as usize * strip.width], strip.width);
+            let start = unknowns * (strip.offset / LINE);
+            let mut slots = lines.slots(start, plan.slots as usize * strip.width, strip.width);
             strip.with_inputs(inputs, |inputs, offset| plan.solve_strip(&mut slots, inputs, offset));
         }
-        lines.truncate(unknowns * size.div_ceil(Line::BYTES));
         Self { plan, size, lines, spent: Some(0) }
     }
 
     /// Adds up unknowns: list `i` of `lists` becomes `outputs[i]`.
     pub(crate) fn output(&mut self, lists: &Equations, outputs: &mut [&mut [u8]]) {
         let output = if self.spent.is_some() { self.plan.output(lists) } else { plain(lists) };
-        let mut tables = Vec::new();
+        let mut tables = output.room(widest(self.plan.slots, self.size));
         self.each_strip(|strip, slots| strip.output(slots, &output, &mut tables, outputs));
     }
 
@@ -189,8 +198,8 @@ impl Solved {
     fn each_strip(&mut self, mut work: impl FnMut(Strip, &mut Slots<'_>)) {
         let unknowns = self.plan.unknowns as usize;
         for strip in strips(self.plan.slots, self.size) {
-            let lines = &mut self.lines[unknowns * (strip.offset / Line::BYTES)..][..unknowns * strip.width];
-            work(strip, &mut Slots::new(lines, strip.width));
+            let start = unknowns * (strip.offset / LINE);
+            work(strip, &mut self.lines.slots(start, unknowns * strip.width, strip.width));
         }
     }
 }
