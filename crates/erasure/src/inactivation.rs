@@ -40,19 +40,47 @@ pub(crate) trait System: Send + Debug {
     }
 }
 
+/// Most unknowns that may be inactive, of `unknowns`. Of the codes' own symbols, drawn at random, about 2.5 times the root are; a sender
+/// that picks ids of high degree makes all of them inactive, and the elimination cost the cube.
+fn most_inactive(unknowns: u32) -> usize {
+    64 + 8 * unknowns.isqrt() as usize
+}
+
 /// The elimination of an attempt, and what is in it.
 #[derive(Debug)]
 pub(crate) struct Inactivation {
     elimination: Option<Elimination>,
-    /// The source symbols that were missing at first and are not in the elimination yet.
+    /// The source symbols that are not in the elimination.
     missing: Vec<u32>,
     /// How many of the repair symbols held are in it.
     used: usize,
 }
 
 impl Inactivation {
-    pub(crate) fn new(block: &Block) -> Self {
-        Self { elimination: None, missing: block.missing().collect(), used: 0 }
+    pub(crate) fn new() -> Self {
+        Self { elimination: None, missing: Vec::new(), used: 0 }
+    }
+
+    /// An elimination of what is here; how many more symbols are needed, at least.
+    fn begin(&mut self, system: &impl System, repairs: &mut Repairs, block: &Block) -> u32 {
+        let k = system.k();
+        let mut equations = system.constraints();
+        for esi in (0..k).filter(|&esi| block.is_present(esi)) {
+            equations.push_with(Some(esi), |terms| system.terms(esi, terms));
+        }
+        for ((esi, _), input) in repairs.iter().zip(k..) {
+            equations.push_with(Some(input), |terms| system.terms(esi, terms));
+        }
+        let most = most_inactive(equations.unknowns());
+        self.elimination = Elimination::bounded(equations, system.heavy(), most);
+        let Some(elimination) = &self.elimination else {
+            // No honest sender's symbols are so entangled: others may come.
+            repairs.clear();
+            return k - block.present();
+        };
+        self.missing = block.missing().collect();
+        self.used = repairs.count() as usize;
+        elimination.lacking()
     }
 
     /// Adds the symbols that came since the last call: how many more are needed, at least. Repair symbols that say nothing new are
@@ -60,16 +88,7 @@ impl Inactivation {
     pub(crate) fn add_symbols(&mut self, system: &impl System, repairs: &mut Repairs, block: &Block) -> u32 {
         let k = system.k();
         let Some(elimination) = &mut self.elimination else {
-            let mut equations = system.constraints();
-            for esi in (0..k).filter(|&esi| block.is_present(esi)) {
-                equations.push_with(Some(esi), |terms| system.terms(esi, terms));
-            }
-            for ((esi, _), input) in repairs.iter().zip(k..) {
-                equations.push_with(Some(input), |terms| system.terms(esi, terms));
-            }
-            self.used = repairs.count() as usize;
-            let elimination = self.elimination.insert(Elimination::new(equations, system.heavy()));
-            return elimination.lacking();
+            return self.begin(system, repairs, block);
         };
         self.missing.retain(|&esi| {
             let came = block.is_present(esi);
@@ -129,7 +148,7 @@ impl<S: System> crate::Decoder for Decoder<S> {
             0 => (),
             lacking => return Progress::Need(lacking),
         }
-        let mut attempt = self.attempt.take().unwrap_or_else(|| Inactivation::new(block));
+        let mut attempt = self.attempt.take().unwrap_or_else(Inactivation::new);
         match attempt.add_symbols(&self.system, &mut self.repairs, block) {
             0 => {
                 attempt.fill(&self.system, &self.repairs, block);
@@ -200,7 +219,7 @@ mod tests {
             dense.add(terms_of(system, esi));
         }
         let mut repairs = Repairs::new(k, 1, 1 << 16);
-        let mut attempt = Inactivation::new(&block);
+        let mut attempt = Inactivation::new();
         let mut attempts = 0;
         loop {
             while repairs.lacking(&block) > 0 {

@@ -50,7 +50,11 @@ use std::fmt::Debug;
 pub use block::Block;
 pub use code::{BlockCode, CodeError, UnknownCode};
 #[doc(hidden)]
-pub use raptorq::measuring;
+pub mod measuring {
+    //! What benchmarks need beyond the codes' own interface.
+
+    pub use crate::raptorq::forget_plans;
+}
 pub use window::{Code, UnknownWindowCode, WindowCode};
 
 /// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.
@@ -80,7 +84,7 @@ pub trait Encoder: Send + Debug {
     }
 }
 
-/// Holds the repair symbols of one source block until the missing source symbols follow from them. No input makes it panic.
+/// Holds the repair symbols of one source block until the missing source symbols follow from them. No symbol makes it panic.
 pub trait Decoder: Send + Debug {
     /// Takes one repair symbol. A duplicate of one that is held, an id outside `k..symbol_limit`, a wrong length, a block of another
     /// shape, and anything that comes once enough is there, is [`Progress::Useless`] and not kept.
@@ -88,6 +92,10 @@ pub trait Decoder: Send + Debug {
 
     /// Fills in the missing source symbols of `block`. Between the first call that answers [`Progress::Need`] and the last, `block`
     /// may gain source symbols and nothing else. No solve is tried before the number of symbols asked for has come.
+    ///
+    /// # Panics
+    ///
+    /// It may when the caller breaks that contract, and brings another block of the same shape.
     fn recover(&mut self, block: &mut Block) -> Progress;
 }
 

@@ -93,6 +93,16 @@ impl Reach {
 impl Elimination {
     pub(crate) fn new(equations: Equations, heavy: Option<Heavy>) -> Self {
         let peeling = peel(&equations);
+        Self::of_peeled(equations, heavy, peeling)
+    }
+
+    /// As [`Elimination::new`], unless more unknowns are inactive than `most`: the rest costs in proportion to their square and cube.
+    pub(crate) fn bounded(equations: Equations, heavy: Option<Heavy>, most: usize) -> Option<Self> {
+        let peeling = peel(&equations);
+        (peeling.inactive.len() <= most).then(|| Self::of_peeled(equations, heavy, peeling))
+    }
+
+    fn of_peeled(equations: Equations, heavy: Option<Heavy>, peeling: Peeling) -> Self {
         let reach = Reach::new(&equations, &peeling);
         let echelon = Echelon::new(peeling.inactive.len());
         let mut elimination = Self {

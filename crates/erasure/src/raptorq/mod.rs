@@ -13,6 +13,7 @@ pub(crate) mod tables;
 pub(crate) use self::parameters::{MAX_SOURCE_SYMBOLS, is_prime};
 use self::syndrome::Syndrome;
 pub(crate) use self::system::System;
+pub use self::system::forget_plans;
 use crate::inactivation::Inactivation;
 use crate::repairs::Repairs;
 use crate::{Block, Progress, systematic};
@@ -30,12 +31,14 @@ pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
 
 /// Which way a decoder solves for the missing symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Solver {
+enum Solver {
     /// By the number of missing symbols.
     Fastest,
     /// Always over the syndromes of the missing symbols.
+    #[cfg(test)]
     Syndrome,
     /// Always by inactivation decoding over the whole block, RFC 6330, section 5.4.
+    #[cfg(test)]
     Inactivation,
 }
 
@@ -68,13 +71,15 @@ impl Decoder {
     fn begin(&self, block: &Block) -> Attempt {
         let by_syndrome = match self.solver {
             Solver::Fastest => syndrome::is_faster(block),
-            Solver::Syndrome => syndrome::fits(block),
+            #[cfg(test)]
+            Solver::Syndrome => true,
+            #[cfg(test)]
             Solver::Inactivation => false,
         };
         if by_syndrome {
             Attempt::Syndrome(Box::new(Syndrome::new(&self.system, block)))
         } else {
-            Attempt::Inactivation(Box::new(Inactivation::new(block)))
+            Attempt::Inactivation(Box::new(Inactivation::new()))
         }
     }
 
@@ -128,27 +133,6 @@ impl crate::Decoder for Decoder {
             }
             more => self.repairs.wait_for(block, more),
         }
-    }
-}
-
-/// What benchmarks need beyond the codes' own interface.
-#[doc(hidden)]
-pub mod measuring {
-    pub use super::Solver;
-    pub use super::system::forget_plans;
-
-    /// A RaptorQ decoder that always uses `solver`.
-    ///
-    /// # Errors
-    ///
-    /// As [`BlockCode::decoder`](crate::BlockCode::decoder).
-    pub fn raptorq_decoder(
-        k: u32,
-        symbol_size: usize,
-        solver: Solver,
-    ) -> Result<Box<dyn crate::Decoder>, crate::CodeError> {
-        crate::BlockCode::RaptorQ.check(k, symbol_size)?;
-        Ok(Box::new(super::Decoder::with_solver(k, symbol_size, solver)))
     }
 }
 

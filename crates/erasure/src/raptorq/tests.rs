@@ -1,4 +1,5 @@
 use super::*;
+use crate::inactivation::terms_of;
 use crate::systematic::Systematic as _;
 use crate::{Decoder as _, Encoder as _};
 
@@ -125,4 +126,57 @@ fn plans_are_short() {
         assert!(inactive <= most_inactive && additions <= most_additions, "k {k}: {inactive}, {additions}");
         assert!(inactive > most_inactive / 2 && additions > most_additions / 2.0, "k {k}: {inactive}, {additions}");
     }
+}
+
+/// A peer that sends symbols which say nothing new makes a decoder hold no more of them.
+#[test]
+fn symbols_that_say_nothing_new_are_dropped() {
+    let unit = Block::full(1, 1, vec![1]);
+    let mut encoder = encoder(1, 1);
+    let mut symbol = [1];
+    let nothing: Vec<u32> = (1..200_000)
+        .filter(|&esi| {
+            encoder.repair(&unit, esi, &mut symbol);
+            symbol == [0]
+        })
+        .collect();
+    assert!(nothing.len() > 300, "{} of 200,000 repair symbols are 0 whatever the block", nothing.len());
+    // Over the whole block a symbol may say something of other unknowns, of which there are 27.
+    for (solver, most) in [(Solver::Syndrome, 1), (Solver::Inactivation, 28)] {
+        let mut decoder = Decoder::with_solver(1, 1, solver);
+        let mut block = Block::empty(1, 1, Vec::new());
+        for &esi in &nothing {
+            assert_eq!(decoder.push(&block, esi, &[0]), Progress::Ready);
+            assert_eq!(decoder.recover(&mut block), Progress::Need(1));
+            assert!(decoder.repairs.count() <= most, "{solver:?}: {} held", decoder.repairs.count());
+        }
+    }
+}
+
+/// Ids of high degree make every unknown inactive, and the elimination cost the cube: they are not kept, and others may come.
+#[test]
+fn entangled_symbols_are_dropped() {
+    let (k, size) = (3000, 1);
+    let system = System::new(k);
+    let source = Block::full(k, size, octets(3, k as usize));
+    let mut encoder = encoder(k, size);
+    let mut decoder = Decoder::with_solver(k, size, Solver::Inactivation);
+    let mut block = Block::empty(k, size, Vec::new());
+    let dense = (k..SYMBOL_LIMIT).filter(|&esi| terms_of(&system, esi).len() > 25);
+    let mut symbol = [0];
+    for esi in dense.take(k as usize) {
+        encoder.repair(&source, esi, &mut symbol);
+        assert_ne!(decoder.push(&block, esi, &symbol), Progress::Useless);
+    }
+    assert_eq!(decoder.recover(&mut block), Progress::Need(k));
+    assert_eq!(decoder.repairs.count(), 0);
+    let mut esi = k;
+    while let Progress::Need(more) = decoder.recover(&mut block) {
+        for esi in esi..esi + more {
+            encoder.repair(&source, esi, &mut symbol);
+            decoder.push(&block, esi, &symbol);
+        }
+        esi += more;
+    }
+    assert!(block == source && esi < 2 * k + 3, "{esi}");
 }
