@@ -23,7 +23,11 @@ pub(crate) fn combine(outputs: &mut [&mut [u8]], coefficients: &[u8], inputs: &[
 }
 
 pub(super) fn combine_at(level: Level, outputs: &mut [&mut [u8]], coefficients: &[u8], inputs: &[&[u8]]) {
-    assert_eq!(coefficients.len(), outputs.len() * inputs.len(), "a coefficient for each output and input");
+    assert_eq!(
+        outputs.len().checked_mul(inputs.len()),
+        Some(coefficients.len()),
+        "a coefficient for each output and input"
+    );
     let Some(length) = outputs.first().map(|output| output.len()) else {
         return;
     };
@@ -47,7 +51,8 @@ unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8]
     let unit = WIDTH * V::BYTES;
     // Where one block holds all outputs, no input is read twice.
     let strip = if outputs.len() <= BLOCK { length } else { (STRIP / inputs.len().max(1)).next_multiple_of(unit) };
-    for start in (0..length).step_by(strip.max(1)) {
+    let strip = strip.max(unit);
+    for start in (0..length).step_by(strip) {
         let end = length.min(start + strip);
         for (block, outputs) in outputs.chunks_mut(BLOCK).enumerate() {
             let coefficients = &coefficients[block * BLOCK * inputs.len()..];

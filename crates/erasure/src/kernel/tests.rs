@@ -94,33 +94,40 @@ fn an_outer_product_is_added() {
     }
 }
 
+/// A product of so many outputs and inputs of `length` bytes at every level.
+fn check_product(outputs: usize, inputs: usize, length: usize) {
+    let coefficients = noise(99, outputs * inputs);
+    let symbols: Vec<_> = (0..inputs).map(|input| noise(input, length)).collect();
+    let symbols: Vec<&[u8]> = symbols.iter().map(Vec::as_slice).collect();
+    for level in Level::available() {
+        let mut products = vec![vec![0xee; length]; outputs];
+        let mut rows: Vec<&mut [u8]> = products.iter_mut().map(Vec::as_mut_slice).collect();
+        combine_at(level, &mut rows, &coefficients, &symbols);
+        for (row, product) in products.iter().enumerate() {
+            let factors = &coefficients[row * inputs..][..inputs];
+            for (at, &byte) in product.iter().enumerate() {
+                let terms = factors.iter().zip(&symbols).map(|(&factor, symbol)| field::multiply(factor, symbol[at]));
+                let expected = terms.fold(0, |sum, term| sum ^ term);
+                assert_eq!(byte, expected, "{level:?}, {outputs} of {inputs}, length {length}, row {row}, byte {at}");
+            }
+        }
+    }
+}
+
 /// From no input to more outputs than one block of registers and one strip hold.
 #[test]
 fn a_matrix_times_symbols() {
     for (outputs, inputs) in [(1, 0), (1, 1), (2, 3), (3, 2), (4, 5), (5, 4), (9, 130)] {
-        let coefficients = noise(99, outputs * inputs);
-        for level in Level::available() {
-            for length in LENGTHS.step_by(if inputs > 100 { 13 } else { 1 }) {
-                let symbols: Vec<_> = (0..inputs).map(|input| noise(input, length)).collect();
-                let symbols: Vec<&[u8]> = symbols.iter().map(Vec::as_slice).collect();
-                let mut products = vec![vec![0xee; length]; outputs];
-                let mut rows: Vec<&mut [u8]> = products.iter_mut().map(Vec::as_mut_slice).collect();
-                combine_at(level, &mut rows, &coefficients, &symbols);
-                for (row, product) in products.iter().enumerate() {
-                    let factors = &coefficients[row * inputs..][..inputs];
-                    for (at, &byte) in product.iter().enumerate() {
-                        let terms =
-                            factors.iter().zip(&symbols).map(|(&factor, symbol)| field::multiply(factor, symbol[at]));
-                        let expected = terms.fold(0, |sum, term| sum ^ term);
-                        assert_eq!(
-                            byte, expected,
-                            "{level:?}, {outputs} of {inputs}, length {length}, row {row}, byte {at}"
-                        );
-                    }
-                }
-            }
+        for length in LENGTHS.step_by(if inputs > 100 { 13 } else { 1 }) {
+            check_product(outputs, inputs, length);
         }
     }
+}
+
+/// A strip has less than a byte of each input.
+#[test]
+fn a_matrix_times_more_symbols_than_a_strip_has_bytes() {
+    check_product(5, 25_000, 150);
 }
 
 #[test]
