@@ -1,8 +1,8 @@
 //! Every level of this machine against arithmetic of single bytes, and so against the portable level, which is one of them.
 
-use super::Level;
 use super::combine::combine_at;
 use super::slices::{add_at, add_many_at, add_outer_at, add_scaled_at, scale_at};
+use super::{Instructions, Level};
 use crate::field;
 
 /// Lengths around and below every register, and what several registers hold.
@@ -37,11 +37,31 @@ fn check(sources: usize, kernel: impl Fn(Level, &mut [u8], &[&[u8]]), expected: 
     }
 }
 
+/// The widest instructions are taken where the machine has all of their features, and only there.
 #[test]
-fn the_detected_level_is_the_widest() {
-    let levels: Vec<_> = Level::available().collect();
-    println!("levels here: {levels:?}");
-    assert_eq!(Some(&Level::detected()), levels.last());
+fn the_detected_level_is_what_the_features_allow() {
+    println!("levels here: {:?}", Level::available().collect::<Vec<_>>());
+    let mut expected = Instructions::Portable;
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("neon") {
+        expected = Instructions::Neon;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        let avx2 = is_x86_feature_detected!("avx2");
+        // What `dispatch!` enables for the kernels of that level.
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("gfni");
+        if avx2 {
+            expected = Instructions::Avx2;
+        }
+        if avx512 {
+            expected = Instructions::Avx512;
+        }
+    }
+    assert_eq!(Level::detected(), Level(expected));
 }
 
 #[test]
