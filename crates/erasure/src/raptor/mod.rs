@@ -19,7 +19,7 @@ pub(crate) const MAX_SOURCE_SYMBOLS: u32 = structure::MAX_K;
 ///
 /// The triples of section 5.4.4.4 repeat after Q = 65,521 ids, so that the last 15 symbols are the first 15 source symbols again.
 pub(crate) fn symbol_limit(k: u32) -> u32 {
-    (1 << 16) - System::new(k).padding()
+    (1 << 16) - structure::MIN_K.saturating_sub(k)
 }
 
 /// The chance that `k + extra` symbols do not decode, from trials with repair symbols alone, k = 4 to 8192: each symbol more leaves 57 %
