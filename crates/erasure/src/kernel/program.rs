@@ -3,6 +3,9 @@
 //! A block's symbols do not fit the first caches, a strip of some lines of each does. So a program is run from its beginning to its end
 //! for one strip after the other, and every sum is gathered in registers from all its sources before it is written once.
 
+#[cfg(test)]
+mod tests;
+
 use super::vector::Vector;
 use super::{Level, dispatch};
 
@@ -39,14 +42,15 @@ pub(crate) struct Program {
     words: Vec<u32>,
     /// Where the sum begun last is.
     start: usize,
+    // Bounds are wider than what they bound: one above the largest number is no number below it.
     /// All first sources are below.
-    slots: u32,
+    slots: u64,
     /// All last sources are below.
-    others: u32,
+    others: u64,
     /// All targets are below.
-    targets: u32,
+    targets: u64,
     /// All inputs named are below.
-    inputs: u32,
+    inputs: u64,
 }
 
 /// Words of a sum before its sources.
@@ -79,25 +83,33 @@ impl Program {
     pub(crate) fn begin(&mut self, target: u32, input: u32) {
         self.start = self.words.len();
         self.words.extend([target, input, 0, 0]);
-        self.targets = self.targets.max(target + 1);
-        self.inputs = self.inputs.max(input + 1);
+        self.targets = self.targets.max(u64::from(target) + 1);
+        self.inputs = self.inputs.max(u64::from(input) + 1);
     }
 
-    /// Adds all first sources of the sum begun last.
+    /// Adds first sources to the sum begun last, which has no last ones yet.
     pub(crate) fn add_first(&mut self, sources: impl IntoIterator<Item = u32>) {
-        let mut below = self.slots;
-        self.words.extend(sources.into_iter().inspect(|&source| below = below.max(source + 1)));
-        self.slots = below;
-        self.words[self.start + 2] = (self.words.len() - self.start - HEADER) as u32;
-        self.words[self.start + 3] = self.words[self.start + 2];
+        assert_eq!(self.words[self.start + 2], self.words[self.start + 3], "first sources before the last ones");
+        for source in sources {
+            self.slots = self.slots.max(u64::from(source) + 1);
+            self.add(source);
+            self.words[self.start + 2] = self.words[self.start + 3];
+        }
     }
 
-    /// Adds all last sources of the sum begun last, after its first ones.
+    /// Adds last sources to the sum begun last, after its first ones.
     pub(crate) fn add_last(&mut self, sources: impl IntoIterator<Item = u32>) {
-        let mut below = self.others;
-        self.words.extend(sources.into_iter().inspect(|&source| below = below.max(source + 1)));
-        self.others = below;
-        self.words[self.start + 3] = (self.words.len() - self.start - HEADER) as u32;
+        for source in sources {
+            self.others = self.others.max(u64::from(source) + 1);
+            self.add(source);
+        }
+    }
+
+    /// Adds a source and counts it at once, so that the words are a row of whole sums even if the iterator it is from panics next.
+    fn add(&mut self, source: u32) {
+        let count = self.words[self.start + 3].checked_add(1).expect("a sum of less than 2^32 sources");
+        self.words.push(source);
+        self.words[self.start + 3] = count;
     }
 
     /// Bytes it takes.
@@ -166,15 +178,16 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn count(&self) -> usize {
-        self.bytes.len() / self.width
+    /// Slots there are, in the type of a program's bounds.
+    fn count(&self) -> u64 {
+        (self.bytes.len() / self.width) as u64
     }
 
     /// Makes the sums of `program` in these slots. The inputs are read from byte `offset` on.
     pub(crate) fn run(&mut self, program: &Program, part: Part, inputs: &Inputs<'_>, offset: usize) {
-        let sources = program.slots.max(program.others) as usize;
-        assert!(program.targets as usize <= self.count() && sources <= self.count(), "slots");
-        assert!(program.inputs as usize <= inputs.symbols.len() && offset + self.width <= inputs.size, "inputs");
+        assert!(program.targets.max(program.slots).max(program.others) <= self.count(), "slots");
+        let end = offset.checked_add(self.width);
+        assert!(program.inputs <= inputs.symbols.len() as u64 && end.is_some_and(|end| end <= inputs.size), "inputs");
         let slots = self.bytes.as_mut_ptr();
         let run = Run {
             bytes: self.width,
@@ -185,27 +198,28 @@ impl Slots<'_> {
             part,
             to: Targets::Slots(slots),
         };
-        // SAFETY: every target, source and input of the program exists, as asserted; a sum is written after its sources were read.
+        // SAFETY: a program's words are whole sums; every target, source and input exists, as asserted; a sum is written after its
+        // sources were read.
         unsafe { sums(self.level, &program.words, run) }
     }
 
     /// Makes the sums of `program` in `tables`, which the last sources are in too; the first ones are in these slots. No inputs.
     pub(crate) fn fill(&self, program: &Program, tables: &mut Slots<'_>) {
-        assert!(program.slots as usize <= self.count() && tables.width == self.width, "slots");
-        assert!(program.targets.max(program.others) as usize <= tables.count(), "tables");
+        assert!(program.slots <= self.count() && tables.width == self.width, "slots");
+        assert!(program.targets.max(program.others) <= tables.count(), "tables");
         let to = tables.bytes.as_mut_ptr();
-        // SAFETY: every target and source of the program exists, as asserted.
+        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
         unsafe { sums(self.level, &program.words, self.run_without_inputs(program, to, Targets::Slots(to))) }
     }
 
     /// Makes the sums of `program`, whose targets are `outputs`, of slots and `tables`: the bytes of the outputs from `offset` on.
     pub(crate) fn output(&self, program: &Program, tables: &Slots<'_>, outputs: &mut [&mut [u8]], offset: usize) {
-        assert!(program.targets as usize <= outputs.len() && program.slots as usize <= self.count(), "slots");
-        assert!(program.others as usize <= tables.count() && tables.width == self.width, "tables");
-        assert!(outputs.iter().all(|output| offset + self.width <= output.len()), "outputs");
-        let pointers: Vec<*mut u8> = outputs.iter_mut().map(|output| output[offset..].as_mut_ptr()).collect();
+        assert!(program.targets <= outputs.len() as u64 && program.slots <= self.count(), "slots");
+        assert!(program.others <= tables.count() && tables.width == self.width, "tables");
+        let pointers: Vec<*mut u8> =
+            outputs.iter_mut().map(|output| output[offset..][..self.width].as_mut_ptr()).collect();
         let run = self.run_without_inputs(program, tables.bytes.as_ptr(), Targets::Outputs(pointers.as_ptr()));
-        // SAFETY: every target and source of the program exists, as asserted.
+        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
         unsafe { sums(self.level, &program.words, run) }
     }
 
@@ -219,7 +233,7 @@ impl Slots<'_> {
     /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots, counted from
     /// `first`, that `taps[j]` names; the last step, which has no taps, adds y to the first of `rows` slots, 2 y to the second and so on.
     pub(crate) fn chain(&mut self, taps: &[[u8; 2]], first: u32, rows: u32) {
-        assert!(taps.len() < first as usize && (first + rows) as usize <= self.count(), "slots");
+        assert!(taps.len() < first as usize && u64::from(first) + u64::from(rows) <= self.count(), "slots");
         assert!(taps.iter().flatten().all(|&tap| u32::from(tap) < rows), "taps");
         let slots = self.bytes.as_mut_ptr();
         // SAFETY: the slots of the steps and the sums exist, as asserted.
@@ -228,7 +242,7 @@ impl Slots<'_> {
 
     /// Adds to each target the sources times their coefficients, `sources.len()` for each target.
     pub(crate) fn combine(&mut self, targets: &[u32], sources: &[u32], coefficients: &[u8]) {
-        assert!(targets.iter().chain(sources).all(|&slot| (slot as usize) < self.count()), "slots");
+        assert!(targets.iter().chain(sources).all(|&slot| u64::from(slot) < self.count()), "slots");
         assert_eq!(coefficients.len(), targets.len() * sources.len(), "a coefficient for each pair");
         let slots = self.bytes.as_mut_ptr();
         // SAFETY: all slots exist, as asserted.
@@ -270,7 +284,8 @@ dispatch! {
     ///
     /// # Safety
     ///
-    /// All that the words name exists in `run`, with so many bytes.
+    /// The words are a row of whole sums, each its header and as many sources as that counts. All that they name exists in `run`, with
+    /// so many bytes.
     unsafe fn sums(words: &[u32], run: Run<'_>) = sums_body;
 }
 
