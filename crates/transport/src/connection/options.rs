@@ -13,7 +13,8 @@ pub struct Limits {
     /// What flows may look like.
     pub flows: FlowLimits,
     /// The peer's streams. What waits here of them, beside what the credit is for, is at most `count x window + shared` symbols.
-    /// One with a window code keeps five eighths of its window again.
+    /// One with a window code keeps five eighths of its window again, and w^2 bytes of coefficients where the code's window has w
+    /// symbols: at most a quarter of `window`, and half of it once the stream goes on in smaller symbols.
     pub streams: StreamsAllowed,
     /// A connection ends when nothing authentic is heard for so long, or when for so long none of the symbols sent arrived.
     pub dead_after: Duration,
