@@ -9,7 +9,7 @@ use crate::field;
 const LENGTHS: std::ops::Range<usize> = 0..300;
 
 /// Bytes without a pattern that a kernel could share.
-fn noise(seed: usize, length: usize) -> Vec<u8> {
+pub(super) fn noise(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|i| ((seed * 4099 + i + 1) as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]).collect()
 }
 
