@@ -92,10 +92,10 @@ impl Graph {
     }
 
     fn new(design: Design, k: u32) -> Self {
-        let cascade = Cascade::new(k, design.rate());
+        let cascade = Cascade::new(k, design.rate);
         let mut checks = Lists { starts: vec![0], items: Vec::new() };
         for level in &cascade.levels {
-            draw(level, design.longest_tail(), level.checks.start - k, &mut checks);
+            draw(level, design.longest_tail, level.checks.start - k, &mut checks);
         }
         let lefts = checks.transposed(cascade.end.end - k);
         Self { k, cascade, lefts, checks }

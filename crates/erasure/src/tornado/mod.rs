@@ -56,18 +56,6 @@ impl Design {
         Self { longest_tail: longest_tail.clamp(1, 1000), ..self }
     }
 
-    /// The check symbols' share.
-    #[must_use]
-    pub const fn rate(self) -> Rate {
-        self.rate
-    }
-
-    /// `D`.
-    #[must_use]
-    pub const fn longest_tail(self) -> u32 {
-        self.longest_tail
-    }
-
     /// First encoding symbol id that does not exist; `k` itself where `k` is outside the limits. The levels and the end have the rate's
     /// share of check symbols, and each half the square root of its size beside.
     #[must_use]

@@ -316,7 +316,7 @@ fn a_rate_for_a_loss_bears_it() {
 #[test]
 fn other_tails_are_other_codes() {
     let short = Design::new(rate(32)).with_longest_tail(3);
-    assert_eq!((short.longest_tail(), short.with_longest_tail(0).longest_tail()), (3, 1));
+    assert_eq!((short.longest_tail, short.with_longest_tail(0).longest_tail), (3, 1));
     let mut dice = Dice(77);
     let mut mean = |design: Design| {
         (0..20).map(|_| design.needed(5000, dice.shuffled(design.symbol_limit(5000))).unwrap()).sum::<usize>() / 20
