@@ -1,5 +1,6 @@
 //! Which symbols a code has: the levels of the cascade and its end.
 
+use std::iter::successors;
 use std::ops::Range;
 
 use super::Rate;
@@ -25,24 +26,34 @@ pub(super) struct Cascade {
     pub(super) repairs: Range<u32>,
 }
 
+/// The check symbols of a level with these left symbols; `None` where the lefts are few enough to be the end.
+fn checks(lefts: &Range<u32>, rate: Rate) -> Option<Range<u32>> {
+    let count = lefts.len() as u32;
+    // Departs: 1997 has beta times the lefts. The smaller a level, the more its losses scatter, by their square root.
+    let checks = (count * u32::from(rate.of_128())).div_ceil(128) + count.isqrt() / 2;
+    (count > MOST_IN_END).then(|| lefts.end..lefts.end + checks)
+}
+
+/// The left symbols of each level and, last, of the end.
+fn sides(k: u32, rate: Rate) -> impl Iterator<Item = Range<u32>> {
+    successors(Some(0..k), move |lefts| checks(lefts, rate))
+}
+
+/// Source and repair symbols of the MDS code. No memory is taken: the chance of failure is asked for again and again.
+pub(super) fn end(k: u32, rate: Rate) -> (Range<u32>, Range<u32>) {
+    let end = sides(k, rate).last().expect("a side at least, the source symbols");
+    // A code of rate 1 - beta has beta / (1 - beta) repair symbols for each source symbol.
+    let (lefts, rate) = (end.len() as u32, u32::from(rate.of_128()));
+    let repairs = (lefts * rate).div_ceil(128 - rate) + lefts.isqrt() / 2;
+    let repairs = end.end..end.end + repairs;
+    (end, repairs)
+}
+
 impl Cascade {
     pub(super) fn new(k: u32, rate: Rate) -> Self {
-        let rate = u32::from(rate.of_128());
-        let mut levels = Vec::new();
-        let mut end = 0..k;
-        while end.len() > MOST_IN_END as usize {
-            // Departs: 1997 has beta times the lefts. The smaller a level, the more its losses scatter, by their square root.
-            let lefts = end.len() as u32;
-            let checks = (lefts * rate).div_ceil(128) + lefts.isqrt() / 2;
-            let level = Level { lefts: end.clone(), checks: end.end..end.end + checks };
-            end = level.checks.clone();
-            levels.push(level);
-        }
-        // A code of rate 1 - beta has beta / (1 - beta) repair symbols for each source symbol.
-        let lefts = end.len() as u32;
-        let repairs = (lefts * rate).div_ceil(128 - rate) + lefts.isqrt() / 2;
-        let repairs = end.end..end.end + repairs;
-        Self { levels, end, repairs }
+        let level = |lefts| checks(&lefts, rate).map(|checks| Level { lefts, checks });
+        let (end, repairs) = end(k, rate);
+        Self { levels: sides(k, rate).filter_map(level).collect(), end, repairs }
     }
 
     /// First esi that does not exist.

@@ -19,7 +19,6 @@ mod tests;
 
 use crate::{BlockCode, CodeError, Decoder, Encoder};
 
-use self::cascade::Cascade;
 use self::graph::Graph;
 use self::peeling::Peeling;
 pub use self::rate::Rate;
@@ -29,7 +28,7 @@ pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 16;
 
 /// Source symbols of the MDS code that ends the cascade.
 pub(crate) fn symbols_of_end(k: u32, rate: Rate) -> u32 {
-    Cascade::new(k, rate).end.len() as u32
+    cascade::end(k, rate).0.len() as u32
 }
 
 /// A Tornado code: how many check symbols it has, and how heavy the tail of its left degrees is.
@@ -60,7 +59,7 @@ impl Design {
     /// share of check symbols, and each half the square root of its size beside.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
-        if k == 0 || k > MAX_SOURCE_SYMBOLS { k } else { Cascade::new(k, self.rate).symbol_limit() }
+        if k == 0 || k > MAX_SOURCE_SYMBOLS { k } else { cascade::end(k, self.rate).1.end }
     }
 
     /// As [`BlockCode::check`].

@@ -40,8 +40,8 @@ impl Rate {
     #[must_use]
     pub fn for_loss(k: u32, loss: f64, overhead: f64) -> Option<Self> {
         Self::all().find(|&rate| {
-            let all = f64::from(Design::new(rate).symbol_limit(k));
-            let needed = Overhead::new(k, rate);
+            let limit = Design::new(rate).symbol_limit(k);
+            let (all, needed) = (f64::from(limit), Overhead::new(k, limit - k));
             let median = needed.median.max(overhead * f64::from(k));
             // What arrives and what is needed scatter independently.
             let spread = (all * loss * (1.0 - loss) + needed.spread * needed.spread).sqrt();
@@ -53,10 +53,11 @@ impl Rate {
     /// fall on all symbols at random; where they fall on one level alone, as many as it has checks are too many.
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
-        if extra >= Design::new(self).symbol_limit(k) - k {
+        let checks = Design::new(self).symbol_limit(k) - k;
+        if extra >= checks {
             return 0.0;
         }
-        let needed = Overhead::new(k, self);
+        let needed = Overhead::new(k, checks);
         if needed.spread == 0.0 {
             return 0.0;
         }
@@ -79,11 +80,11 @@ struct Overhead {
 }
 
 impl Overhead {
-    fn new(k: u32, rate: Rate) -> Self {
+    fn new(k: u32, checks: u32) -> Self {
         if k <= MOST_IN_END {
             return Self { median: 0.0, spread: 0.0 };
         }
-        let checks = f64::from(Design::new(rate).symbol_limit(k) - k);
+        let checks = f64::from(checks);
         Self { median: 0.1 * checks + 1.6 * checks.sqrt(), spread: checks.sqrt() }
     }
 }

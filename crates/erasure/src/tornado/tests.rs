@@ -1,3 +1,4 @@
+use super::cascade::Cascade;
 use super::graph::degrees;
 use super::*;
 use crate::kernel::add_many;
