@@ -37,7 +37,7 @@ TORNADO = range(64, 128)
 CODES = {0: "uncoded", 1: "Reed-Solomon", 2: "RaptorQ", 3: "Raptor", 4: "LT", 5: "pre-coded LT", 128: "RLC"}
 CODES |= {code: f"Tornado {code - 63}" for code in TORNADO}
 BLOCK_CODES = [code for code in CODES if code < 128]
-MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403, 3: 8_192, 4: 1 << 17, 5: 1 << 17, 128: 2_047}
+MAX_K = {0: 1 << 24, 1: 32_768, 2: 56_403, 3: 8_192, 4: 1 << 14, 5: 1 << 14, 128: 2_047}
 MAX_K |= {code: 65_536 for code in TORNADO}
 
 CODING: Layout = [

@@ -139,7 +139,7 @@ impl BlockCode {
     }
 
     /// The largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24), 32,768 for `ReedSolomon`
-    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor` (RFC 5053, section 5.4.2.1), 131,072 for
+    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor` (RFC 5053, section 5.4.2.1), 16,384 for
     /// `Lt` and `PrecodedLt`, 65,536 for `Tornado`.
     #[must_use]
     pub const fn max_source_symbols(self) -> u32 {

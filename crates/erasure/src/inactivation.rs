@@ -21,6 +21,9 @@ pub(crate) trait System: Send + Debug {
         None
     }
 
+    /// Most unknowns that may be inactive, when a sender means well: with more, an elimination is not begun, for it costs their cube.
+    fn most_inactive(&self) -> usize;
+
     /// No equations yet, of this system's unknowns.
     fn lists(&self) -> Equations;
 
@@ -38,12 +41,6 @@ pub(crate) trait System: Send + Debug {
         }
         lists
     }
-}
-
-/// Most unknowns that may be inactive, of `unknowns`. Of the codes' own symbols, drawn at random, about 2.5 times the root are; a sender
-/// that picks ids of high degree makes all of them inactive, and the elimination cost the cube.
-fn most_inactive(unknowns: u32) -> usize {
-    64 + 8 * unknowns.isqrt() as usize
 }
 
 /// The elimination of an attempt, and what is in it.
@@ -71,8 +68,7 @@ impl Inactivation {
         for ((esi, _), input) in repairs.iter().zip(k..) {
             equations.push_with(Some(input), |terms| system.terms(esi, terms));
         }
-        let most = most_inactive(equations.unknowns());
-        self.elimination = Elimination::bounded(equations, system.heavy(), most);
+        self.elimination = Elimination::bounded(equations, system.heavy(), system.most_inactive());
         let Some(elimination) = &self.elimination else {
             // No honest sender's symbols are so entangled: others may come.
             repairs.clear();
@@ -281,5 +277,30 @@ mod tests {
         block.insert(1, &[9]);
         assert_eq!(crate::Decoder::recover(&mut decoder, &mut block), Progress::Ready);
         assert_eq!(block.bytes(), [7, 9]);
+    }
+
+    /// Beside source symbols most repair symbols of LT say nothing new, and the few of high degree are all that there is.
+    #[test]
+    fn a_large_lt_block_decodes_beside_its_source() {
+        use crate::BlockCode;
+        let k = 7000;
+        for code in [BlockCode::Lt, BlockCode::PrecodedLt] {
+            let mut state = 5;
+            let sent = Block::full(k, 1, (0..k).map(|_| random(&mut state) as u8).collect());
+            let mut encoder = code.encoder(k, 1).unwrap();
+            let mut decoder = code.decoder(k, 1).unwrap();
+            let mut block = Block::empty(k, 1, Vec::new());
+            for esi in (0..k).filter(|esi| esi % 3 != 0) {
+                block.insert(esi, sent.symbol(esi).unwrap());
+            }
+            let (mut esi, mut symbol) = (k, [0]);
+            while decoder.recover(&mut block) != Progress::Ready {
+                assert!(esi < 3 * k, "{code}: {esi}");
+                encoder.repair(&sent, esi, &mut symbol);
+                decoder.push(&block, esi, &symbol);
+                esi += 1;
+            }
+            assert!(block == sent, "{code}");
+        }
     }
 }

@@ -95,7 +95,7 @@ pub trait Decoder: Send + Debug {
     ///
     /// # Panics
     ///
-    /// It may when the caller breaks that contract, and brings another block of the same shape.
+    /// It may when the caller breaks that contract and brings another block of the same shape; or the bytes are wrong.
     fn recover(&mut self, block: &mut Block) -> Progress;
 }
 
@@ -104,7 +104,8 @@ pub trait Decoder: Send + Debug {
 pub enum Progress {
     /// The symbol adds nothing and was not kept.
     Useless,
-    /// At least this many more symbols, source or repair, are needed (a lower bound, never 0).
+    /// Wait for this many more symbols, source or repair: a lower bound of what is needed, and never 0. Tornado, of which no bound is
+    /// known, names a small step.
     Need(u32),
     /// From [`Decoder::push`]: [`Decoder::recover`] may succeed now. From [`Decoder::recover`]: the block is complete.
     Ready,

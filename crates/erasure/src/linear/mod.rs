@@ -89,11 +89,6 @@ impl Equations {
         (self.unknowns, (0..self.count() as u32).map(|equation| self.terms(equation).to_vec()).collect())
     }
 
-    /// How many unknowns they are of.
-    pub(crate) fn unknowns(&self) -> u32 {
-        self.unknowns
-    }
-
     /// How many there are.
     fn count(&self) -> usize {
         self.inputs.len()

@@ -19,7 +19,7 @@ use crate::raptor::ldpc;
 use crate::{BlockCode, CodeError, inactivation};
 
 /// 10 MB in symbols of 128 bytes fit (rc-udp, figure 3); not much more, since what peeling leaves over costs the cube of its size.
-pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 17;
+pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 14;
 
 /// Ids have 24 bits on the wire.
 pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;

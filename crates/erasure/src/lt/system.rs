@@ -69,6 +69,12 @@ impl crate::inactivation::System for System {
         equations
     }
 
+    /// All: beside source symbols that arrived, a repair symbol of high degree is the only one to have a lost symbol in it. What that
+    /// costs is bounded by the largest block.
+    fn most_inactive(&self) -> usize {
+        self.unknowns() as usize
+    }
+
     fn lists(&self) -> Equations {
         Equations::new(self.unknowns())
     }

@@ -45,6 +45,11 @@ impl crate::inactivation::System for System {
         equations
     }
 
+    /// Of symbols drawn at random about 2.5 times the root are; a sender that picks ids of high degree makes it all of them.
+    fn most_inactive(&self) -> usize {
+        64 + 8 * self.structure.intermediate().isqrt() as usize
+    }
+
     fn lists(&self) -> Equations {
         Equations::new(self.structure.intermediate())
     }

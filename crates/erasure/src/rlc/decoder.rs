@@ -186,7 +186,8 @@ impl Decoder {
         let mut factors = vec![0; usize::from(repair.symbols)];
         coefficients(self.field, repair.density, repair.key, &mut factors);
         let mut coefficients = vec![0; self.kept() as usize];
-        for (id, factor) in (repair.first..).zip(factors) {
+        for (offset, factor) in (0..).zip(factors) {
+            let id = repair.first + offset;
             match &self.symbols[(id - self.low) as usize] {
                 Some(known) if factor != 0 => add_scaled(&mut sum, known, factor),
                 Some(_) => {}

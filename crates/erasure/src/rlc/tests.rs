@@ -294,3 +294,12 @@ proptest! {
         super::fuzzing::fuzz_window(&noise);
     }
 }
+
+/// Ids end with 64 bits: a window up to the last is taken, one beyond is refused.
+#[test]
+fn the_last_ids_there_are() {
+    let mut decoder = Decoder::new(Field::Gf256, 4, 3);
+    let last = Repair { key: 1, density: Density::FULL, first: u64::MAX - 3, symbols: 3 };
+    assert_ne!(decoder.repair(last, &[0; 4]), Progress::Useless);
+    assert_eq!(decoder.repair(Repair { first: u64::MAX - 1, ..last }, &[0; 4]), Progress::Useless);
+}
