@@ -17,6 +17,8 @@ pub(crate) struct Program {
     words: Vec<u32>,
     /// Where the sum begun last is.
     start: usize,
+    /// Where the whole sums end. What a panic of an iterator left behind them is of no account.
+    end: usize,
     // Bounds are wider than what they bound: one above the largest number is no number below it.
     /// All first sources are below.
     slots: u64,
@@ -56,8 +58,10 @@ impl Program {
 
     /// Begins a sum, whose sources are to be added.
     pub(crate) fn begin(&mut self, target: u32, input: u32) {
-        self.start = self.words.len();
+        self.words.truncate(self.end);
+        self.start = self.end;
         self.words.extend([target, input, 0, 0]);
+        self.end = self.words.len();
         self.targets = self.targets.max(u64::from(target) + 1);
         self.inputs = self.inputs.max(u64::from(input) + 1);
     }
@@ -65,26 +69,30 @@ impl Program {
     /// Adds first sources to the sum begun last, which has no last ones yet.
     pub(crate) fn add_first(&mut self, sources: impl IntoIterator<Item = u32>) {
         assert_eq!(self.words[self.start + 2], self.words[self.start + 3], "first sources before the last ones");
-        for source in sources {
-            self.slots = self.slots.max(u64::from(source) + 1);
-            self.add(source);
-            self.words[self.start + 2] = self.words[self.start + 3];
-        }
+        self.slots = self.slots.max(self.add(sources));
+        self.words[self.start + 2] = self.words[self.start + 3];
     }
 
     /// Adds last sources to the sum begun last, after its first ones.
     pub(crate) fn add_last(&mut self, sources: impl IntoIterator<Item = u32>) {
-        for source in sources {
-            self.others = self.others.max(u64::from(source) + 1);
-            self.add(source);
-        }
+        self.others = self.others.max(self.add(sources));
     }
 
-    /// Adds a source and counts it at once, so that the words are a row of whole sums even if the iterator it is from panics next.
-    fn add(&mut self, source: u32) {
-        let count = self.words[self.start + 3].checked_add(1).expect("a sum of less than 2^32 sources");
-        self.words.push(source);
+    /// Adds and counts sources, and returns a number that all are below.
+    fn add(&mut self, sources: impl IntoIterator<Item = u32>) -> u64 {
+        assert!(self.start + HEADER <= self.end, "a sum was begun");
+        let mut below = 0;
+        self.words.truncate(self.end);
+        self.words.extend(sources.into_iter().inspect(|&source| below = below.max(u64::from(source) + 1)));
+        let count = u32::try_from(self.words.len() - self.start - HEADER).expect("a sum of less than 2^32 sources");
         self.words[self.start + 3] = count;
+        self.end = self.words.len();
+        below
+    }
+
+    /// The whole sums.
+    fn words(&self) -> &[u32] {
+        &self.words[..self.end]
     }
 
     /// Bytes it takes.
@@ -96,7 +104,7 @@ impl Program {
     #[cfg(test)]
     pub(crate) fn additions(&self, part: Part) -> usize {
         let (mut at, mut sum) = (0, 0);
-        while at < self.words.len() {
+        while at < self.end {
             let [first, all] = [self.words[at + 2], self.words[at + 3]];
             sum += 1 + if part == Part::First { first } else { all } as usize;
             at += HEADER + all as usize;

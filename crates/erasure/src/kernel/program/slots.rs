@@ -97,7 +97,7 @@ impl Slots<'_> {
         };
         // SAFETY: a program's words are whole sums; every target, source and input exists, as asserted; a sum is written after its
         // sources were read.
-        unsafe { sums(self.level, &program.words, run) }
+        unsafe { sums(self.level, program.words(), run) }
     }
 
     /// Makes the sums of `program` in `tables`, which the last sources are in too; the first ones are in these slots. No inputs.
@@ -106,7 +106,7 @@ impl Slots<'_> {
         assert!(program.targets.max(program.others) <= tables.count(), "tables");
         let to = tables.bytes.as_mut_ptr();
         // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
-        unsafe { sums(self.level, &program.words, self.run_without_inputs(program, to, Targets::Slots(to))) }
+        unsafe { sums(self.level, program.words(), self.run_without_inputs(program, to, Targets::Slots(to))) }
     }
 
     /// Makes the sums of `program`, whose targets are `outputs`, of slots and `tables`: the bytes of the outputs from `offset` on.
@@ -117,7 +117,7 @@ impl Slots<'_> {
             outputs.iter_mut().map(|output| output[offset..][..self.width].as_mut_ptr()).collect();
         let run = self.run_without_inputs(program, tables.bytes.as_ptr(), Targets::Outputs(pointers.as_ptr()));
         // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
-        unsafe { sums(self.level, &program.words, run) }
+        unsafe { sums(self.level, program.words(), run) }
     }
 
     fn run_without_inputs(&self, program: &Program, last: *const u8, to: Targets) -> Run<'static> {

@@ -204,7 +204,7 @@ fn what_does_not_exist_is_refused() {
     }
 }
 
-/// The sums before it and after it stay whole.
+/// None of them counts, and the sums before it and after it stay whole.
 #[test]
 fn a_panic_among_the_sources_leaves_whole_sums() {
     let mut program = Program::default();
@@ -218,12 +218,12 @@ fn a_panic_among_the_sources_leaves_whole_sums() {
         .expect_err("a panic");
     }
     program.push(1, 0, [0, 3]);
-    assert_eq!((program.additions(Part::First), program.additions(Part::All)), (1 + 2 + 1 + 3, 1 + 2 + 2 + 3));
+    assert_eq!((program.additions(Part::First), program.additions(Part::All)), (1 + 1 + 1 + 3, 1 + 1 + 1 + 3));
     let ones = [1; LINE];
     let mut lines = Lines::new(4);
     let mut slots = lines.slots(0, 4, 1);
     slots.run(&program, Part::All, &Inputs::new(LINE, [Some(&ones[..])].into_iter()), 0);
-    assert_eq!([0, 1, 2, 3].map(|slot| slots.bytes[slot * LINE]), [1, 0, 0, 1]);
+    assert_eq!([0, 1, 2, 3].map(|slot| slots.bytes[slot * LINE]), [0, 1, 0, 1]);
 }
 
 #[test]
@@ -232,4 +232,10 @@ fn first_sources_come_first() {
     let mut program = Program::default();
     program.push_parts(0, 0, [], [1]);
     program.add_first([2]);
+}
+
+#[test]
+#[should_panic(expected = "a sum was begun")]
+fn sources_belong_to_a_sum() {
+    Program::default().add_last([9; 5]);
 }
