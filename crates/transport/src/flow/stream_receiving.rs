@@ -120,8 +120,14 @@ impl StreamReceiver {
         if self.phase != Phase::Open {
             return Ok(Taken::Surplus);
         }
-        if self.window.is_some() && WindowReceiver::is_repair(id) {
-            return self.on_window_repair(id, plan, symbol, store, pool);
+        if let Some(window) = &self.window {
+            if WindowReceiver::is_repair(id) {
+                return self.on_window_repair(id, plan, symbol, store, pool);
+            }
+            // Of a block that is done nothing else would look at these.
+            if plan != 0 || !window.has_source(id) {
+                return Ok(Taken::Refused);
+            }
         }
         let taken = self.place(id, plan, symbol, store, pool)?;
         if let Some(window) = self.window.as_mut().filter(|_| taken != Taken::Refused) {

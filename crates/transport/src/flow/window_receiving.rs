@@ -9,7 +9,8 @@ use erasure::rlc::{Decoder, Density, Field, Repair};
 const QUIET_WINDOWS: u32 = 2;
 
 /// A window has at most this part of the symbols that are a stream's own. The decoder keeps two windows of symbols and half a window
-/// of equations: with it a stream takes five eighths of its own again.
+/// of equations: with it a stream takes five eighths of its own again. Each equation has a coefficient for each symbol kept: of a
+/// window of w symbols these are w^2 bytes at most.
 const SHARE_OF_OWN: u32 = 4;
 
 /// The largest window of a stream that has `own` symbols of its own.
@@ -39,6 +40,11 @@ impl WindowReceiver {
     /// Whether this is a repair symbol.
     pub(super) const fn is_repair(id: SymbolId) -> bool {
         id.esi >= WINDOW_REPAIR
+    }
+
+    /// Whether its block has such a source symbol.
+    pub(super) const fn has_source(&self, id: SymbolId) -> bool {
+        id.esi < self.shape.per_block
     }
 
     /// What a repair symbol's header says; `None` for a window that cannot be.
