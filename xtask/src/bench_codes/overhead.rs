@@ -32,11 +32,9 @@ enum Arrivals {
 
 impl Arrivals {
     fn of(code: BlockCode, k: u32) -> Self {
-        if code.symbol_limit(k) / k <= 8 {
-            return Self::Shuffled;
-        }
-        match code.to_string().as_str() {
-            "lt" | "precoded-lt" => Self::Coded,
+        match code {
+            _ if code.symbol_limit(k) / k <= 8 => Self::Shuffled,
+            BlockCode::Lt | BlockCode::PrecodedLt => Self::Coded,
             _ => Self::Repaired,
         }
     }

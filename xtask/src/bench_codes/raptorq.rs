@@ -86,11 +86,12 @@ impl Comparison<'_> {
         match work {
             Work::Encode { is_planned } => {
                 self.same_repairs(k / 10)?;
+                let mut place = self.sender.place(k / 10);
                 let ours = &mut || {
                     if !is_planned {
                         measuring::forget_plans();
                     }
-                    Ok(self.sender.encode(k / 10))
+                    Ok(self.sender.encode(&mut place))
                 };
                 let theirs = &mut || Ok(self.theirs.encode(k / 10, is_planned));
                 in_turns(bench.patience, [ours, theirs])
@@ -169,7 +170,7 @@ fn once(sender: &mut Sender, work: Work, rng: &mut Rng) -> Result<std::time::Dur
             if !is_planned {
                 measuring::forget_plans();
             }
-            Ok(sender.encode(k / 10))
+            Ok(sender.encode(&mut sender.place(k / 10)))
         }
         Work::Decode { lost_percent } => {
             let mut received = sender.lose(k * lost_percent / 100, rng);

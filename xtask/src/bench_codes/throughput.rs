@@ -95,7 +95,8 @@ fn measure(bench: &mut Bench, code: BlockCode, k: u32) -> Result<Row, Failure> {
     let bytes = source.bytes().len();
     let mut sender = Sender::new(code, source)?;
     let encode = {
-        let [times] = in_turns(patience, [&mut || Ok(sender.encode(k.div_ceil(10)))])?;
+        let mut place = sender.place(k.div_ceil(10));
+        let [times] = in_turns(patience, [&mut || Ok(sender.encode(&mut place))])?;
         times.speed(bytes)
     };
     let mut decode = Vec::new();

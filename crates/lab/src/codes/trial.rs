@@ -35,7 +35,6 @@ fn between<R>(work: impl FnOnce() -> R) -> (R, Duration) {
 #[derive(Debug)]
 pub(super) struct Trial {
     code: BlockCode,
-    symbol: usize,
     repair: f64,
     blocks: Vec<Block>,
     /// Where packets are put.
@@ -60,15 +59,15 @@ impl Trial {
         };
         let blocks: Vec<Block> = setting.blocks().into_iter().map(block).collect();
         let largest = blocks.iter().map(|block| Sent::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
-        Self { code, symbol, repair: setting.repair, blocks, packets: vec![0; largest as usize * symbol] }
+        Self { code, repair: setting.repair, blocks, packets: vec![0; largest as usize * symbol] }
     }
 
     /// From the full file to all packets of each block.
     pub(super) fn encode(&mut self) -> Duration {
-        let Self { code, symbol, repair, blocks, packets } = self;
+        let Self { code, repair, blocks, packets } = self;
         timed(|| {
             for block in blocks {
-                Sent::of(*code, block.k(), *repair).encode(block, packets.chunks_exact_mut(*symbol));
+                Sent::of(*code, block.k(), *repair).encode(block, packets);
             }
         })
         .1
@@ -81,10 +80,10 @@ impl Trial {
     /// A code that has no more symbols, or decodes to other bytes.
     pub(super) fn decode(&mut self, dropped: f64, rng: &mut Rng) -> Result<Duration, String> {
         let mut all = Duration::ZERO;
-        let Self { code, symbol, repair, blocks, packets } = self;
+        let Self { code, repair, blocks, packets } = self;
         for source in blocks {
             let sent = Sent::of(*code, source.k(), *repair);
-            sent.encode(source, packets.chunks_exact_mut(*symbol));
+            sent.encode(source, packets);
             let mut ids: Vec<u32> = (0..sent.count).collect();
             rng.shuffle(&mut ids);
             ids.truncate(sent.count as usize - (f64::from(sent.count) * dropped).round() as usize);
@@ -101,18 +100,20 @@ impl Sent {
             return Self { code: BlockCode::Uncoded, first: 0, count: 1 };
         }
         // rc-udp sections III and IV-C: of these codes only coded symbols are sent.
-        let first = if matches!(code.to_string().as_str(), "lt" | "precoded-lt") { k } else { 0 };
+        let first = if matches!(code, BlockCode::Lt | BlockCode::PrecodedLt) { k } else { 0 };
         let wanted = k + (f64::from(k) * repair).ceil() as u32;
         Self { code, first, count: wanted.min(code.symbol_limit(k) - first) }
     }
 
-    fn encode<'a>(self, source: &Block, packets: impl Iterator<Item = &'a mut [u8]>) {
-        let mut encoder = self.code.encoder(source.k(), source.symbol_size()).expect("the plan was checked");
-        for (esi, packet) in (self.first..self.first + self.count).zip(packets) {
-            match source.symbol(esi) {
-                Some(symbol) => packet.copy_from_slice(symbol),
-                None => encoder.repair(source, esi, packet),
-            }
+    /// Into the first of the packets. Repair symbols are made all at once, as the transport has them made.
+    fn encode(self, source: &Block, packets: &mut [u8]) {
+        let (k, size) = (source.k(), source.symbol_size());
+        let from_source = &source.bytes()[(self.first.min(k) as usize * size)..];
+        let (sources, repairs) = packets[..self.count as usize * size].split_at_mut(from_source.len());
+        sources.copy_from_slice(from_source);
+        if !repairs.is_empty() {
+            let mut encoder = self.code.encoder(k, size).expect("the plan was checked");
+            encoder.repairs(source, self.first.max(k), repairs);
         }
     }
 
@@ -170,7 +171,8 @@ mod tests {
             for (_, setting) in &sweep.points {
                 for code in BlockCode::ALL {
                     let mut trial = Trial::new(code, setting, &mut rng);
-                    assert!(trial.encode() < Duration::from_secs(10));
+                    trial.encode();
+                    assert_packets(&trial);
                     for dropped in [0.0, 0.1, 0.9] {
                         trial.decode(dropped, &mut rng).expect("the right bytes");
                     }
@@ -179,11 +181,43 @@ mod tests {
         }
     }
 
+    /// The packets of the last block hold what its encoder makes symbol by symbol.
+    fn assert_packets(trial: &Trial) {
+        let source = trial.blocks.last().expect("a block");
+        let Sent { code, first, count } = Sent::of(trial.code, source.k(), trial.repair);
+        let mut encoder = code.encoder(source.k(), source.symbol_size()).expect("a code");
+        let mut wanted = vec![0; source.symbol_size()];
+        let packets = trial.packets.chunks_exact(source.symbol_size());
+        for (esi, packet) in (first..first + count).zip(packets) {
+            match source.symbol(esi) {
+                Some(symbol) => wanted.copy_from_slice(symbol),
+                None => encoder.repair(source, esi, &mut wanted),
+            }
+            assert!(packet == wanted, "{code}, symbol {esi} of {}", source.k());
+        }
+    }
+
+    #[test]
+    fn only_coded_symbols_are_sent_of_lt() {
+        let sent = |code| {
+            let Sent { first, count, .. } = Sent::of(code, 20, 0.2);
+            (first, count)
+        };
+        assert_eq!((sent(BlockCode::Lt), sent(BlockCode::PrecodedLt)), ((20, 24), (20, 24)));
+        assert_eq!((sent(BlockCode::RaptorQ), sent(BlockCode::Uncoded)), ((0, 24), (0, 20)));
+    }
+
+    /// The clock itself says how long the work is, on a machine of any speed.
     #[test]
     fn time_is_that_of_the_work() {
-        let ((), nothing) = timed(|| ());
-        let work = || (0..30_000_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
-        let (_, some) = timed(work);
-        assert!(nothing < Duration::from_micros(200) && some > Duration::from_millis(1), "{nothing:?}, {some:?}");
+        let long = Duration::from_millis(5);
+        let now = || clock::read(ClockId::ThreadCPUTime);
+        let started = now();
+        let (turns, took) = timed(|| {
+            let started = now();
+            (0_u64..).find(|_| now() - started >= long)
+        });
+        let whole = now() - started;
+        assert!(turns > Some(0) && took + reading() >= long && took <= whole, "{turns:?}, {took:?} of {whole:?}");
     }
 }
