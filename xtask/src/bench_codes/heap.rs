@@ -1,7 +1,7 @@
 //! How much memory a piece of work has at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::cell::Cell;
 
 /// The system's allocator, and a count while somebody wants one: what is timed must not pay for counting.
 struct Counting;
@@ -9,28 +9,32 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-static COUNTS: AtomicBool = AtomicBool::new(false);
-/// Bytes taken less bytes given back since counting began; less than none where older memory is given back.
-static HELD: AtomicIsize = AtomicIsize::new(0);
-static PEAK: AtomicIsize = AtomicIsize::new(0);
+#[derive(Clone, Copy, Default)]
+struct Count {
+    /// Bytes taken less bytes given back since counting began; less than none where older memory is given back.
+    held: isize,
+    peak: isize,
+}
 
-/// What `work` returns, and the bytes that it had allocated at one time at most, beyond what was there before. All threads count, and
-/// only one may ask.
+thread_local! {
+    /// What this thread has taken; nothing while nobody asks. It allocates nothing itself: it is constant and nothing drops it.
+    static COUNT: Cell<Option<Count>> = const { Cell::new(None) };
+}
+
+/// What `work` returns, and the bytes that it had allocated at one time at most, beyond what was there before. This thread's count, no
+/// other's: none of the codes has a second one.
 pub(super) fn peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
-    HELD.store(0, Ordering::Relaxed);
-    PEAK.store(0, Ordering::Relaxed);
-    COUNTS.store(true, Ordering::Relaxed);
+    COUNT.set(Some(Count::default()));
     let result = work();
-    COUNTS.store(false, Ordering::Relaxed);
-    (result, PEAK.load(Ordering::Relaxed).cast_unsigned())
+    let peak = COUNT.take().map_or(0, |count| count.peak);
+    (result, peak.cast_unsigned())
 }
 
 fn count(taken: usize, given: usize) {
-    if COUNTS.load(Ordering::Relaxed) {
+    if let Some(Count { held, peak }) = COUNT.get() {
         // No layout is larger than isize::MAX.
-        let change = taken.cast_signed() - given.cast_signed();
-        let held = HELD.fetch_add(change, Ordering::Relaxed) + change;
-        PEAK.fetch_max(held, Ordering::Relaxed);
+        let held = held + taken.cast_signed() - given.cast_signed();
+        COUNT.set(Some(Count { held, peak: peak.max(held) }));
     }
 }
 
@@ -66,16 +70,40 @@ unsafe impl GlobalAlloc for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::hint::black_box;
+
+    fn take(bytes: usize) -> Vec<u8> {
+        black_box(Vec::with_capacity(bytes))
+    }
 
     #[test]
     fn the_peak_is_what_was_held_at_once() {
-        // Other tests allocate meanwhile: far less than this.
-        let ((), peak) = peak(|| {
-            drop(std::hint::black_box(vec![1_u8; 100_000_000]));
-            drop(std::hint::black_box(vec![1_u8; 60_000_000]));
+        let in_turns = peak(|| {
+            drop(take(1000));
+            drop(take(600));
         });
-        assert!((100_000_000..140_000_000).contains(&peak), "{peak}");
-        drop(std::hint::black_box(vec![1_u8; 200_000_000]));
-        assert!(PEAK.load(Ordering::Relaxed) < 140_000_000, "nobody asked");
+        assert_eq!(in_turns, ((), 1000));
+        let at_once = peak(|| (take(1000), take(600)));
+        assert_eq!(at_once.1, 1600);
+        let (_, moved) = peak(|| {
+            let mut bytes = take(100);
+            bytes.reserve_exact(300);
+            black_box(bytes)
+        });
+        assert_eq!(moved, 300, "what is moved counts once");
+        let before = take(1000);
+        let ((), after) = peak(|| drop((before, take(500))));
+        assert_eq!(after, 500);
+        drop(take(2000));
+        assert!(COUNT.get().is_none(), "nobody asks");
+    }
+
+    #[test]
+    fn other_threads_do_not_count() {
+        let (taken, ours) = peak(|| {
+            let other = std::thread::spawn(|| take(100_000_000).capacity());
+            other.join().expect("it only allocates")
+        });
+        assert!(taken >= 100_000_000 && ours < 1_000_000, "{ours}");
     }
 }
