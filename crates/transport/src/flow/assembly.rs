@@ -1,9 +1,9 @@
 //! What object and stream flows have in common where they receive: symbols into blocks, blocks decoded, blocks done.
 
 use super::layout::BlockShape;
+use super::pool::Pool;
 use super::receiving::Taken;
 use super::request::DecodeJob;
-use super::sender::Pool;
 use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
 use erasure::{Block, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};

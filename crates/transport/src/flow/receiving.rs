@@ -3,8 +3,8 @@
 use super::assembly::{Assembly, Gain};
 use super::credit::ReceiveCredit;
 use super::layout::{BadPlan, BlockShape, Layout};
+use super::pool::Pool;
 use super::request::{DecodeJob, Direction, FlowKey, Request};
-use super::sender::Pool;
 use crate::wire::{Announcement, FlowId, FlowStatus, Plan, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;

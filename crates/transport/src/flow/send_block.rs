@@ -111,6 +111,11 @@ impl SendBlock {
         self.reported_need.unwrap_or_else(|| self.shape.k.saturating_sub(arrived))
     }
 
+    /// The receiver needs something of it, as far as is known.
+    pub(super) fn is_lacking(&self) -> bool {
+        !self.done && self.need() > 0
+    }
+
     /// Only source was sent, and none of it is known lost.
     pub fn is_intact(&self) -> bool {
         self.repairs.sent == 0 && self.delivered_source + self.in_flight >= self.next_source

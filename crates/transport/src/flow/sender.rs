@@ -3,6 +3,7 @@
 mod succession;
 
 use super::layout::BlockShape;
+use super::pool::Pool;
 use super::request::{EncodeJob, Request};
 use super::schedule::{Next, PathEstimate, Schedule};
 use super::send_block::SendBlock;
@@ -12,7 +13,6 @@ use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 /// What a schedule sees of its flow.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct FlowView {
     with_lost: BTreeSet<u32>,
     /// Open blocks that the receiver does not have yet.
     unfinished: usize,
+    /// Those of them that it needs something of, as far as is known.
+    lacking: usize,
     /// Source symbols of the flow that have not gone out yet.
     source_left: u64,
     /// More is to come that is no symbol of this flow yet.
@@ -74,13 +76,18 @@ impl FlowView {
         self.unfinished
     }
 
-    /// Open blocks that the receiver needs something of, as far as is known.
-    fn lacking(&self) -> usize {
-        self.open_blocks().filter(|block| block.need() > 0).count()
-    }
-
     fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
         self.blocks.get_mut(number.checked_sub(self.base)? as usize)
+    }
+
+    /// Does to a block what may change what the receiver needs of it.
+    fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut SendBlock) -> R) -> Option<R> {
+        let block = self.block_mut(number)?;
+        let before = block.is_lacking();
+        let result = change(block);
+        let after = block.is_lacking();
+        self.lacking = self.lacking + usize::from(after) - usize::from(before);
+        Some(result)
     }
 
     fn note_lost(&mut self, number: u32) {
@@ -151,6 +158,7 @@ impl FlowSender {
             cursor: 0,
             with_lost: BTreeSet::new(),
             unfinished: 0,
+            lacking: 0,
             others_waiting: false,
         };
         Self { view, schedule, symbol_size, open_symbols: 0, window: None }
@@ -204,6 +212,7 @@ impl FlowSender {
     pub(super) fn open(&mut self, shape: BlockShape) {
         self.view.blocks.push_back(SendBlock::new(shape, self.symbol_size));
         self.view.unfinished += 1;
+        self.view.lacking += 1;
         self.open_symbols += u64::from(shape.cost);
     }
 
@@ -220,7 +229,7 @@ impl FlowSender {
         view.blocks.clear();
         view.with_lost.clear();
         self.window = None;
-        (view.unfinished, view.source_left, self.open_symbols) = (0, 0, 0);
+        (view.unfinished, view.lacking, view.source_left, self.open_symbols) = (0, 0, 0, 0);
     }
 
     /// Repair symbols have been made.
@@ -244,7 +253,7 @@ impl FlowSender {
                 window.on_source(now, id, symbol, path);
                 step
             }
-            Step::Idle => match window.idle(now, flow, base, || self.view.lacking(), path) {
+            Step::Idle => match window.idle(now, flow, base, self.view.lacking, path) {
                 Some(id) => Step::Symbol(Picked { id, plan: 0, kind: SymbolKind::Repair }),
                 None => step,
             },
@@ -287,8 +296,8 @@ impl FlowSender {
     pub fn on_delivered(&mut self, id: SymbolId) {
         if let Some(window) = self.window_of(id) {
             window.on_settled();
-        } else if let Some(block) = self.view.block_mut(id.block) {
-            block.on_delivered(id.esi);
+        } else {
+            self.view.change(id.block, |block| block.on_delivered(id.esi));
         }
     }
 
@@ -307,8 +316,7 @@ impl FlowSender {
         if self.window_of(id).is_some() {
             return;
         }
-        if let Some(block) = self.view.block_mut(id.block) {
-            block.on_arrived(id.esi);
+        if self.view.change(id.block, |block| block.on_arrived(id.esi)).is_some() {
             self.view.note_lost(id.block);
         }
     }
@@ -338,10 +346,10 @@ impl FlowSender {
             self.finish_block(number, pool, finished);
         }
         for entry in &status.blocks {
-            match self.view.block_mut(entry.block) {
-                Some(_) if entry.need == 0 => self.finish_block(entry.block, pool, finished),
-                Some(block) if !block.is_done() => block.on_need(entry.need),
-                _ => {}
+            if entry.need == 0 {
+                self.finish_block(entry.block, pool, finished);
+            } else {
+                self.view.change(entry.block, |block| block.on_need(entry.need));
             }
         }
         while self.view.blocks.front().is_some_and(SendBlock::is_done) {
@@ -352,13 +360,13 @@ impl FlowSender {
     }
 
     fn finish_block(&mut self, number: u32, pool: &mut Pool, finished: &mut impl FnMut(&BlockShape)) {
-        let Some(block) = self.view.block_mut(number).filter(|block| !block.is_done()) else {
+        let Some(block) = self.view.block(number).filter(|block| !block.is_done()) else {
             return;
         };
         // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
         let left = u64::from(block.source_left());
         let shape = *block.shape();
-        if let Some(data) = block.finish() {
+        if let Some(data) = self.view.change(number, SendBlock::finish).flatten() {
             pool.put_shared(data);
         }
         self.view.source_left -= left;
@@ -402,32 +410,5 @@ impl FlowSender {
     }
 }
 
-/// Buffers that go round: a block's memory is used again for the next one.
-#[derive(Debug, Default)]
-pub struct Pool {
-    buffers: Vec<Vec<u8>>,
-}
-
-impl Pool {
-    /// Buffers kept at most; more go back to the allocator.
-    const KEPT: usize = 16;
-
-    /// A buffer of any length and content.
-    pub fn take(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
-    }
-
-    /// Takes a buffer back.
-    pub fn put(&mut self, buffer: Vec<u8>) {
-        if self.buffers.len() < Self::KEPT && buffer.capacity() > 0 {
-            self.buffers.push(buffer);
-        }
-    }
-
-    /// Takes a block's buffer back when nobody else holds it.
-    pub fn put_shared(&mut self, block: Arc<erasure::Block>) {
-        if let Ok(block) = Arc::try_unwrap(block) {
-            self.put(block.into_buffer());
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

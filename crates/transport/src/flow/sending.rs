@@ -2,10 +2,11 @@
 
 use super::credit::SendCredit;
 use super::layout::{BadPlan, BlockShape, Layout};
+use super::pool::Pool;
 use super::request::{Direction, FlowKey, Request};
 use super::schedule::Schedule;
 use super::send_block::SendBlock;
-use super::sender::{FlowSender, Pool};
+use super::sender::FlowSender;
 use crate::wire::{Announcement, FlowId, FlowStatus, Plan, Successor};
 use std::collections::BTreeMap;
 

@@ -3,9 +3,9 @@
 use super::assembly::{Assembly, Gain};
 use super::credit::StreamUse;
 use super::layout::{BadPlan, BlockShape};
+use super::pool::Pool;
 use super::receiving::{FlowLimits, Taken};
 use super::request::{DecodeJob, Request};
-use super::sender::Pool;
 use super::stream_layout::{StreamHeader, StreamLayout};
 use super::window_receiving::{WindowReceiver, largest_window};
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};

@@ -3,8 +3,9 @@
 use super::assembly::MOST_AHEAD;
 use super::credit::StreamUse;
 use super::layout::BadPlan;
+use super::pool::Pool;
 use super::schedule::{PathEstimate, Schedule};
-use super::sender::{FlowSender, Pool, Step};
+use super::sender::{FlowSender, Step};
 use super::stream_layout::{StreamHeader, StreamLayout};
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, StreamSuccessor};

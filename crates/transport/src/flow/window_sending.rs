@@ -107,13 +107,13 @@ impl WindowSender {
         if self.owed < 1.0 { None } else { self.make(flow, base) }
     }
 
-    /// A repair symbol for a stream with nothing else to send, of which the receiver may need as many blocks as `lacking` says.
+    /// A repair symbol for a stream with nothing else to send, of which the receiver may need `lacking` blocks.
     pub(super) fn idle(
         &mut self,
         now: Time,
         flow: FlowId,
         base: u32,
-        lacking: impl FnOnce() -> usize,
+        lacking: usize,
         path: &PathEstimate,
     ) -> Option<SymbolId> {
         self.idle_at = None;
@@ -126,7 +126,7 @@ impl WindowSender {
             sent.undecodable(odds) > FAILURE
         };
         let need =
-            u32::try_from(lacking()).unwrap_or(u32::MAX).saturating_mul(self.shape.per_block).min(self.shape.symbols);
+            u32::try_from(lacking).unwrap_or(u32::MAX).saturating_mul(self.shape.per_block).min(self.shape.symbols);
         let wanted = need > 0 && (fails(need, self.in_flight) || fails(1, self.since_source));
         self.content = !wanted;
         let due = self.sent_at + path.rtt.unwrap_or_default() / IDLE_PER_RTT;
@@ -214,7 +214,7 @@ mod tests {
     fn a_path_that_loses_nothing_gets_no_repair() {
         let mut sender = sender(64);
         assert_eq!(send(&mut sender, 0..500, 0.0), []);
-        assert_eq!(sender.idle(LATER, FLOW, 0, || 500, &path(0.0)), None);
+        assert_eq!(sender.idle(LATER, FLOW, 0, 500, &path(0.0)), None);
         assert!(sender.encoder.is_none() && sender.symbol.is_empty());
         // The first symbol of a window brings the first repair, which is of it alone.
         assert_eq!(send(&mut sender, 500..501, 0.01), [SymbolId { flow: FLOW, block: 500, esi: 1 << 12 | 1 }]);
@@ -243,13 +243,13 @@ mod tests {
         let id = sender.make(FLOW, 90).expect("a window");
         assert_eq!((id.block, id.esi >> 12), (99, 10));
         assert_eq!(sender.make(FLOW, 100), None, "all has arrived");
-        assert_eq!(sender.idle(LATER, FLOW, 100, || 0, &path(0.05)), None);
+        assert_eq!(sender.idle(LATER, FLOW, 100, 0, &path(0.05)), None);
     }
 
     #[test]
     fn an_idle_stream_sends_repair_until_it_will_do() {
         let count = |sender: &mut WindowSender, now, lacking, loss| {
-            std::iter::from_fn(|| sender.idle(now, FLOW, 0, || lacking, &path(loss))).take(100).count() as u32
+            std::iter::from_fn(|| sender.idle(now, FLOW, 0, lacking, &path(loss))).take(100).count() as u32
         };
         let mut sender = sender(64);
         send(&mut sender, 0..40, 0.05);

@@ -19,6 +19,7 @@ impl FlowSender {
         view.id = flow;
         view.with_lost.clear();
         view.source_left = unopened;
+        view.lacking = view.unfinished;
         for block in view.blocks.iter_mut().filter(|block| !block.is_done()) {
             let shape = BlockShape { k: k(block.shape()), ..*block.shape() };
             let before = std::mem::replace(block, SendBlock::new(shape, symbol_size));
