@@ -94,9 +94,12 @@ def check_sentence(row: wire.Frame, record: Dict[str, Any], sentence: str) -> No
     for value in [a_number(text) for text in re.findall(r"(?<![\w(])(?:" + NUMBER + ")", told)] + quoted:
         if value not in known:
             raise Wrong(f"{sentence!r} says {value!r}, which is not in {record!r}")
-    for code in wire.CODES.values():
-        if code in told and code not in known:
+    # The longest first, for one name may be part of another.
+    for code in sorted(wire.CODES.values(), key=len, reverse=True):
+        rest = re.sub(r"\b" + re.escape(code) + r"(?!\w)", "", told)
+        if rest != told and code not in known:
             raise Wrong(f"{sentence!r} says {code}, which is not in {record!r}")
+        told = rest
 
 
 # --- One function a file --------------------------------------------------------------------------------------------

@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use lab::codes::CodePlan;
 use lab::plan::{Axis, Plan};
 use lab::runner::{Agenda, Estimate};
 
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../experiments/{name}.toml"))
+}
+
 fn plan(name: &str) -> Plan {
-    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../experiments/{name}.toml"));
+    let file = file(name);
     let peers: Vec<String> = lab::peers::all().map(|peer| peer.name().to_owned()).collect();
     Plan::read(&file, &peers).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -33,6 +38,19 @@ fn each_is_what_its_document_says() {
         let nominal = &sweeps[0].points[1].link.duplex.forward;
         let bytes = (nominal.queue_bytes, nominal.bucket_bytes);
         assert_eq!((nominal.loss.mean(), bytes), (0.01, (Some(130_000), Some(10_000))));
+    }
+}
+
+/// Those that time codes: figure 3 of rc-udp over sizes, symbols and blocks, figure 3 of ttp over chunks.
+#[test]
+fn plans_of_codes_are_what_their_documents_say() {
+    for (name, points, largest) in [("rc-udp/fig3", 24, 10_000_000), ("ttp/fig3", 19, 10_000_000)] {
+        let plan = CodePlan::read(&file(name)).unwrap_or_else(|error| panic!("{error}")).expect("it names codes");
+        assert_eq!(plan.name, name);
+        let settings: Vec<_> = plan.sweeps.iter().flat_map(|sweep| &sweep.points).map(|(_, setting)| setting).collect();
+        assert_eq!(settings.len(), points, "{name}");
+        assert_eq!(settings.iter().map(|setting| setting.size).max(), Some(largest), "{name}");
+        assert!(settings.iter().all(|setting| (128..=1024).contains(&setting.symbol)), "{name}");
     }
 }
 

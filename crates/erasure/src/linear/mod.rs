@@ -4,7 +4,7 @@
 //! looks at structure only and ends in a [`Plan`]: which symbols to add to which, in what order. The plan then runs on the bytes,
 //! strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC 6330, section 5.4.2) with two
 //! differences in how it is carried out: the peeled unknowns are never expressed in the rows of the matrix but in what the inactive
-//! unknowns contribute to them ([`Reach`](elimination)), and the data of peeled unknowns is computed from the sparse equations
+//! unknowns contribute to them (`Reach`), and the data of peeled unknowns is computed from the sparse equations
 //! themselves, once with the inactive unknowns taken for zero, and again when these are known, if enough of them are asked for.
 
 mod bits;
