@@ -49,7 +49,7 @@ pub(crate) struct PipeArgs {
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
-    /// Make up for losses all along by this code: rlc. What is lost is there again without a round trip, for a tenth more data or two
+    /// Send repair all along, by this code: rlc. What is lost is there again without a round trip, for 10 to 20 % more data [default: off]
     #[arg(long, value_name = "CODE", help_heading = "Speed")]
     pub(crate) window_code: Option<WindowCode>,
     /// Say nothing but errors
