@@ -134,15 +134,9 @@ impl<S: System> crate::Decoder for Decoder<S> {
     }
 
     fn recover(&mut self, block: &mut Block) -> Progress {
-        if block.is_complete() {
-            return Progress::Ready;
-        }
-        if !self.repairs.fits(block) {
-            return Progress::Useless;
-        }
-        match self.repairs.lacking(block) {
-            0 => (),
-            lacking => return Progress::Need(lacking),
+        let progress = self.repairs.progress(block);
+        if progress != Progress::Ready || block.is_complete() {
+            return progress;
         }
         let mut attempt = self.attempt.take().unwrap_or_else(Inactivation::new);
         match attempt.add_symbols(&self.system, &mut self.repairs, block) {

@@ -27,7 +27,7 @@ impl Repairs {
     }
 
     /// Whether `block` has the shape this decoder was made for.
-    pub(crate) fn fits(&self, block: &Block) -> bool {
+    fn fits(&self, block: &Block) -> bool {
         block.k() == self.k && block.symbol_size() == self.symbol_size
     }
 
@@ -49,7 +49,7 @@ impl Repairs {
         }
     }
 
-    /// What an attempt can come to, for a code that decodes from any `k` symbols.
+    /// What there is to say before an attempt: [`Progress::Ready`] where it may be made, or need not for a complete block.
     pub(crate) fn progress(&self, block: &Block) -> Progress {
         match self.lacking(block) {
             _ if !block.is_complete() && !self.fits(block) => Progress::Useless,

@@ -115,15 +115,9 @@ impl crate::Decoder for Decoder {
     }
 
     fn recover(&mut self, block: &mut Block) -> Progress {
-        if block.is_complete() {
-            return Progress::Ready;
-        }
-        if !self.repairs.fits(block) {
-            return Progress::Useless;
-        }
-        match self.repairs.lacking(block) {
-            0 => (),
-            lacking => return Progress::Need(lacking),
+        let progress = self.repairs.progress(block);
+        if progress != Progress::Ready || block.is_complete() {
+            return progress;
         }
         match self.attempt(block) {
             0 => {
