@@ -13,6 +13,7 @@ pub mod flow;
 pub mod profile;
 pub mod recovery;
 pub mod secure;
+pub mod settings;
 pub mod time;
 mod trace;
 pub mod wire;

@@ -10,6 +10,7 @@ mod samples;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use samples::frames;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use transport::secure::{
 };
 use transport::wire::{
     ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, KeyId, Message1, Message2,
-    PacketHeader, PacketKind, Parameters, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG,
+    PacketHeader, PacketKind, Parameters, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG,
     VersionAnswer, fuzzing::fuzz_wire,
 };
 
@@ -76,7 +77,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
         feedback: FeedbackChoice {
             ecn: true,
             blocks: true,
-            timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
+            timing: FeedbackTiming::Spaced(Spacing { per_rtt: 32, at_least: Duration::from_millis(1) }),
         },
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use netsim::{Duplex, LinkConfig, Loss, Mark, NodeId, Reorder};
 use std::fmt;
 use std::time::Duration;
-use transport::flow::StreamCoding;
+use transport::flow::{StreamCoding, WindowCoding};
 use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
 
 /// What happens to the path on the way.
@@ -113,8 +113,10 @@ impl Scenario {
             scenario.reads = ReadScript { most: 1_000 + up_to(&mut random, 200_000) as usize, every };
         }
         if random.u8(..3) == 0 {
-            scenario.profile.streams =
-                StreamCoding::Window { code: WindowCode::Rlc, symbols: [1, 2, 9, 64, 2_000][random.usize(..5)] };
+            scenario.profile.streams = StreamCoding::Window(WindowCoding {
+                code: WindowCode::Rlc,
+                symbols: [1, 2, 9, 64, 2_000][random.usize(..5)],
+            });
         }
         scenario
     }
@@ -193,7 +195,7 @@ impl fmt::Display for Scenario {
             "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ",
             profile.name,
             profile.told_rate(),
-            profile.blocks.k
+            profile.blocks.largest()
         )?;
         write!(
             f,
@@ -263,14 +265,15 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
         _ => Profile::auto()
             .with_told_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
-    profile.blocks.k = [1_024, 1_024, 256, 64, 16, 10][random.usize(..6)];
+    let k = ["1024", "1024", "256", "64", "16", "10"][random.usize(..6)];
+    profile.set("blocks.k", k).expect("blocks of one size");
     profile
 }
 
 /// Lengths of a few objects: the edges of symbols and blocks as often as anything between, seldom a megabyte.
 fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
     let symbol = [1_408u64, 1_152][random.usize(..2)];
-    let block = symbol * u64::from(profile.blocks.k);
+    let block = symbol * u64::from(profile.blocks.largest());
     let count = if random.u8(..4) == 0 { 1 + up_to(random, 20) } else { 1 };
     let most = if random.u8(..8) == 0 { 1_000_000 } else { 120_000 };
     let length = |random: &mut Rng| match random.u8(..8) {

@@ -87,7 +87,7 @@ fn a_slow_disk_does_not_make_memory_grow() {
 #[test]
 fn blocks_larger_than_what_the_path_needs_go_on() {
     let run = run("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 200_000_000, |plan| {
-        plan.profile.blocks.k = 8_192;
+        plan.profile.set("blocks.k", "8192").expect("blocks of one size");
         plan.storage_delay = Duration::from_millis(10);
     });
     assert!(run.took < 1.3 && run.settled <= 2 * 8_192, "{run:?}");

@@ -38,7 +38,7 @@ fn a_block_whose_repair_symbols_are_spent() {
 #[test]
 fn more_to_say_than_fits_one_feedback() {
     let mut profile = told();
-    profile.blocks.k = 10;
+    profile.set("blocks.k", "10").expect("blocks of one size");
     let objects = [vec![100_000; 54], vec![100; 9]].concat();
     all_arrive(&Plan::new("rate=100M,delay=300ms,queue=2MB,loss=30%", profile, objects));
 }

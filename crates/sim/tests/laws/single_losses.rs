@@ -88,7 +88,7 @@ fn no_single_loss_stalls_while_coding_takes_time() {
 #[test]
 fn no_single_loss_stalls_while_credit_is_awaited() {
     let mut plan = Plan::new(LINK, told(), vec![100_000]);
-    plan.profile.blocks.k = 16;
+    plan.profile.set("blocks.k", "16").expect("blocks of one size");
     let limits = Limits { credit: Credit { symbols: 16, control: 1_000 }, ..Limits::default() };
     plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };
     let plan = Plan { storage_delay: Duration::from_millis(200), receiver_closes: true, ..plan };

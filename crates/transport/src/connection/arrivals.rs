@@ -1,7 +1,7 @@
 //! What arrived and when to say so: the receiver's half of feedback.
 
 use crate::time::Time;
-use crate::wire::{EcnCounts, FeedbackTiming, PacketRanges};
+use crate::wire::{EcnCounts, FeedbackTiming, PacketRanges, Spacing};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -192,8 +192,8 @@ impl FeedbackClock {
     fn interval(&self) -> Duration {
         match self.timing {
             FeedbackTiming::EveryPacket => Duration::ZERO,
-            FeedbackTiming::Spaced { per_rtt, min_micros } => {
-                (self.rtt / u32::from(per_rtt.max(1))).max(Duration::from_micros(min_micros.into()))
+            FeedbackTiming::Spaced(Spacing { per_rtt, at_least }) => {
+                (self.rtt / u32::from(per_rtt.max(1))).max(at_least)
             }
         }
     }

@@ -124,7 +124,7 @@ impl Connection {
         let mut recovery = Recovery::new(&profile.recovery, now, sealing.datagram_overhead());
         recovery.set_limit(profile.limit);
         // What the peer wants is known with its parameters; until then no feedback is sent.
-        let timing = profile.feedback.choice().timing;
+        let timing = profile.feedback.timing;
         Self {
             phase,
             incoming: Incoming::new(&limits, timing),
@@ -193,7 +193,7 @@ impl Connection {
     /// The symbol size for a path that carries so many bytes of payload.
     fn symbol_size_for(&self, payload: usize) -> u16 {
         let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
-        self.profile.symbol_size_for(payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
+        self.profile.symbols.for_payload(payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
     }
 
     /// Something happened.
@@ -263,9 +263,8 @@ impl Connection {
         };
         let id = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
-        let mut sizing = self.profile.blocks.clone();
-        sizing.k = sizing.k.min(peer.max_k).min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
-        let plans = sizing.plans(id, options.length.div_ceil(symbol_size.into()));
+        let most = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX));
+        let plans = self.profile.blocks.plans(id, options.length.div_ceil(symbol_size.into()), most);
         let announcement = Announcement {
             flow: id,
             length: options.length,

@@ -122,7 +122,7 @@ impl Connection {
         let waits = matches!(self.phase, Phase::Open) && self.incoming.has_unfinished();
         let spacing = (self.known_rtt() * 4 + QUIET) * (1 << self.paths.asked.min(10));
         waits.then(|| {
-            self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout.max(QUIET))
+            self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.timeout.longest().max(QUIET))
         })
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Search {
 impl Connection {
     /// UDP payload bytes of the smallest full packet, which any path is taken to carry.
     fn smallest_payload(&self) -> usize {
-        usize::from(self.profile.symbol_sizes.last().copied().unwrap_or_default()) + SYMBOL_OVERHEAD
+        usize::from(self.profile.symbols.smallest()) + SYMBOL_OVERHEAD
     }
 
     /// IP bytes of it.
@@ -92,7 +92,7 @@ impl Connection {
                 self.conclude(now, best);
             }
         } else if self.recovery.is_black_hole() {
-            let sizes = self.profile.symbol_sizes.iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
+            let sizes = self.profile.symbols.all().iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
             // The present size too: many losses in a row may have been chance. Large ones first, so that small ones reveal their loss.
             let mut unsent: Vec<usize> = sizes.filter(|size| *size <= self.payload).collect();
             unsent.sort_unstable();

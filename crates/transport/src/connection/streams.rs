@@ -4,7 +4,7 @@ use super::incoming::Violation;
 use super::outbox::Piece;
 use super::outgoing::StreamNews;
 use super::{Connection, Event, FlowError, Phase};
-use crate::flow::{ScheduleConfig, StreamCoding, StreamSender, largest_window};
+use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, StreamSender, WindowCoding, largest_window};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
@@ -37,9 +37,10 @@ impl Connection {
         let (k, code, short_code, schedule) = match self.profile.streams {
             // No block larger than what is the stream's own: it can always go on when that is read.
             StreamCoding::Blocks => {
+                let BlockSizing::Fixed(blocks) = blocks;
                 (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
             }
-            StreamCoding::Window { code, symbols } => {
+            StreamCoding::Window(WindowCoding { code, symbols }) => {
                 let most = largest_window(allowed.window).min(MAX_STREAM_WINDOW);
                 (symbols.min(most), Code::Window(code), BlockCode::Uncoded, ScheduleConfig::Arq.build())
             }

@@ -64,7 +64,7 @@ impl Connection {
         let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
         let waits = unfinished && self.recovery.packets_in_flight() == 0;
         let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
-        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.max_probe_timeout))
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.timeout.longest()))
     }
 
     /// When patience ends: with the peer, or with a path that carries what is small and no symbols.

@@ -183,7 +183,7 @@ impl Endpoint {
         let payload = offer.encode(self.random.next_u32()).map_err(|_| ConnectError::TooLong)?;
         let prologue = Prologue { key: psk.id(), connection: id };
         let started = Initiator::new(&psk, prologue, &payload, self.seed()).map_err(|_| ConnectError::TooLong)?;
-        let largest = options.profile.symbol_sizes.first().copied().unwrap_or_default();
+        let largest = options.profile.symbols.largest();
         let opening = HandshakeOpening::new(
             now,
             options.handshake_timeout,
@@ -393,7 +393,7 @@ impl Endpoint {
             credit: limits.credit,
             max_k: limits.flows.largest_k,
             max_symbol_size: limits.flows.largest_symbol,
-            feedback: profile.feedback.choice(),
+            feedback: profile.feedback,
             streams: limits.streams,
             application,
         }

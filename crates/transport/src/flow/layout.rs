@@ -184,12 +184,16 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::BlockSizing;
+    use crate::flow::{BlockSizing, FixedBlocks};
     use crate::wire::FlowId;
 
     fn layout(length: u64, k: u32) -> Layout {
         let (code, small_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
-        let plans = BlockSizing { k, code, small_code, small_k: k / 4 }.plans(FlowId(1), length.div_ceil(1_408));
+        let plans = BlockSizing::Fixed(FixedBlocks { k, code, small_code, small_k: k / 4 }).plans(
+            FlowId(1),
+            length.div_ceil(1_408),
+            u32::MAX,
+        );
         let announcement =
             Announcement { flow: FlowId(1), length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan: plans[0] };
         let mut layout = Layout::new(&announcement).expect("sensible");

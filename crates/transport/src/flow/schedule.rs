@@ -8,9 +8,9 @@ pub use windowed::WindowedConfig;
 use super::sender::FlowView;
 use super::tail::Odds;
 use crate::recovery::Report;
+use crate::settings::choices;
 use crate::time::Time;
 use crate::wire::{BlockId, SymbolId};
-use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -66,14 +66,15 @@ pub trait Schedule: Debug + Send {
 }
 
 /// A schedule and its numbers, as a profile holds it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleConfig {
     /// Source in order, lost source again, repair in the last round trips.
     Windowed(WindowedConfig),
     /// Source in order, lost source again.
     Arq,
 }
+
+choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq" => Arq } }
 
 impl ScheduleConfig {
     /// The schedule, ready for one flow.

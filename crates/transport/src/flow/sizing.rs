@@ -1,28 +1,75 @@
 //! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
 
+use crate::settings::{Count, Itself, Setting, Settings, choices, field};
 use crate::wire::{FlowId, Plan};
 use erasure::{BlockCode, WindowCode};
-use serde::{Deserialize, Serialize};
 
-/// How large blocks are and how they are coded. The largest `k` decides how well loss averages out within a block; up to
-/// about 1500 symbols a block stays in a core's second-level cache (design section 8).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BlockSizing {
+/// How large blocks are and how they are coded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockSizing {
+    /// All of one size.
+    Fixed(FixedBlocks),
+}
+
+choices! { "block sizing", BlockSizing { "fixed" => Fixed(FixedBlocks) } }
+
+/// Blocks of one size. It decides how well loss averages out within a block; up to about 1500 symbols a block stays in a core's
+/// second-level cache (design section 8).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FixedBlocks {
     /// Source symbols of a full block.
     pub k: u32,
     /// Code of full blocks.
-    #[serde(with = "code_name")]
     pub code: BlockCode,
     /// Code of a last block of at most `small_k` symbols: an MDS code needs no symbol beyond k, which counts there.
-    #[serde(with = "code_name")]
     pub small_code: BlockCode,
     /// Largest block coded with `small_code`.
     pub small_k: u32,
 }
 
+impl Default for FixedBlocks {
+    fn default() -> Self {
+        Self { k: 1024, code: BlockCode::RaptorQ, small_code: BlockCode::ReedSolomon, small_k: 256 }
+    }
+}
+
+/// What a setting that names a code may be.
+const CODES: Itself =
+    Itself("one of uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt, or tornado:R with R from 0 to 63");
+
+impl Settings for FixedBlocks {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("k", k, Count(1, 56_403)),
+        field!("code", code, CODES),
+        field!("small-code", small_code, CODES),
+        field!("small-k", small_k, Count(0, 56_403)),
+    ];
+}
+
+impl Default for BlockSizing {
+    fn default() -> Self {
+        Self::Fixed(FixedBlocks::default())
+    }
+}
+
 impl BlockSizing {
-    /// The plans of an object of `symbols` source symbols: full blocks, then what is left.
-    pub fn plans(&self, flow: FlowId, symbols: u64) -> Vec<Plan> {
+    /// Source symbols of the largest block.
+    pub const fn largest(&self) -> u32 {
+        match self {
+            Self::Fixed(blocks) => blocks.k,
+        }
+    }
+
+    /// The plans of an object of `symbols` source symbols: full blocks of at most `most`, then what is left.
+    pub fn plans(&self, flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
+        match self {
+            Self::Fixed(blocks) => FixedBlocks { k: blocks.k.min(most).max(1), ..blocks.clone() }.plans(flow, symbols),
+        }
+    }
+}
+
+impl FixedBlocks {
+    fn plans(&self, flow: FlowId, symbols: u64) -> Vec<Plan> {
         let k = u64::from(self.k);
         let (full, left) = (symbols / k, symbols % k);
         let full_blocks = u32::try_from(full).unwrap_or(u32::MAX);
@@ -47,46 +94,48 @@ impl BlockSizing {
 }
 
 /// What codes the bytes of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StreamCoding {
     /// Blocks, as an object's are: few packets more while much is sent, and in the last round trips repair of each block.
     Blocks,
     /// A window that slides over the stream, with repair all along: what is lost is there again after a few symbols, not after a
     /// round trip, at the cost of a little more than what is lost.
-    Window {
-        /// The code.
-        #[serde(with = "code_name")]
-        code: WindowCode,
-        /// Source symbols in the largest window. The receiver may allow less.
-        symbols: u32,
-    },
+    Window(WindowCoding),
 }
 
-/// Codes are written by name in a profile.
-mod code_name {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use std::fmt::Display;
-    use std::str::FromStr;
+choices! { "coding of streams", StreamCoding { "blocks" => Blocks, "window" => Window(WindowCoding) } }
 
-    pub(super) fn serialize<C: Display, S: Serializer>(code: &C, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(code)
-    }
+/// A window that slides over a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowCoding {
+    /// The code.
+    pub code: WindowCode,
+    /// Source symbols in the largest window. The receiver may allow less.
+    pub symbols: u32,
+}
 
-    pub(super) fn deserialize<'de, C: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<C, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
+impl Default for WindowCoding {
+    fn default() -> Self {
+        // A quarter of what a receiver gives each stream by default: the largest window that it takes.
+        Self { code: WindowCode::Rlc, symbols: 64 }
     }
+}
+
+impl Settings for WindowCoding {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("code", code, Itself("rlc")), field!("symbols", symbols, Count(1, 4_095))];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SIZING: BlockSizing =
-        BlockSizing { k: 1024, code: BlockCode::RaptorQ, small_code: BlockCode::ReedSolomon, small_k: 256 };
-
     fn shape(symbols: u64) -> Vec<(u32, u32, BlockCode)> {
-        SIZING.plans(FlowId(1), symbols).iter().map(|p| (p.first_block, p.k, p.code)).collect()
+        BlockSizing::default()
+            .plans(FlowId(1), symbols, u32::MAX)
+            .iter()
+            .map(|p| (p.first_block, p.k, p.code))
+            .collect()
     }
 
     #[test]

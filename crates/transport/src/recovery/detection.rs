@@ -3,8 +3,9 @@
 
 use super::flight::LossRule;
 use super::rtt::RttEstimator;
+use super::timeout::TimeoutConfig;
+use crate::settings::{Count, Number, Setting, Settings, Span, choices, field};
 use crate::time::Time;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Share of the raise above the configured thresholds that each quiet round trip takes away: half is gone after 11.
@@ -21,9 +22,23 @@ const PERSISTENT_TIMEOUTS: u32 = 3;
 /// look like a network that carries nothing.
 const PERSISTENT_LEAST: Duration = Duration::from_millis(100);
 
+/// How losses are found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DetectionConfig {
+    /// By how far, and for how long, later packets are ahead (RFC 9002 section 6.1).
+    Threshold(Detection),
+}
+
+choices! { "loss detection", DetectionConfig { "threshold" => Threshold(Detection) } }
+
+impl Default for DetectionConfig {
+    fn default() -> Self {
+        Self::Threshold(Detection::default())
+    }
+}
+
 /// Numbers of loss detection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Detection {
     /// A packet is lost when one sent so many packets later has arrived, without reordering: 3 (RFC 9002 section 6.1.1).
     pub packet_threshold: u32,
@@ -52,6 +67,17 @@ impl Default for Detection {
     }
 }
 
+impl Settings for Detection {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("packets", packet_threshold, Count(1, 1 << 20)),
+        field!("most-packets", max_packet_threshold, Count(1, 1 << 20)),
+        field!("time", time_threshold, Number(1.0, 10.0)),
+        field!("most-time", max_time_threshold, Number(1.0, 10.0)),
+        field!("granularity", granularity, Span(Duration::from_micros(1), Duration::from_secs(1))),
+        field!("feedback-delay", feedback_delay, Span(Duration::ZERO, Duration::from_secs(1))),
+    ];
+}
+
 /// Loss detection at work: the present thresholds and the back-off of probes.
 #[derive(Debug)]
 pub(super) struct Detector {
@@ -67,12 +93,13 @@ pub(super) struct Detector {
 }
 
 impl Detector {
-    pub(super) fn new(config: Detection, max_probe_timeout: Duration, now: Time) -> Self {
+    pub(super) fn new(config: &DetectionConfig, timeout: &TimeoutConfig, now: Time) -> Self {
+        let DetectionConfig::Threshold(config) = config.clone();
         Self {
             packet_threshold: f64::from(config.packet_threshold),
             time_threshold: config.time_threshold,
             config,
-            max_probe_timeout,
+            max_probe_timeout: timeout.longest(),
             adapted: now,
             backoff: 0,
             last_probe: now,
@@ -168,7 +195,7 @@ mod tests {
     fn detector(smoothed: Duration) -> (Detector, RttEstimator) {
         let mut rtt = RttEstimator::new();
         (0..200).for_each(|_| rtt.sample(smoothed, Duration::ZERO));
-        (Detector::new(Detection::default(), Duration::from_secs(1), Time::ZERO), rtt)
+        (Detector::new(&DetectionConfig::default(), &TimeoutConfig::default(), Time::ZERO), rtt)
     }
 
     #[test]
@@ -218,7 +245,7 @@ mod tests {
 
     #[test]
     fn before_a_sample_and_on_long_paths() {
-        let detector = Detector::new(Detection::default(), Duration::from_secs(1), Time::ZERO);
+        let detector = Detector::new(&DetectionConfig::default(), &TimeoutConfig::default(), Time::ZERO);
         let wait = detector.probe_at(Time::ZERO, &RttEstimator::new()).since(Time::ZERO);
         assert!((millis(999)..millis(1011)).contains(&wait), "{wait:?}");
         let (mut detector, rtt) = self::detector(millis(3200));

@@ -1,11 +1,44 @@
 //! How many packets the path loses, before any code repairs them, and how many in a row.
 
+use crate::settings::{Number, Setting, Settings, Share, choices, field};
 use crate::time::Time;
 use std::time::Duration;
 
-/// After so many further packets an observation counts half. The memory is then about 2,900 packets: enough to tell
-/// 1 % from 2 % (29 against 58 losses), short enough to follow a path that changes within a transfer.
-const HALF_LIFE: f64 = 2000.0;
+/// How the share of packets lost is estimated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EstimatorConfig {
+    /// Over the last packets, newer ones weighing more.
+    Packets(PacketsConfig),
+}
+
+choices! { "loss estimator", EstimatorConfig { "packets" => Packets(PacketsConfig) } }
+
+impl Default for EstimatorConfig {
+    fn default() -> Self {
+        Self::Packets(PacketsConfig::default())
+    }
+}
+
+/// Numbers of the estimate over the last packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketsConfig {
+    /// Loss assumed until the path has shown its own, 0 to 1: 5 % (design section 8).
+    pub initial: f64,
+    /// After so many further packets an observation counts half: 2000. The memory is then about 2,900 packets: enough to tell
+    /// 1 % from 2 % (29 against 58 losses), short enough to follow a path that changes within a transfer.
+    pub half_life: f64,
+}
+
+impl Default for PacketsConfig {
+    fn default() -> Self {
+        Self { initial: 0.05, half_life: 2000.0 }
+    }
+}
+
+impl Settings for PacketsConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("initial", initial, Share(0.0, 0.99)), field!("half-life", half_life, Number(1.0, 1e9))];
+}
 
 /// Below so many packets the assumption still counts, with the weight of the packets that are missing.
 const CONFIDENT: f64 = 64.0;
@@ -14,6 +47,7 @@ const CONFIDENT: f64 = 64.0;
 #[derive(Clone, Debug)]
 pub struct LossEstimate {
     assumed: f64,
+    half_life: f64,
     /// Packets whose fate is known, newer ones weighing more.
     known: f64,
     /// Of these, the lost ones.
@@ -33,9 +67,9 @@ struct Run {
 }
 
 impl LossEstimate {
-    /// Before anything is known the loss is `assumed`.
-    pub(super) const fn new(assumed: f64) -> Self {
-        Self { assumed, known: 0.0, lost: 0.0, runs: 0.0, lost_ever: 0, run: None }
+    pub(super) const fn new(config: &EstimatorConfig) -> Self {
+        let EstimatorConfig::Packets(PacketsConfig { initial: assumed, half_life }) = *config;
+        Self { assumed, half_life, known: 0.0, lost: 0.0, runs: 0.0, lost_ever: 0, run: None }
     }
 
     /// `count` packets arrived.
@@ -72,7 +106,7 @@ impl LossEstimate {
         if count == 0 {
             return;
         }
-        let factor = (-(count as f64) / HALF_LIFE).exp2();
+        let factor = (-(count as f64) / self.half_life).exp2();
         self.known = self.known * factor + count as f64;
         self.lost *= factor;
         self.runs *= factor;
@@ -98,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_assumption_gives_way_to_what_is_known() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         assert_eq!(loss.loss(), 0.05);
         loss.on_delivered(32);
         assert!((loss.loss() - 0.025).abs() < 1e-9, "{}", loss.loss());
@@ -109,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_loss_among_few_packets_is_damped_and_never_forgotten_entirely() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         loss.on_lost(0, Time::ZERO);
         assert!((loss.loss() - 4.15 / 64.0).abs() < 1e-9, "{}", loss.loss());
         loss.on_delivered(20_000);
@@ -118,7 +152,7 @@ mod tests {
 
     #[test]
     fn follows_the_path_with_its_half_life() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         let mut ordinal = 0;
         for _ in 0..2000 {
             loss.on_delivered(9);
@@ -133,7 +167,7 @@ mod tests {
 
     #[test]
     fn bursts_are_runs_of_consecutive_losses() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         let mut ordinal = 0;
         for _ in 0..200 {
             for _ in 0..4 {
@@ -149,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_run_tells_over_what_time_it_was_sent() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
         assert_eq!(loss.on_lost(7, at(10)), Duration::ZERO);
         assert_eq!(loss.on_lost(8, at(30)), Duration::from_millis(20));
@@ -159,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_refuted_loss_leaves_exactly_nothing() {
-        let mut loss = LossEstimate::new(0.05);
+        let mut loss = LossEstimate::new(&EstimatorConfig::default());
         loss.on_delivered(1000);
         loss.on_lost(3, Time::ZERO);
         loss.on_delivered(1000);

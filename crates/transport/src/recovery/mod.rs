@@ -16,43 +16,31 @@ mod pacer;
 mod path;
 mod rtt;
 mod sent;
+mod timeout;
 
-pub use congestion::{CongestionConfig, CongestionControl, CongestionParseError, CubicConfig, PathView};
-pub use detection::Detection;
+pub use congestion::{CongestionConfig, CongestionControl, CubicConfig, PathView, ToldConfig};
+pub use detection::{Detection, DetectionConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};
-pub use loss_estimate::LossEstimate;
+pub use loss_estimate::{EstimatorConfig, LossEstimate, PacketsConfig};
 pub use outcome::RecoveryStats;
 pub use path::Recovery;
 pub use rtt::{INITIAL_RTT, RttEstimator};
 pub use sent::{Cause, Content, RateSample, Report, Sent};
+pub use timeout::{ProbeConfig, TimeoutConfig};
 
 use crate::time::Time;
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// What recovery is told by the profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecoveryConfig {
     /// The controller.
     pub congestion: CongestionConfig,
-    /// Numbers of loss detection.
-    pub detection: Detection,
-    /// Loss assumed until the path has shown its own, 0 to 1 (design section 8).
-    pub initial_loss: f64,
-    /// Probe timeouts back off to at most this (design section 8).
-    pub max_probe_timeout: Duration,
-}
-
-impl Default for RecoveryConfig {
-    fn default() -> Self {
-        Self {
-            congestion: CongestionConfig::default(),
-            detection: Detection::default(),
-            initial_loss: 0.05,
-            max_probe_timeout: Duration::from_secs(1),
-        }
-    }
+    /// How losses are found.
+    pub detection: DetectionConfig,
+    /// What is done when nothing comes back.
+    pub timeout: TimeoutConfig,
+    /// How the share of packets lost is estimated.
+    pub estimator: EstimatorConfig,
 }
 
 /// What may be sent now.

@@ -68,12 +68,12 @@ impl Recovery {
         let max_packet = INITIAL_PAYLOAD + datagram_overhead;
         let mut recovery = Self {
             congestion,
-            detector: Detector::new(config.detection.clone(), config.max_probe_timeout, now),
+            detector: Detector::new(&config.detection, &config.timeout, now),
             pacer: Pacer::new(now, max_packet),
             flight: Flight::default(),
             delivery_rate: DeliveryRate::new(now),
             rtt: RttEstimator::new(),
-            loss: LossEstimate::new(config.initial_loss),
+            loss: LossEstimate::new(&config.estimator),
             ecn: Ecn::new(),
             stats: RecoveryStats::default(),
             outcome: Outcome::new(now),
@@ -94,11 +94,11 @@ impl Recovery {
         self.close(now);
         self.first_number = self.flight.next_number();
         self.congestion = config.congestion.build(self.max_packet);
-        self.detector = Detector::new(config.detection.clone(), config.max_probe_timeout, now);
+        self.detector = Detector::new(&config.detection, &config.timeout, now);
         self.pacer = Pacer::new(now, self.max_packet);
         self.delivery_rate = DeliveryRate::new(now);
         self.rtt = RttEstimator::new();
-        self.loss = LossEstimate::new(config.initial_loss);
+        self.loss = LossEstimate::new(&config.estimator);
         self.ecn.restart();
         self.black_hole.restart(self.black_hole.small());
         self.path_changed(now);

@@ -28,5 +28,5 @@ pub use frame::{
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
 pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
-pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters, StreamsAllowed};
+pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters, Spacing, StreamsAllowed};
 pub use refused::{Refused, RefusedCounts};

@@ -5,6 +5,8 @@ use super::error::WireError;
 use super::frame::Credit;
 use super::ids::ConnectionId;
 use super::limits::{MAX_APPLICATION, MAX_CIPHERS, MAX_PARAMETERS};
+use crate::settings::{Count, Setting, Settings, Span, choices, field};
+use std::time::Duration;
 
 /// Parameter types. Every type with the low half of both bytes 0xa is reserved for grease.
 mod kind {
@@ -73,13 +75,33 @@ pub struct FeedbackChoice {
 pub enum FeedbackTiming {
     /// For every packet.
     EveryPacket,
-    /// Every max(`min_micros`, round-trip time / `per_rtt`).
-    Spaced {
-        /// Feedbacks per round-trip time, at least 1.
-        per_rtt: u8,
-        /// Least time between two, in microseconds.
-        min_micros: u32,
-    },
+    /// Every max(`at_least`, round-trip time / `per_rtt`).
+    Spaced(Spacing),
+}
+
+choices! { "feedback timing", FeedbackTiming { "every-packet" => EveryPacket, "spaced" => Spaced(Spacing) } }
+
+/// Feedback spaced by the round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// Feedbacks per round-trip time, at least 1.
+    pub per_rtt: u8,
+    /// Least time between two: whole microseconds, 32 bits of them.
+    pub at_least: Duration,
+}
+
+impl Default for Spacing {
+    /// 32 in a round trip, at least 1 ms apart (design section 8).
+    fn default() -> Self {
+        Self { per_rtt: 32, at_least: Duration::from_millis(1) }
+    }
+}
+
+impl Settings for Spacing {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("per-rtt", per_rtt, Count(1, 255)),
+        field!("at-least", at_least, Span(Duration::ZERO, Duration::from_secs(60))),
+    ];
 }
 
 impl Parameters {
@@ -213,7 +235,9 @@ impl FeedbackChoice {
         let flags = (u8::from(self.ecn) * FLAG_ECN) | (u8::from(self.blocks) * FLAG_BLOCKS);
         let (timing, per_rtt, min_micros) = match self.timing {
             FeedbackTiming::EveryPacket => (TIMING_EVERY_PACKET, 0, 0),
-            FeedbackTiming::Spaced { per_rtt, min_micros } => (TIMING_SPACED, per_rtt, min_micros),
+            FeedbackTiming::Spaced(Spacing { per_rtt, at_least }) => {
+                (TIMING_SPACED, per_rtt, u32::try_from(at_least.as_micros()).unwrap_or(u32::MAX))
+            }
         };
         let [a, b, c, d] = min_micros.to_be_bytes();
         [flags, timing, per_rtt, a, b, c, d]
@@ -225,7 +249,9 @@ impl FeedbackChoice {
         }
         let timing = match (timing, per_rtt, u32::from_be_bytes(min_micros)) {
             (TIMING_EVERY_PACKET, 0, 0) => FeedbackTiming::EveryPacket,
-            (TIMING_SPACED, 1.., min_micros) => FeedbackTiming::Spaced { per_rtt, min_micros },
+            (TIMING_SPACED, 1.., micros) => {
+                FeedbackTiming::Spaced(Spacing { per_rtt, at_least: Duration::from_micros(micros.into()) })
+            }
             _ => return Err(WireError::Malformed("timing of the feedback choice")),
         };
         Ok(Self { ecn: flags & FLAG_ECN != 0, blocks: flags & FLAG_BLOCKS != 0, timing })

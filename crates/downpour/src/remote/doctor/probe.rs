@@ -143,7 +143,7 @@ impl<'a> Opened<'a> {
 
     /// Payload bytes of the largest datagram that the handshake sends.
     pub(super) fn largest_tried(&self) -> usize {
-        let symbol = self.target.profile.symbol_sizes.first().copied().unwrap_or_default();
+        let symbol = self.target.profile.symbols.largest();
         usize::from(symbol) + transport::wire::SYMBOL_OVERHEAD
     }
 

@@ -8,19 +8,33 @@ use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
+use crate::settings::{Setting, Settings, Share, Span, field};
 use crate::time::Time;
 use crate::wire::BlockId;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Numbers of the windowed schedule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WindowedConfig {
     /// Accepted chance that some block is undecodable from what is in flight (design section 8: 1e-3).
     pub tail_failure: f64,
     /// On paths with shorter round trips, waiting for feedback costs less than coding.
     pub repair_from_rtt: Duration,
+}
+
+impl Default for WindowedConfig {
+    fn default() -> Self {
+        // Coding a block takes a few milliseconds: on shorter round trips feedback is there first.
+        Self { tail_failure: 1e-3, repair_from_rtt: Duration::from_millis(5) }
+    }
+}
+
+impl Settings for WindowedConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("tail-failure", tail_failure, Share(1e-9, 0.5)),
+        field!("repair-from-rtt", repair_from_rtt, Span(Duration::ZERO, Duration::from_secs(10))),
+    ];
 }
 
 #[derive(Debug)]

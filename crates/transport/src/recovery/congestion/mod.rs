@@ -5,7 +5,7 @@ mod cubic;
 mod hystart;
 mod told;
 
-pub use config::{CongestionConfig, CongestionParseError, CubicConfig};
+pub use config::{CongestionConfig, CubicConfig, ToldConfig};
 
 use super::loss_estimate::LossEstimate;
 use super::rtt::RttEstimator;

@@ -9,6 +9,7 @@ use crate::time::Rate;
 use crate::wire::{EcnCounts, PacketRanges};
 use random::Random;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 const OVERHEAD: u32 = 28;
 const PACKET: u32 = 1479;

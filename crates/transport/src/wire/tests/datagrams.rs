@@ -99,7 +99,7 @@ fn parameters() -> Parameters {
         feedback: FeedbackChoice {
             ecn: true,
             blocks: true,
-            timing: FeedbackTiming::Spaced { per_rtt: 32, min_micros: 1_000 },
+            timing: FeedbackTiming::Spaced(crate::wire::Spacing::default()),
         },
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),

@@ -34,7 +34,12 @@ impl Bench {
         let mut rtt = RttEstimator::new();
         rtt.sample(Duration::from_millis(rtt_millis), Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(100);
-        Self { cubic: Cubic::new(config, PACKET), rtt, loss: LossEstimate::new(0.0), now }
+        Self {
+            cubic: Cubic::new(config, PACKET),
+            rtt,
+            loss: LossEstimate::new(&"packets:initial=0%".parse().unwrap()),
+            now,
+        }
     }
 
     /// In congestion avoidance after a reduction from `packets`.

@@ -1,0 +1,50 @@
+//! The default profile.
+
+use super::{Profile, Source, SymbolSizes};
+use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
+use crate::recovery::RecoveryConfig;
+use crate::wire::{FeedbackChoice, FeedbackTiming, Spacing};
+
+impl Profile {
+    /// The default: lost source is sent again while there is more to come, repair goes ahead of losses in the last round
+    /// trips. CUBIC, unless a rate is told.
+    pub fn auto() -> Self {
+        Self {
+            name: "auto".into(),
+            symbols: SymbolSizes::default(),
+            blocks: BlockSizing::default(),
+            streams: StreamCoding::Blocks,
+            schedule: ScheduleConfig::Windowed(WindowedConfig::default()),
+            recovery: RecoveryConfig::default(),
+            feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::Spaced(Spacing::default()) },
+            limit: None,
+        }
+    }
+}
+
+/// Where its numbers come from.
+pub(super) const SOURCES: &[Source] = &[
+    Source {
+        key: "symbols",
+        section: "design §6: 1408 fills 1500 bytes of IPv4 and IPv6, the others are for tunnels and 1280",
+    },
+    Source { key: "blocks", section: "design §8: up to about 1500 symbols a block stays in the second-level cache" },
+    Source { key: "blocks.small-code", section: "design §5: MDS for small and last blocks" },
+    Source { key: "blocks.small-k", section: "chosen: up to there coding by an MDS code costs no more" },
+    Source { key: "schedule.tail-failure", section: "design §8" },
+    Source {
+        key: "schedule.repair-from-rtt",
+        section: "chosen: coding a block takes milliseconds, on shorter paths feedback is there first",
+    },
+    Source { key: "congestion", section: "RFC 9438 §4" },
+    Source { key: "detection.packets", section: "RFC 9002 §6.1.1" },
+    Source { key: "detection.time", section: "RFC 9002 §6.1.2" },
+    Source { key: "detection.granularity", section: "RFC 9002 §6.1.2" },
+    Source { key: "detection.most-packets", section: "chosen: past it time decides alone" },
+    Source { key: "detection.most-time", section: "RFC 8985 §6.2: up to one round trip more" },
+    Source { key: "detection.feedback-delay", section: "design §8" },
+    Source { key: "timeout", section: "design §8" },
+    Source { key: "estimator.initial", section: "design §8" },
+    Source { key: "estimator.half-life", section: "chosen: tells 1 % from 2 % and follows a path that changes" },
+    Source { key: "feedback.timing", section: "design §8" },
+];

@@ -1,0 +1,129 @@
+//! Profiles: named, printable sets of choices. Read this file first: it names every choice the engine makes.
+//!
+//! A profile is a local matter of who sends data. Only plans, the symbol size and the choice of feedback cross the wire, so
+//! the two ends of a connection may run different ones.
+
+mod arq;
+mod auto;
+mod keys;
+mod show;
+mod symbols;
+
+pub use keys::{Key, ProfileError};
+pub use show::{Difference, Line};
+pub use symbols::SymbolSizes;
+
+use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowCoding};
+use crate::recovery::{CongestionConfig, RecoveryConfig, ToldConfig};
+use crate::time::Rate;
+use crate::wire::FeedbackChoice;
+use erasure::WindowCode;
+
+/// How data is sent: code and block sizing, schedule, congestion control and loss detection, feedback.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Symbol sizes in bytes, largest first; a flow takes the largest that the path is known to carry.
+    pub symbols: SymbolSizes,
+    /// How objects are cut into blocks and coded.
+    pub blocks: BlockSizing,
+    /// What codes streams.
+    pub streams: StreamCoding,
+    /// Which symbol goes next.
+    pub schedule: ScheduleConfig,
+    /// Congestion control, loss detection, timeouts, the loss estimate.
+    pub recovery: RecoveryConfig,
+    /// The feedback wanted from the receiver.
+    pub feedback: FeedbackChoice,
+    /// Caps whatever controls, in IP bits per second.
+    pub limit: Option<Rate>,
+}
+
+/// Where a number comes from: a document's section, an RFC, or why it was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The key, or `KEY.NUMBER`; a key without number speaks for all of its numbers that have no row of their own.
+    pub key: &'static str,
+    /// The section: `arq §2.1`, `RFC 9438 §4.6`, `design §8`, or `chosen: ` and the reason.
+    pub section: &'static str,
+}
+
+/// A profile that downpour knows by name.
+struct Entry {
+    name: &'static str,
+    /// What it is, in one line.
+    about: &'static str,
+    make: fn() -> Profile,
+    sources: &'static [Source],
+}
+
+/// Every profile, the default first.
+const ENTRIES: [Entry; 2] = [
+    Entry {
+        name: "auto",
+        about: "source once, what is lost again, repair in the last round trips",
+        make: Profile::auto,
+        sources: auto::SOURCES,
+    },
+    Entry {
+        name: "arq",
+        about: "sliding-window ARQ without a code, as a congestion-controlled transport over UDP",
+        make: Profile::arq,
+        sources: arq::SOURCES,
+    },
+];
+
+impl Profile {
+    /// Every profile's name.
+    pub const NAMES: [&'static str; ENTRIES.len()] = {
+        let mut names = [""; ENTRIES.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = ENTRIES[at].name;
+            at += 1;
+        }
+        names
+    };
+
+    /// The profile of this name.
+    ///
+    /// # Errors
+    /// [`ProfileError::UnknownName`] lists the names there are.
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        let entry = ENTRIES.iter().find(|entry| entry.name == name);
+        entry.map(|entry| (entry.make)()).ok_or_else(|| ProfileError::UnknownName(name.into()))
+    }
+
+    /// The same, sending at exactly `rate` whatever is lost.
+    #[must_use]
+    pub fn with_told_rate(mut self, rate: Rate) -> Self {
+        self.recovery.congestion = CongestionConfig::Told(ToldConfig { rate });
+        self
+    }
+
+    /// The same, never faster than `rate`.
+    #[must_use]
+    pub fn with_limit(mut self, rate: Rate) -> Self {
+        self.limit = Some(rate);
+        self
+    }
+
+    /// The same, with streams protected by a window code all along.
+    #[must_use]
+    pub fn with_window_code(mut self, code: WindowCode) -> Self {
+        self.streams = StreamCoding::Window(WindowCoding { code, ..WindowCoding::default() });
+        self
+    }
+
+    /// The rate this profile is told, if it is.
+    pub const fn told_rate(&self) -> Option<Rate> {
+        match self.recovery.congestion {
+            CongestionConfig::Told(told) => Some(told.rate),
+            CongestionConfig::Cubic(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

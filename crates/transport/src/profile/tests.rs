@@ -1,0 +1,82 @@
+use super::*;
+
+#[test]
+fn profiles_survive_being_written_down() {
+    for name in Profile::NAMES {
+        let profile = Profile::named(name).expect("listed");
+        assert_eq!(profile.name, name);
+        let told = profile.with_told_rate(Rate::from_bits_per_second(100_000_000)).with_window_code(WindowCode::Rlc);
+        let text = serde_json::to_string(&told).expect("plain data");
+        assert!(text.contains(r#""streams":"window""#) && text.contains(r#""congestion":"told:100M""#), "{text}");
+        assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), told);
+    }
+    assert!(Profile::named("brutal").is_err_and(|e| e.to_string().contains("auto, arq")));
+}
+
+#[test]
+fn symbols_fit_the_path() {
+    let auto = Profile::auto();
+    for (payload, size) in [(1472, 1408), (1451, 1408), (1450, 1344), (1200, 1152), (900, 1152)] {
+        assert_eq!(auto.symbols.for_payload(payload), size, "{payload}");
+    }
+}
+
+#[test]
+fn every_number_says_where_it_comes_from() {
+    for name in Profile::NAMES {
+        let profile = Profile::named(name).expect("listed");
+        let lines = profile.lines();
+        for (at, line) in lines.iter().enumerate() {
+            let prefix = format!("{}.", line.key);
+            let has_numbers = lines.get(at + 1).is_some_and(|next| next.key.starts_with(&prefix));
+            // A choice without numbers is the profile's shape, which its own page explains.
+            let number = !line.allowed.is_empty();
+            assert!(!number || !line.source.is_empty(), "{name}: {} = {} has no source", line.key, line.value);
+            assert!(has_numbers || number || !line.value.is_empty(), "{name}: {} has no value", line.key);
+        }
+        let entry = ENTRIES.iter().find(|entry| entry.name == name).expect("listed");
+        for source in entry.sources {
+            let known = lines.iter().any(|line| line.key == source.key);
+            assert!(known, "{name}: {} is no key of it", source.key);
+        }
+    }
+}
+
+#[test]
+fn a_choice_and_one_number_of_it_are_set() {
+    let mut profile = Profile::auto();
+    profile.set("congestion", "cubic:c=1").expect("known");
+    profile.set("congestion.beta", "0.5").expect("known");
+    profile.set("feedback.timing.per-rtt", "8").expect("known");
+    profile.set("limit", "50M").expect("known");
+    assert_eq!(profile.recovery.congestion.to_string(), "cubic:beta=0.5,c=1");
+    assert_eq!(profile.feedback.timing.to_string(), "spaced:per-rtt=8");
+    assert_eq!(profile.limit, Some(Rate::from_bits_per_second(50_000_000)));
+    let changed: Vec<String> = Profile::auto().differences(&profile).into_iter().map(|d| d.key).collect();
+    assert_eq!(changed, ["congestion.beta", "congestion.c", "feedback.timing.per-rtt", "limit"]);
+    let before = profile.clone();
+    for (key, value, says) in [
+        ("congestions", "cubic", "a profile has no 'congestions'"),
+        ("congestion", "vegas", "congestion: no congestion control is called 'vegas'"),
+        ("congestion.q", "3", "cubic has no 'q'"),
+        ("congestion.beta", "2", "'2' is not a beta: it is a number from 0.1 to 0.95"),
+        ("symbols", "100,200", "largest first"),
+        ("limit", "fast", "none, or a rate"),
+        ("limit.x", "1", "no numbers"),
+        ("", "", "a profile has no ''"),
+    ] {
+        let error = profile.set(key, value).expect_err(key).to_string();
+        assert!(error.contains(says), "{error}");
+        assert_eq!(profile, before);
+    }
+}
+
+#[test]
+fn a_file_says_what_differs() {
+    let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic", "congestion.beta": "0.5"}"#;
+    let mine: Profile = serde_json::from_str(text).expect("a profile");
+    assert_eq!(mine.name, "mine");
+    assert_eq!(Profile { name: "arq".into(), ..mine.clone() }.differences(&Profile::arq()).len(), 1);
+    let wrong = serde_json::from_str::<Profile>(r#"{"congestion.gamma": "1"}"#).expect_err("no such number");
+    assert!(wrong.to_string().contains("cubic has no 'gamma'"), "{wrong}");
+}
