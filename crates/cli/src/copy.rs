@@ -27,7 +27,7 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
         modes: if args.preserve { Modes::Exact } else { Modes::Masked },
         dry_run: args.at_target.dry_run,
         checksums: args.selection.checksums,
-        ..common.copy(args.paths.sources, args.paths.target, scan)
+        ..common.copy(args.paths.sources, args.paths.target, scan)?
     };
     run("cp", copy, &common, &mut Output::new(args.output), interrupts).await
 }
@@ -43,7 +43,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
         keeps_names: true,
         dry_run: args.at_target.dry_run,
         checksums: args.selection.checksums,
-        ..common.copy(args.paths.sources, args.paths.target, scan)
+        ..common.copy(args.paths.sources, args.paths.target, scan)?
     };
     run("sync", copy, &common, &mut Output::new(args.output), interrupts).await
 }
@@ -73,8 +73,11 @@ pub(crate) struct Common {
 
 impl Common {
     /// A copy that replaces what exists, and nothing special.
-    pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Copy {
-        Copy {
+    ///
+    /// # Errors
+    /// A profile that there is not.
+    pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Result<Copy, Failure> {
+        Ok(Copy {
             sources,
             target,
             scan,
@@ -90,11 +93,11 @@ impl Common {
             ssh: options::ssh(&self.ssh),
             ports: self.connection.network.port.clone(),
             family: options::family(&self.connection.network),
-            profile: options::profile(&self.speed),
+            profile: options::profile(&self.speed)?,
             dead_after: self.connection.network.timeout,
             retry_for: self.connection.retry_for,
             qlog: self.trace.qlog.clone(),
-        }
+        })
     }
 }
 

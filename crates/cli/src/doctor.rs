@@ -12,7 +12,7 @@ use crate::output::{err, out};
 
 /// Examines; gives the exit code: 5 when UDP does not get through, so that a script can tell.
 pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let (profile, host) = (options::profile(&args.speed), args.host);
+    let (profile, host) = (options::profile(&args.speed)?, args.host);
     let mut examination = remote::doctor(Doctor {
         ssh: options::ssh(&args.ssh),
         ports: args.network.port.clone(),

@@ -15,6 +15,7 @@ mod options;
 mod output;
 mod papers;
 mod pipe;
+mod profile;
 mod progress;
 mod prompt;
 mod rates;
@@ -72,6 +73,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),
+        Command::Profile(what) => profile::run(&what),
         Command::Send(args) => send::run(*args, &mut signals()?).await,
         Command::Recv(args) => recv::run(*args, &mut signals()?).await,
         Command::Demo(args) => demo::run(*args, &mut signals()?).await,

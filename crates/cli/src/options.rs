@@ -6,22 +6,38 @@ use std::time::Duration;
 use downpour::remote::{self, SshOptions};
 use downpour::{Family, ListenOptions, Peer, Profile};
 
-use crate::args::{NetworkArgs, SpeedArgs, SshArgs, Via};
+use crate::args::{NetworkArgs, ProfileArgs, SpeedArgs, SshArgs, Via};
+use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 
 /// How long a ticket is good.
 const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// The profile with its rates.
-pub(crate) fn profile(speed: &SpeedArgs) -> Profile {
-    let mut profile = speed.profile.clone();
+/// The profile with what is changed of it, and its rates.
+///
+/// # Errors
+/// A key or a value that there is not.
+pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
+    let ProfileArgs { profile, set } = &speed.profile;
+    let mut profile = changed(profile.clone(), set)?;
     if let Some(rate) = speed.rate {
         profile = profile.with_told_rate(rate);
     }
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
     }
-    profile
+    Ok(profile)
+}
+
+/// A profile of which something is changed.
+///
+/// # Errors
+/// A key or a value that there is not.
+pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<Profile, Failure> {
+    for (key, value) in set {
+        profile.set(key, value).map_err(|error| Failure::new(Code::Usage, format!("--set {key}={value}: {error}")))?;
+    }
+    Ok(profile)
 }
 
 /// How ssh is called.

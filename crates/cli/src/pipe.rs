@@ -15,7 +15,7 @@ pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let profile = options::profile(&args.speed);
+    let profile = options::profile(&args.speed)?;
     let mut piping = remote::pipe(Pipe {
         // As ssh joins them.
         command: args.command.join(" "),
@@ -23,10 +23,7 @@ pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u
         ssh: options::ssh(&args.ssh),
         ports: args.network.port.clone(),
         family: options::family(&args.network),
-        profile: match args.window_code {
-            Some(code) => profile.with_window_code(code),
-            None => profile,
-        },
+        profile,
         dead_after: args.network.timeout,
         host: args.host,
     })?;

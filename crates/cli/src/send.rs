@@ -14,7 +14,7 @@ use crate::watch::{Conduct, watch};
 
 /// Sends; gives the exit code.
 pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let profile = options::profile(&args.speed);
+    let profile = options::profile(&args.speed)?;
     let peer = match &args.to {
         Some(argument) => {
             Peer::Connect(ticket::read(argument.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?)

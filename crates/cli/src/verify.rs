@@ -28,7 +28,7 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
         dry_run: true,
         is_comparison: true,
         checksums: args.selection.checksums,
-        ..common.copy(vec![args.a], args.b, scan)
+        ..common.copy(vec![args.a], args.b, scan)?
     };
     let mut output = Output::new(args.output);
     let transfer = remote::copy(copy)?;

@@ -19,4 +19,4 @@ pub use transfer::{
     Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary, Transfer,
     TransferEvent, receive, send,
 };
-pub use transport::{ConnectionStats, Connector, LimitedBy, Profile, Rate, WindowCode, floor};
+pub use transport::{ConnectionStats, Connector, LimitedBy, Profile, Rate, floor, profile};

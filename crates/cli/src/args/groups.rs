@@ -151,9 +151,19 @@ pub(crate) struct SpeedArgs {
     /// Never send faster than this; or a timetable in local time, such as '08:00,200M 19:00,off'
     #[arg(long, value_name = "RATE|TIMETABLE")]
     pub(crate) limit: Option<Limit>,
-    /// How to send: auto, or arq (retransmission only, as TCP does)
-    #[arg(long, value_name = "NAME", value_parser = values::profile, default_value = "auto")]
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
+}
+
+/// A profile, and what is changed of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProfileArgs {
+    /// How to send: a name that `downpour profile list` knows, or a file as `downpour profile show` prints one
+    #[arg(long, value_name = "NAME|FILE", value_parser = values::profile, default_value = "auto")]
     pub(crate) profile: Profile,
+    /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
+    pub(crate) set: Vec<(String, String)>,
 }
 
 /// How the two sides find each other by a ticket.

@@ -20,10 +20,11 @@ use crate::{exit, version};
 pub(crate) use copying::{CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via,
+    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
+    TraceArgs, Via,
 };
 pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
-pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs};
+pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};
 
 /// Moves files fast over networks that lose packets: encrypted, checked end to end, over UDP with erasure codes.
 #[derive(Debug, Parser)]
@@ -89,6 +90,12 @@ pub(crate) enum Command {
     /// Two endpoints in this process talk real UDP through a relay that has the rate, the delay and the loss of --link. Shows the time the
     /// transfer takes, the least it could take, and what TCP's CUBIC with retransmission does on the same network.
     Demo(Box<DemoArgs>),
+    /// Look at the ways of sending that there are, and at every number in them
+    ///
+    /// A profile says how a sender sends: code and blocks, which symbol goes next, congestion control, loss detection, feedback. --profile
+    /// picks one, --set changes one choice or number of it.
+    #[command(subcommand, after_help = PROFILE_EXAMPLES)]
+    Profile(ProfileCommand),
     /// Print what a shell needs to complete commands and options
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
@@ -129,7 +136,13 @@ Example:
 const PIPE_EXAMPLES: &str = "\
 Examples:
   tar c results | downpour pipe far.example tar x -C archive
-  downpour pipe --window-code rlc far.example ./console    soon there, whatever the path loses";
+  downpour pipe --set streams=window far.example ./console    soon there, whatever the path loses";
+
+const PROFILE_EXAMPLES: &str = "\
+Examples:
+  downpour profile show arq > mine.toml      a file to change, for --profile ./mine.toml
+  downpour profile diff auto ./mine.toml
+  downpour cp --set congestion.beta=0.5 huge.tar far:";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -149,7 +162,7 @@ impl Command {
             Self::Doctor(args) => args.output,
             Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
-            Self::Completions(_) | Self::Man(_) | Self::Remote => OutputArgs::default(),
+            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote => OutputArgs::default(),
         }
     }
 
@@ -161,7 +174,13 @@ impl Command {
             Self::Verify(args) => vec![&args.a, &args.b],
             Self::Doctor(args) => return Some(&args.host),
             Self::Pipe(args) => return Some(&args.host),
-            Self::Send(_) | Self::Recv(_) | Self::Demo(_) | Self::Completions(_) | Self::Man(_) | Self::Remote => {
+            Self::Send(_)
+            | Self::Recv(_)
+            | Self::Demo(_)
+            | Self::Profile(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Remote => {
                 return None;
             }
         };

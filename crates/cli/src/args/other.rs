@@ -1,10 +1,10 @@
-//! `doctor`, `pipe`, `completions` and `man`.
+//! `doctor`, `pipe`, `profile`, `completions` and `man`.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
-use downpour::WindowCode;
+use downpour::Profile;
 
 use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
 use super::values;
@@ -49,12 +49,47 @@ pub(crate) struct PipeArgs {
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
-    /// Send repair all along, by this code: rlc. What is lost is there again without a round trip, for 10 to 20 % more data [default: off]
-    #[arg(long, value_name = "CODE", help_heading = "Speed")]
-    pub(crate) window_code: Option<WindowCode>,
     /// Say nothing but errors
     #[arg(short, long, help_heading = "What is shown")]
     pub(crate) quiet: bool,
+}
+
+/// `downpour profile`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Name every profile
+    List,
+    /// Print a profile: every choice and every number, and where it comes from
+    ///
+    /// The output is a file that --profile takes. What stands in it may be left out where it is the same in the profile named `based-on`.
+    Show(Box<ShowArgs>),
+    /// Print in what two profiles differ
+    Diff(Box<DiffArgs>),
+}
+
+/// `downpour profile show`.
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// A name, or a file
+    #[arg(value_name = "NAME|FILE", value_parser = values::profile, default_value = "auto")]
+    pub(crate) profile: Profile,
+    /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// What each number may be, too
+    #[arg(long)]
+    pub(crate) allowed: bool,
+}
+
+/// `downpour profile diff`.
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A name, or a file
+    #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
+    pub(crate) first: Profile,
+    /// A name, or a file
+    #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
+    pub(crate) second: Profile,
 }
 
 /// `downpour completions`.

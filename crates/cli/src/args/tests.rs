@@ -196,7 +196,9 @@ fn what_does_not_go_together() {
         ("doctor -oProxyCommand=x", ErrorKind::UnknownArgument),
         ("doctor far:dir", ErrorKind::ValueValidation),
         ("pipe far", ErrorKind::MissingRequiredArgument),
-        ("pipe --window-code raptorq far cat", ErrorKind::ValueValidation),
+        ("pipe --set streams far cat", ErrorKind::ValueValidation),
+        ("profile show fast", ErrorKind::ValueValidation),
+        ("profile diff auto", ErrorKind::MissingRequiredArgument),
         ("remote x", ErrorKind::UnknownArgument),
     ] {
         let error = parse(line).expect_err(line);

@@ -54,8 +54,19 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("{text:?} is not an address: write one such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for every address"))
 }
 
-pub(super) fn profile(name: &str) -> Result<Profile, String> {
-    Profile::named(name).map_err(|error| error.to_string())
+/// A profile's name, or a file that says how one differs from another.
+pub(super) fn profile(text: &str) -> Result<Profile, String> {
+    if !text.contains(['/', '.']) {
+        return Profile::named(text).map_err(|error| error.to_string());
+    }
+    let bytes = std::fs::read_to_string(text).map_err(|error| format!("cannot read {text}: {error}"))?;
+    toml::from_str(&bytes).map_err(|error| format!("{text} is no profile: {}", error.message()))
+}
+
+/// `KEY=VALUE`; whether the profile has such a key is known with the profile.
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "write KEY=VALUE, such as congestion=cubic".to_owned())?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// Seconds, with a fraction or without, or another unit: `0.5`, `90s`, `10m`, `1h`, `2d`.

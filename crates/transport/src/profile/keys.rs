@@ -18,13 +18,8 @@ pub enum ProfileError {
     #[error("a profile has no '{0}' (it has: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
     UnknownKey(String),
     /// The text is not allowed there.
-    #[error("{key}: {error}")]
-    Setting {
-        /// The key.
-        key: &'static str,
-        /// What is wrong.
-        error: SettingError,
-    },
+    #[error(transparent)]
+    Setting(#[from] SettingError),
 }
 
 /// One choice of a profile.
@@ -90,11 +85,11 @@ impl Profile {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
         let choice = (found.at)(self);
-        let done = match number {
-            None => choice.set(value),
-            Some(number) => choice.set_number(number, value),
-        };
-        done.map_err(|error| ProfileError::Setting { key: found.name, error })
+        match number {
+            None => choice.set(value)?,
+            Some(number) => choice.set_number(number, value)?,
+        }
+        Ok(())
     }
 }
 
@@ -133,10 +128,33 @@ impl Serialize for Profile {
     }
 }
 
+/// A value in a file: numbers need no quotes.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+    Switch(bool),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Whole(whole) => write!(f, "{whole}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+        }
+    }
+}
+
 /// A profile is read from the name of what it is based on, `auto` if there is none, and what differs from that.
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let mut keys = BTreeMap::<String, String>::deserialize(from)?;
+        let keys = BTreeMap::<String, Scalar>::deserialize(from)?;
+        let mut keys: BTreeMap<String, String> =
+            keys.into_iter().map(|(key, value)| (key, value.to_string())).collect();
         let base = keys.remove("based-on");
         let name = keys.remove("name");
         let known = name.as_deref().filter(|name| Self::NAMES.contains(name));

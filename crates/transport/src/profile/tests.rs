@@ -57,7 +57,7 @@ fn a_choice_and_one_number_of_it_are_set() {
     let before = profile.clone();
     for (key, value, says) in [
         ("congestions", "cubic", "a profile has no 'congestions'"),
-        ("congestion", "vegas", "congestion: no congestion control is called 'vegas'"),
+        ("congestion", "vegas", "no congestion control is called 'vegas'"),
         ("congestion.q", "3", "cubic has no 'q'"),
         ("congestion.beta", "2", "'2' is not a beta: it is a number from 0.1 to 0.95"),
         ("symbols", "100,200", "largest first"),
@@ -73,7 +73,7 @@ fn a_choice_and_one_number_of_it_are_set() {
 
 #[test]
 fn a_file_says_what_differs() {
-    let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic", "congestion.beta": "0.5"}"#;
+    let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic", "congestion.beta": 0.5, "congestion.fast-convergence": true}"#;
     let mine: Profile = serde_json::from_str(text).expect("a profile");
     assert_eq!(mine.name, "mine");
     assert_eq!(Profile { name: "arq".into(), ..mine.clone() }.differences(&Profile::arq()).len(), 1);

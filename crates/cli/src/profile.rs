@@ -1,0 +1,67 @@
+//! Profiles to look at.
+
+use std::fmt::Write as _;
+
+use downpour::Profile;
+use downpour::profile::{Difference, Line};
+
+use crate::args::ProfileCommand;
+use crate::exit::{Code, Failure};
+use crate::{options, stdout};
+
+/// Lists, shows or compares; gives the exit code.
+pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
+    let text = match command {
+        ProfileCommand::List => listed(),
+        ProfileCommand::Show(args) => shown(&options::changed(args.profile.clone(), &args.set)?, args.allowed),
+        ProfileCommand::Diff(args) => compared(&args.first, &args.second),
+    };
+    stdout::write(text.as_bytes());
+    Ok(Code::Done as u8)
+}
+
+fn listed() -> String {
+    let width = Profile::all().map(|(name, _)| name.len()).max().unwrap_or_default();
+    Profile::all().fold(String::new(), |text, (name, about)| text + &format!("{name:width$}  {about}\n"))
+}
+
+/// As a file, with the sources as its comments.
+fn shown(profile: &Profile, allowed: bool) -> String {
+    let about = Profile::all().find(|(name, _)| *name == profile.name).map_or("", |(_, about)| about);
+    let mut text = if about.is_empty() { String::new() } else { format!("# {about}\n") };
+    _ = writeln!(text, "name = {}", quoted(&profile.name));
+    let lines = profile.lines();
+    let settings: Vec<String> = lines.iter().map(setting).collect();
+    let width = settings.iter().map(|setting| setting.chars().count()).max().unwrap_or_default();
+    for (line, setting) in lines.iter().zip(&settings) {
+        let mut comment = line.source.to_owned();
+        if allowed && !line.allowed.is_empty() {
+            comment = format!("{comment} ({})", line.allowed);
+        }
+        let row = if comment.is_empty() { setting.clone() } else { format!("{setting:width$}  # {comment}") };
+        _ = writeln!(text, "{row}");
+    }
+    text
+}
+
+fn setting(line: &Line) -> String {
+    let key = if line.key.contains('.') { quoted(&line.key) } else { line.key.clone() };
+    format!("{key} = {}", quoted(&line.value))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.escape_default())
+}
+
+fn compared(first: &Profile, second: &Profile) -> String {
+    let differences = first.differences(second);
+    let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let title = Difference { key: String::new(), first: first.name.clone(), second: second.name.clone() };
+    let rows: Vec<Difference> = std::iter::once(title).chain(differences).collect();
+    let key_width = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
+    let width = rows.iter().map(|row| or_none(&row.first).len()).max().unwrap_or_default();
+    rows.iter().fold(String::new(), |text, row| {
+        let (first, second) = (or_none(&row.first), or_none(&row.second));
+        text + &format!("{:key_width$}  {first:width$}  {second}\n", row.key)
+    })
+}
