@@ -36,6 +36,8 @@ pub enum Cause {
     Feedback,
     /// The loss timer ran out: packets overtaken by others are now called lost.
     LossTimer,
+    /// The retransmission timer ran out: everything in flight is called lost (RFC 6298 section 5.4; lt-tcp §3.5).
+    Timeout,
     /// The path was given up: everything in flight is lost.
     Closed,
 }
