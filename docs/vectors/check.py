@@ -194,6 +194,7 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
         match = re.search(pattern, sentence)
         if match:
             agree(pattern, value, a_number(match.group(1)))
+    check_detail(flat.get("detail"), sentence)
     agree("flags", choice["flags"], ("ECN" in sentence) + 2 * ("blocks" in sentence))
     agree("timing", choice["timing"], 0 if "for every packet" in sentence else 1)
     application = re.search(r'"(.*)"', sentence)
@@ -202,6 +203,34 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
     random = int(re.search(r"grease (\w+)", sentence).group(1), 0)
     grease = [(kind, int.from_bytes(record["unknown"], "big")) for kind, record in found if wire.is_grease(kind)]
     agree("grease", grease, [(random >> 16 & 0xF0F0 | 0x0A0A, random & 0xFFFF)])
+
+
+def check_detail(detail: Optional[Dict[str, int]], sentence: str) -> None:
+    """What a sentence tells of feedback in detail, which stands there when and only when the plain choice does not say all."""
+    packets = {"packets in order": 1, "packets counted": 2, "last": 3}
+    blocks = {"done": 2, "mask": 3, "received": 4}
+    timings = {"heartbeat": 2, "every 1024 packets": 3}
+
+    def told(words: Dict[str, int], plain: int) -> int:
+        return next((number for word, number in words.items() if word in sentence), plain)
+
+    agree("feedback in detail", detail is not None, any(word in sentence for word in [*packets, *blocks, *timings]))
+    if detail is None:
+        return
+    agree("packets", detail["packets"], told(packets, 0))
+    agree("blocks", detail["blocks"], told(blocks, 1))
+    agree("timing in detail", detail["detailed timing"], told(timings, 0))
+    for pattern, value in (
+        (rf"last ({NUMBER}) packets", detail["last"]),
+        (rf"({NUMBER}) millionths", detail["epsilon"]),
+        (rf"heartbeat of ({NUMBER}) us", detail["first"]),
+        (rf"every ({NUMBER}) packets", detail["first"]),
+        (rf"threshold ({NUMBER})", detail["second"]),
+        (rf"factor ({NUMBER})", detail["third"]),
+    ):
+        match = re.search(pattern, sentence)
+        if match:
+            agree(pattern, value, a_number(match.group(1)))
 
 
 def check_packets(vectors: Dict[str, Any]) -> int:

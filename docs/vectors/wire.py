@@ -112,14 +112,24 @@ def _section(bit: int, field: Field) -> Field:
     return when(lambda so_far: so_far["sections"] >> bit & 1 == 1, field)
 
 
+# The count of packets: there is one, and there are no more than numbers.
+COUNT: Layout = [
+    ("largest", number(8, most=2**64 - 2)),
+    ("delay", number(4)),
+    ("arrived", checked(number(8, least=1), lambda value, so_far: value <= so_far["largest"] + 1, "too many packets")),
+]
+MASK: Layout = [("flow", number(2, least=1)), ("done", octets(32))]
+
 FEEDBACK: Layout = [
-    ("sections", number(1, most=7)),
+    ("sections", checked(number(1), lambda sections, _: sections & 0xD0 == 0, "a reserved section")),
     ("number", number(4)),
     ("credit in symbols", number(8)),
     ("credit of control", number(8)),
     ("packets", _section(0, group(PACKETS))),
     ("ECN", _section(1, group(ECN))),
     ("flows", _section(2, repeated(1, 1, 255, FLOW_STATUS))),
+    ("count", _section(3, group(COUNT))),
+    ("masks", _section(5, repeated(1, 1, 255, MASK))),
 ]
 
 CONTROL: Layout = [
@@ -222,6 +232,9 @@ FRAMES: Dict[int, Frame] = {
             "ECT(0) #": "ECN/ECT(0)",
             "ECT(1) #": "ECN/ECT(1)",
             "CE #": "ECN/CE",
+            "# packets up to": "count/arrived",
+            "up to #": "count/largest",
+            "the last one # us ago": "count/delay",
         },
     ),
     0x03: Frame(
@@ -291,6 +304,9 @@ def derived(record: Record) -> Iterator[Any]:
     if "form" in record:
         for ends in _ranges(record["largest"], record["form"], record["body"]):
             yield from ends
+    if "done" in record:
+        mask = "".join(f"{byte:08b}" for byte in record["done"])
+        yield from (block for block, bit in enumerate(mask) if bit == "1")
     if "code" in record and "k" in record:
         yield CODES[record["code"]]
     if "code of short blocks" in record:
@@ -361,6 +377,47 @@ FEEDBACK_CHOICE: Layout = [
 ]
 
 
+MILLION = 1_000_000
+LAST = 32_768
+
+
+# Section 5, feedback in detail: the numbers that go with each timing, and their bounds.
+TIMINGS: Dict[int, List[Tuple[int, int]]] = {
+    0: [(0, 0), (0, 0), (0, 0)],
+    1: [(1, 255), (0, (1 << 32) - 1), (0, 0)],
+    2: [(1_000, 10_000_000), (0, 0), (0, 0)],
+    3: [(2, LAST), (0, MILLION), (1, 16)],
+}
+
+
+def _bounded(nth: int) -> Field:
+    def within(value: int, so_far: Record) -> bool:
+        least, most = TIMINGS[so_far["detailed timing"]][nth]
+        return least <= value <= most
+
+    return checked(number(4), within, "a number of the timing beyond its bounds")
+
+
+def _last(value: int, so_far: Record) -> bool:
+    return 1 <= value <= LAST if so_far["packets"] == 3 else value == 0
+
+
+def _epsilon(value: int, so_far: Record) -> bool:
+    return value <= MILLION if so_far["blocks"] in (2, 4) else value == 0
+
+
+FEEDBACK_DETAIL: Layout = [
+    ("packets", one_of(1, 0, 1, 2, 3)),
+    ("last", checked(number(2), _last, "how many of the last packets")),
+    ("blocks", one_of(1, 0, 1, 2, 3, 4)),
+    ("epsilon", checked(number(4), _epsilon, "epsilon")),
+    ("detailed timing", one_of(1, *TIMINGS)),
+    ("first", _bounded(0)),
+    ("second", _bounded(1)),
+    ("third", _bounded(2)),
+]
+
+
 class Parameter(NamedTuple):
     """A row of the table of parameters."""
 
@@ -379,7 +436,7 @@ PARAMETERS: Dict[int, Parameter] = {
     7: Parameter("feedback", [("feedback", group(FEEDBACK_CHOICE))]),
     8: Parameter(
         "application",
-        [("application", checked(rest(), lambda value, _: len(value) <= 1024, "more than 1024 bytes"))],
+        [("application", checked(rest(), lambda value, _: len(value) <= 1000, "more than 1000 bytes"))],
         must=False,
     ),
     9: Parameter(
@@ -387,6 +444,7 @@ PARAMETERS: Dict[int, Parameter] = {
         [("streams", number(2)), ("symbols of each", number(4)), ("symbols shared", number(4))],
         must=False,
     ),
+    10: Parameter("feedback in detail", [("detail", group(FEEDBACK_DETAIL))], must=False),
 }
 
 CLEAR: Layout = [("type", number(2)), ("value", counted(2, most=65_535))]

@@ -5,8 +5,8 @@ use fastrand::Rng;
 use sim::fuzzing::fuzz_connection;
 use std::path::Path;
 use transport::wire::{
-    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
-    StreamAnnouncement,
+    Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
+    PacketRanges, Plan, StreamAnnouncement,
 };
 
 #[test]
@@ -62,7 +62,14 @@ fn feedback(random: &mut Rng, careful: bool) -> Feedback {
             ect1: number(random, careful),
             ce: number(random, careful),
         }),
+        count: random.bool().then(|| {
+            let largest = number(random, careful).min(u64::MAX - 1);
+            PacketCount { largest, delay_micros: 0, arrived: number(random, careful).clamp(1, largest + 1) }
+        }),
         flows: (0..random.usize(..3)).map(|_| flow(random)).collect(),
+        masks: (0..random.usize(..3))
+            .map(|_| BlockMask { flow: FlowId(random.u16(1..5)), done: [random.u8(..); 32] })
+            .collect(),
         credit: Credit { symbols: number(random, careful), control: number(random, careful) },
     }
 }

@@ -7,6 +7,7 @@
 #[path = "vectors/samples.rs"]
 mod samples;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use transport::secure::{
     respond,
 };
 use transport::wire::{
-    ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, KeyId, Message1, Message2,
-    PacketHeader, PacketKind, Parameters, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG,
-    VersionAnswer, fuzzing::fuzz_wire,
+    BlocksTold, ConnectionId, Counting, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames,
+    Heartbeat, KeyId, LastPackets, Message1, Message2, PacketHeader, PacketKind, PacketsTold, Parameters,
+    ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
+    fuzzing::fuzz_wire,
 };
 
 const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
@@ -74,11 +76,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
         credit: Credit { symbols: 65_536, control: 1 << 20 },
         max_k: 8_192,
         max_symbol_size: 8_192,
-        feedback: FeedbackChoice {
-            ecn: true,
-            blocks: true,
-            timing: FeedbackTiming::Spaced(Spacing { per_rtt: 32, at_least: Duration::from_millis(1) }),
-        },
+        feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),
     }
@@ -153,8 +151,21 @@ fn window_repair() {
 #[test]
 fn parameter_sets() {
     let offer = parameters(CONNECTION, Cipher::Aes256Gcm.offer(), b"application");
-    let every_packet = FeedbackChoice { ecn: false, blocks: false, timing: FeedbackTiming::EveryPacket };
+    let every_packet =
+        FeedbackChoice { ecn: false, blocks: None, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
     let chosen = Parameters { feedback: every_packet, ..parameters(RESPONDER, vec![2], b"") };
+    let feedback = FeedbackChoice {
+        packets: PacketsTold::Last(LastPackets { packets: 1_024 }),
+        blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })),
+        ..FeedbackChoice::everything(FeedbackTiming::Every(Counting { packets: 1_024, threshold: 50_000, factor: 2 }))
+    };
+    let of_the_last = Parameters { feedback, ..chosen.clone() };
+    let feedback = FeedbackChoice {
+        packets: PacketsTold::InOrder,
+        blocks: Some(BlocksTold::Mask),
+        ..FeedbackChoice::everything(FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) }))
+    };
+    let masked = Parameters { feedback, ..chosen.clone() };
     compare_json(
         "parameters",
         &json!([
@@ -167,8 +178,39 @@ fn parameter_sets() {
                 "says": "cipher 2; the same credit and limits; packets only, for every packet; no application bytes; grease 0",
                 "bytes": hex(&chosen.encode(0).unwrap()),
             },
+            {
+                "says": "cipher 2; ECN, blocks, 32 per RTT and 1000 us apart for who knows no more; the last 1024 packets; received with 10000 \
+                         millionths; every 1024 packets, threshold 50000, factor 2; no application bytes; grease 0",
+                "bytes": hex(&of_the_last.encode(0).unwrap()),
+            },
+            {
+                "says": "cipher 2; ECN, blocks, 32 per RTT and 1000 us apart for who knows no more; packets in order; mask; heartbeat of 20000 us; \
+                         no application bytes; grease 0",
+                "bytes": hex(&masked.encode(0).unwrap()),
+            },
         ]),
     );
+}
+
+/// What the document refuses is refused here.
+#[test]
+fn refused() {
+    let text = fs::read_to_string(root().join("docs/vectors/refused.json")).unwrap();
+    let vectors: Vec<BTreeMap<String, String>> = serde_json::from_str(&text).unwrap();
+    assert!(vectors.len() > 60, "{} vectors", vectors.len());
+    for vector in &vectors {
+        let digits = vector["bytes"].as_bytes().chunks(2);
+        let bytes: Vec<u8> =
+            digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
+        let refused = match vector["what"].as_str() {
+            "frames" => Frames::check_all(&bytes).is_err(),
+            "parameters" => Parameters::decode(&bytes).is_err(),
+            "datagram" => Datagram::classify(&bytes).is_err(),
+            "symbol header" => SymbolHeader::decode(&bytes).is_err(),
+            other => panic!("nothing reads '{other}'"),
+        };
+        assert!(refused, "{}: {}", vector["because"], vector["bytes"]);
+    }
 }
 
 /// A sealed packet with the keys of its own epoch.

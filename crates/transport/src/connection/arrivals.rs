@@ -1,7 +1,7 @@
 //! What arrived and when to say so: the receiver's half of feedback.
 
 use crate::time::Time;
-use crate::wire::{EcnCounts, FeedbackTiming, PacketRanges, Spacing};
+use crate::wire::{EcnCounts, FeedbackTiming, Heartbeat, PacketRanges, Spacing};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -195,6 +195,8 @@ impl FeedbackClock {
             FeedbackTiming::Spaced(Spacing { per_rtt, at_least }) => {
                 (self.rtt / u32::from(per_rtt.max(1))).max(at_least)
             }
+            FeedbackTiming::OnBlocks(Heartbeat { heartbeat }) => heartbeat,
+            FeedbackTiming::Every(_) => self.rtt,
         }
     }
 

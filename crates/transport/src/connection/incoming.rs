@@ -316,7 +316,9 @@ impl Incoming {
             number,
             packets: self.arrivals.tell(number, now),
             ecn: choice.ecn.then(|| self.arrivals.marks()),
-            flows: if choice.blocks { self.statuses(number) } else { Vec::new() },
+            count: None,
+            flows: if choice.blocks.is_some() { self.statuses(number) } else { Vec::new() },
+            masks: Vec::new(),
             credit: self.granted(),
         }
     }

@@ -164,7 +164,7 @@ impl Connection {
         self.spread_report();
         self.outgoing.credit.grant(feedback.credit.symbols);
         self.outgoing.control.grant(feedback.credit.control);
-        self.outgoing.on_statuses(feedback.number, &feedback.flows);
+        self.outgoing.on_statuses(feedback.number, &feedback.statuses());
         // Last: flows that go on under other numbers would not know what this says of them.
         self.watch_sizes(now);
         self.seen = self.seen.max(Some(feedback.number));

@@ -16,7 +16,7 @@ impl Profile {
             streams: StreamCoding::Blocks,
             schedule: ScheduleConfig::Windowed(WindowedConfig::default()),
             recovery: RecoveryConfig::default(),
-            feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::Spaced(Spacing::default()) },
+            feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
             limit: None,
         }
     }

@@ -44,7 +44,7 @@ macro_rules! key {
 
 impl Key {
     /// Every key, in the order in which a profile is shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         key!("symbols", symbols),
         key!("blocks", blocks),
         key!("streams", streams),
@@ -53,6 +53,8 @@ impl Key {
         key!("detection", recovery.detection),
         key!("timeout", recovery.timeout),
         key!("estimator", recovery.estimator),
+        key!("feedback.packets", feedback.packets),
+        key!("feedback.blocks", feedback.blocks),
         key!("feedback.timing", feedback.timing),
         key!("limit", limit),
     ];

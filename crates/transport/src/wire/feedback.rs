@@ -3,10 +3,11 @@
 use super::bytes::{Put, Reader, length_u16};
 use super::codec::kind;
 use super::error::WireError;
-use super::frame::{BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, PacketRanges};
+use super::frame::{BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, PacketCount, PacketRanges};
 use super::ids::FlowId;
-use super::limits::{MAX_BLOCK_STATUSES, MAX_FLOW_STATUSES};
+use super::limits::{MAX_BLOCK_STATUSES, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
 use super::ranges::MIN_SECTION;
+use std::borrow::Cow;
 
 /// Bytes of a feedback without optional sections: type 1, mask 1, number 4, credit 16. The smallest budget that produces anything.
 pub const MIN_FEEDBACK: usize = 22;
@@ -14,21 +15,24 @@ pub const MIN_FEEDBACK: usize = 22;
 const ECN_SECTION: usize = 24;
 const FLOW_HEAD: usize = 8;
 const BLOCK_STATUS: usize = 6;
+const COUNT_SECTION: usize = 20;
+const BLOCK_MASK: usize = 34;
 
-/// Bits of the section mask. Reserved for profiles to come, and refused by this version: 3 a count of packets in place of ranges,
-/// 4 arrival times, 5 a mask of 256 decoded blocks. Bits 6 and 7 mean nothing yet.
+/// Bits of the section mask. Bit 4 is reserved for arrival times, 6 and 7 mean nothing yet: refused by this version.
 mod section {
     pub(super) const PACKETS: u8 = 1;
     pub(super) const ECN: u8 = 1 << 1;
     pub(super) const FLOWS: u8 = 1 << 2;
-    pub(super) const KNOWN: u8 = PACKETS | ECN | FLOWS;
+    pub(super) const COUNT: u8 = 1 << 3;
+    pub(super) const MASKS: u8 = 1 << 5;
+    pub(super) const KNOWN: u8 = PACKETS | ECN | FLOWS | COUNT | MASKS;
 }
 
 impl Feedback {
     /// Appends the frame in at most `budget` bytes and returns how many it took: 0, and nothing is written, below [`MIN_FEEDBACK`].
     ///
-    /// Number and credit are always there. Of the rest the ECN counts come first (24 bytes), then the packets get what the blocks leave
-    /// and at least half; packets are cut to the newest, blocks from the end.
+    /// Number and credit are always there. Of the rest the ECN counts (24 bytes) and the count of packets (20) come first, then the
+    /// packets get what the blocks leave and at least half; packets are cut to the newest, blocks from the end, and masks before them.
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some(mut left) = budget.checked_sub(MIN_FEEDBACK) else {
             return 0;
@@ -42,8 +46,10 @@ impl Feedback {
 
         let ecn = self.ecn.filter(|_| left >= ECN_SECTION + MIN_SECTION);
         left -= ecn.map_or(0, |_| ECN_SECTION);
+        let count = self.count.filter(|_| left >= COUNT_SECTION);
+        left -= count.map_or(0, |_| COUNT_SECTION);
         if let Some(packets) = &self.packets {
-            let written = packets.encode_within(left - self.flows_len().min(left / 2), out);
+            let written = packets.encode_within(left - (self.flows_len() + self.masks_len()).min(left / 2), out);
             left -= written;
             mask |= if written > 0 { section::PACKETS } else { 0 };
         }
@@ -51,17 +57,43 @@ impl Feedback {
             [ecn.ect0, ecn.ect1, ecn.ce].into_iter().for_each(|count| out.put_u64(count));
             mask |= section::ECN;
         }
+        let masks = &self.masks[..self.masks.len().min(left.saturating_sub(1) / BLOCK_MASK).min(MAX_FLOW_STATUSES)];
+        left -= masks_len(masks);
         if put_flows(&self.flows, left, out) {
             mask |= section::FLOWS;
+        }
+        if let Some(count) = count {
+            out.put_u64(count.largest);
+            out.put_u32(count.delay_micros);
+            out.put_u64(count.arrived);
+            mask |= section::COUNT;
+        }
+        if !masks.is_empty() {
+            put_masks(masks, out);
+            mask |= section::MASKS;
         }
         out[start + 1] = mask;
         out.len() - start
     }
 
+    /// What the frame says of blocks, in one form.
+    pub fn statuses(&self) -> Cow<'_, [FlowStatus]> {
+        if self.masks.is_empty() {
+            return Cow::Borrowed(&self.flows);
+        }
+        self.flows.iter().cloned().chain(self.masks.iter().map(FlowStatus::from)).collect()
+    }
+
     /// Bytes of the frame where the budget is no concern.
     pub(super) fn len(&self) -> usize {
         let packets = self.packets.as_ref().map_or(0, |packets| packets.len_within(usize::MAX));
-        MIN_FEEDBACK + packets + self.ecn.map_or(0, |_| ECN_SECTION) + self.flows_len()
+        let counts = self.ecn.map_or(0, |_| ECN_SECTION) + self.count.map_or(0, |_| COUNT_SECTION);
+        MIN_FEEDBACK + packets + counts + self.flows_len() + self.masks_len()
+    }
+
+    /// Bytes of the whole section of masks.
+    fn masks_len(&self) -> usize {
+        masks_len(&self.masks[..self.masks.len().min(MAX_FLOW_STATUSES)])
     }
 
     /// Bytes of the whole flows section.
@@ -83,8 +115,46 @@ impl Feedback {
         let packets = has(section::PACKETS).then(|| PacketRanges::decode(reader)).transpose()?;
         let ecn = has(section::ECN).then(|| decode_ecn(reader)).transpose()?;
         let flows = if has(section::FLOWS) { decode_flows(reader)? } else { Vec::new() };
-        Ok(Self { number, packets, ecn, flows, credit })
+        let count = has(section::COUNT).then(|| decode_count(reader)).transpose()?;
+        let masks = if has(section::MASKS) { decode_masks(reader)? } else { Vec::new() };
+        Ok(Self { number, packets, ecn, count, flows, masks, credit })
     }
+}
+
+fn masks_len(masks: &[BlockMask]) -> usize {
+    if masks.is_empty() { 0 } else { 1 + BLOCK_MASK * masks.len() }
+}
+
+fn put_masks(masks: &[BlockMask], out: &mut Vec<u8>) {
+    out.put_u8(masks.len() as u8);
+    for mask in masks {
+        out.put_u16(mask.flow.0);
+        out.put(&mask.done);
+    }
+}
+
+fn decode_masks(reader: &mut Reader<'_>) -> Result<Vec<BlockMask>, WireError> {
+    let count = reader.u8()?;
+    if count == 0 {
+        return Err(WireError::Malformed("masks section without a flow"));
+    }
+    (0..count)
+        .map(|_| match reader.u16()? {
+            0 => Err(WireError::Malformed("flow of a mask")),
+            flow => Ok(BlockMask { flow: FlowId(flow), done: reader.array()? }),
+        })
+        .collect()
+}
+
+fn decode_count(reader: &mut Reader<'_>) -> Result<PacketCount, WireError> {
+    let count = PacketCount { largest: reader.u64()?, delay_micros: reader.u32()?, arrived: reader.u64()? };
+    if count.largest > MAX_PACKET_NUMBER {
+        return Err(WireError::Malformed("largest packet number"));
+    }
+    if count.arrived == 0 || count.arrived > count.largest + 1 {
+        return Err(WireError::Malformed("count of packets"));
+    }
+    Ok(count)
 }
 
 /// Writes what fits of the statuses, from the first on; false where not even one flow fits.

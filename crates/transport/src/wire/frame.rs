@@ -83,8 +83,12 @@ pub struct Feedback {
     pub packets: Option<PacketRanges>,
     /// Counts of packets by ECN mark since the connection began.
     pub ecn: Option<EcnCounts>,
+    /// How many packets arrived.
+    pub count: Option<PacketCount>,
     /// Which blocks are done and what the others need, per flow.
     pub flows: Vec<FlowStatus>,
+    /// Which blocks are done, of objects with at most 256.
+    pub masks: Vec<BlockMask>,
     /// Absolute credit; always present.
     pub credit: Credit,
 }
@@ -96,6 +100,35 @@ pub struct PacketRanges {
     pub delay_micros: u32,
     /// Inclusive ranges (lowest, highest) of packet numbers that arrived, highest first, disjoint and not adjacent. Never empty.
     pub ranges: Vec<(u64, u64)>,
+}
+
+/// How many packets arrived since the connection began, of those that ask for feedback.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PacketCount {
+    /// The highest number among them.
+    pub largest: u64,
+    /// Microseconds between the arrival of `largest` and the sending of this feedback.
+    pub delay_micros: u32,
+    /// How many there are, `largest` included.
+    pub arrived: u64,
+}
+
+/// The receiver's view of the blocks of an object with at most 256.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockMask {
+    /// The flow.
+    pub flow: FlowId,
+    /// Bit `n`, counted from the most significant one of the first byte, is set where block `n` is done.
+    pub done: [u8; 32],
+}
+
+impl From<&BlockMask> for FlowStatus {
+    fn from(mask: &BlockMask) -> Self {
+        let is_done = |block: &u32| mask.done[*block as usize / 8] & (0x80 >> (block % 8)) != 0;
+        let done_below = (0..256).take_while(is_done).count() as u32;
+        let blocks = (done_below..256).filter(is_done).map(|block| BlockStatus { block, need: 0 }).collect();
+        Self { flow: mask.flow, done_below, blocks }
+    }
 }
 
 /// Packets received so far by ECN mark.

@@ -1,6 +1,7 @@
 //! Packets and frames to bytes and back: fixed layouts, limits, versions. `docs/PROTOCOL.md` is the same, in words.
 
 mod bytes;
+mod choice;
 mod codec;
 mod datagram;
 mod error;
@@ -17,16 +18,20 @@ mod refused;
 #[cfg(test)]
 mod tests;
 
+pub use choice::{
+    BlocksTold, Counting, DoneBlocks, FeedbackChoice, FeedbackTiming, Heartbeat, LastPackets, MILLION, PacketsTold,
+    ReceivedBlocks, Spacing,
+};
 pub use codec::{CONTROL_FRAME_HEADER, Frames};
 pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_version};
 pub use error::WireError;
 pub use feedback::MIN_FEEDBACK;
 pub use frame::{
-    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketRanges, Plan, StreamAnnouncement,
-    StreamSuccessor, Successor,
+    Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketCount, PacketRanges,
+    Plan, StreamAnnouncement, StreamSuccessor, Successor,
 };
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
 pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
-pub use parameters::{FeedbackChoice, FeedbackTiming, Parameters, Spacing, StreamsAllowed};
+pub use parameters::{Parameters, StreamsAllowed};
 pub use refused::{Refused, RefusedCounts};

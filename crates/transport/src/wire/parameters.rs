@@ -1,12 +1,11 @@
 //! What each side tells the other inside its handshake message: type, length and value, unknown types ignored.
 
 use super::bytes::{Put, Reader, length_u16};
+use super::choice::FeedbackChoice;
 use super::error::WireError;
 use super::frame::Credit;
 use super::ids::ConnectionId;
 use super::limits::{MAX_APPLICATION, MAX_CIPHERS, MAX_PARAMETERS};
-use crate::settings::{Count, Setting, Settings, Span, choices, field};
-use std::time::Duration;
 
 /// Parameter types. Every type with the low half of both bytes 0xa is reserved for grease.
 mod kind {
@@ -19,12 +18,8 @@ mod kind {
     pub(super) const FEEDBACK: u16 = 7;
     pub(super) const APPLICATION: u16 = 8;
     pub(super) const STREAMS: u16 = 9;
+    pub(super) const FEEDBACK_DETAIL: u16 = 10;
 }
-
-const FLAG_ECN: u8 = 1;
-const FLAG_BLOCKS: u8 = 1 << 1;
-const TIMING_EVERY_PACKET: u8 = 0;
-const TIMING_SPACED: u8 = 1;
 
 /// One side's parameters, carried as its Noise payload and so authentic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,51 +54,6 @@ pub struct StreamsAllowed {
     pub shared: u32,
 }
 
-/// What a sender of data wants in its receiver's feedback. Packets and credit are always in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeedbackChoice {
-    /// Counts of packets by ECN mark.
-    pub ecn: bool,
-    /// Which blocks are done and what the others need.
-    pub blocks: bool,
-    /// When to send it.
-    pub timing: FeedbackTiming,
-}
-
-/// When a receiver of data sends feedback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FeedbackTiming {
-    /// For every packet.
-    EveryPacket,
-    /// Every max(`at_least`, round-trip time / `per_rtt`).
-    Spaced(Spacing),
-}
-
-choices! { "feedback timing", FeedbackTiming { "every-packet" => EveryPacket, "spaced" => Spaced(Spacing) } }
-
-/// Feedback spaced by the round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spacing {
-    /// Feedbacks per round-trip time, at least 1.
-    pub per_rtt: u8,
-    /// Least time between two: whole microseconds, 32 bits of them.
-    pub at_least: Duration,
-}
-
-impl Default for Spacing {
-    /// 32 in a round trip, at least 1 ms apart (design section 8).
-    fn default() -> Self {
-        Self { per_rtt: 32, at_least: Duration::from_millis(1) }
-    }
-}
-
-impl Settings for Spacing {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("per-rtt", per_rtt, Count(1, 255)),
-        field!("at-least", at_least, Span(Duration::ZERO, Duration::from_secs(60))),
-    ];
-}
-
 impl Parameters {
     /// The parameters' bytes, with one reserved entry made from `grease` that every reader must ignore.
     ///
@@ -122,7 +72,10 @@ impl Parameters {
         put_entry(kind::CREDIT_CONTROL, &self.credit.control.to_be_bytes(), &mut out);
         put_entry(kind::MAX_K, &self.max_k.to_be_bytes(), &mut out);
         put_entry(kind::MAX_SYMBOL_SIZE, &self.max_symbol_size.to_be_bytes(), &mut out);
-        put_entry(kind::FEEDBACK, &self.feedback.encode(), &mut out);
+        put_entry(kind::FEEDBACK, &self.feedback.encode_plain(), &mut out);
+        if let Some(detail) = self.feedback.encode_detail() {
+            put_entry(kind::FEEDBACK_DETAIL, &detail, &mut out);
+        }
         if self.streams != StreamsAllowed::default() {
             put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
         }
@@ -170,6 +123,7 @@ struct Found<'a> {
     max_k: Option<u32>,
     max_symbol_size: Option<u16>,
     feedback: Option<FeedbackChoice>,
+    feedback_detail: Option<[u8; FeedbackChoice::DETAIL]>,
     streams: StreamsAllowed,
     application: &'a [u8],
 }
@@ -188,7 +142,8 @@ impl<'a> Found<'a> {
             kind::MAX_SYMBOL_SIZE => {
                 self.max_symbol_size = Some(u16::from_be_bytes(fixed(value, "largest symbol size")?))
             }
-            kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode(fixed(value, "feedback choice")?)?),
+            kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode_plain(fixed(value, "feedback choice")?)?),
+            kind::FEEDBACK_DETAIL => self.feedback_detail = Some(fixed(value, "feedback choice in detail")?),
             kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
                 return Err(WireError::Limit("application bytes"));
@@ -201,6 +156,8 @@ impl<'a> Found<'a> {
 
     fn complete(self) -> Result<Parameters, WireError> {
         let missing = WireError::Missing;
+        let plain = self.feedback.ok_or(missing("feedback choice"))?;
+        let feedback = self.feedback_detail.map_or(Ok(plain), |detail| plain.with_detail(&detail))?;
         Ok(Parameters {
             connection: self.connection.ok_or(missing("connection id"))?,
             ciphers: self.ciphers.ok_or(missing("ciphers"))?.to_vec(),
@@ -210,7 +167,7 @@ impl<'a> Found<'a> {
             },
             max_k: self.max_k.ok_or(missing("largest k"))?,
             max_symbol_size: self.max_symbol_size.ok_or(missing("largest symbol size"))?,
-            feedback: self.feedback.ok_or(missing("feedback choice"))?,
+            feedback,
             streams: self.streams,
             application: self.application.to_vec(),
         })
@@ -227,34 +184,6 @@ impl StreamsAllowed {
     const fn decode([a, b, c, d, e, f, shared @ ..]: [u8; 10]) -> Self {
         let (count, window) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
         Self { count, window, shared: u32::from_be_bytes(shared) }
-    }
-}
-
-impl FeedbackChoice {
-    fn encode(self) -> [u8; 7] {
-        let flags = (u8::from(self.ecn) * FLAG_ECN) | (u8::from(self.blocks) * FLAG_BLOCKS);
-        let (timing, per_rtt, min_micros) = match self.timing {
-            FeedbackTiming::EveryPacket => (TIMING_EVERY_PACKET, 0, 0),
-            FeedbackTiming::Spaced(Spacing { per_rtt, at_least }) => {
-                (TIMING_SPACED, per_rtt, u32::try_from(at_least.as_micros()).unwrap_or(u32::MAX))
-            }
-        };
-        let [a, b, c, d] = min_micros.to_be_bytes();
-        [flags, timing, per_rtt, a, b, c, d]
-    }
-
-    fn decode([flags, timing, per_rtt, min_micros @ ..]: [u8; 7]) -> Result<Self, WireError> {
-        if flags & !(FLAG_ECN | FLAG_BLOCKS) != 0 {
-            return Err(WireError::Malformed("flags of the feedback choice"));
-        }
-        let timing = match (timing, per_rtt, u32::from_be_bytes(min_micros)) {
-            (TIMING_EVERY_PACKET, 0, 0) => FeedbackTiming::EveryPacket,
-            (TIMING_SPACED, 1.., micros) => {
-                FeedbackTiming::Spaced(Spacing { per_rtt, at_least: Duration::from_micros(micros.into()) })
-            }
-            _ => return Err(WireError::Malformed("timing of the feedback choice")),
-        };
-        Ok(Self { ecn: flags & FLAG_ECN != 0, blocks: flags & FLAG_BLOCKS != 0, timing })
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         credit: Credit { symbols: 1_000, control: 100_000 },
         max_k: 8_192,
         max_symbol_size: 1_408,
-        feedback: FeedbackChoice { ecn: true, blocks: true, timing: FeedbackTiming::EveryPacket },
+        feedback: FeedbackChoice::everything(FeedbackTiming::EveryPacket),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: Vec::new(),
     }

@@ -237,7 +237,7 @@ fn a_peer_that_answers_and_takes_nothing_is_given_up() {
         if done {
             let flows = vec![FlowStatus { flow, done_below: 1, blocks: Vec::new() }];
             let credit = Credit { symbols: 1_000, control: 100_000 };
-            rogue.send(&[Frame::Feedback(Feedback { number: 1, packets: None, ecn: None, flows, credit })]);
+            rogue.send(&[Frame::Feedback(Feedback { number: 1, flows, credit, ..Feedback::default() })]);
         }
         assert_eq!(is_given_up(&mut rogue), given_up, "done: {done}");
     }

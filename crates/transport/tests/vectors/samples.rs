@@ -2,8 +2,8 @@
 
 use erasure::{BlockCode, Code, WindowCode};
 use transport::wire::{
-    Announcement, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Plan,
-    StreamAnnouncement, StreamSuccessor, Successor,
+    Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
+    PacketRanges, Plan, StreamAnnouncement, StreamSuccessor, Successor,
 };
 
 /// All of them: the vectors and the seeds of the fuzz targets.
@@ -25,6 +25,7 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     frames.push((says, Frame::StreamSuccessor(succeeding)));
     let says = "announce stream: flow 5, T 1408, tag 0x0102030405060708, k 64, RLC, short blocks uncoded";
     frames.push((says, Frame::AnnounceStream(window_stream())));
+    frames.extend(brief_feedbacks().map(|(says, feedback)| (says, Frame::Feedback(feedback))));
     frames
 }
 
@@ -48,7 +49,24 @@ fn feedbacks() -> [(&'static str, Feedback); 4] {
 fn feedback(ranges: Vec<(u64, u64)>) -> Feedback {
     let credit = Credit { symbols: 40_960, control: 1 << 20 };
     let packets = (!ranges.is_empty()).then_some(PacketRanges { delay_micros: 0, ranges });
-    Feedback { number: 7, packets, ecn: None, flows: vec![], credit }
+    Feedback { number: 7, packets, credit, ..Feedback::default() }
+}
+
+/// What other choices of feedback lead to.
+fn brief_feedbacks() -> [(&'static str, Feedback); 2] {
+    let count = Some(PacketCount { largest: 1_000, delay_micros: 250, arrived: 900 });
+    let mut done = [0; 32];
+    (done[0], done[31]) = (0b1110_1000, 0b0000_0001);
+    let masks = vec![BlockMask { flow: FlowId(1), done }];
+    [
+        ("feedback: 900 packets up to 1000, the last one 250 us ago, blocks 0, 1, 2, 4 and 255 of flow 1 done", {
+            Feedback { count, masks, ..feedback(vec![]) }
+        }),
+        (
+            "feedback: packets 0-700 in order, 900 packets up to 1000, the last one 250 us ago",
+            Feedback { count, ..feedback(vec![(0, 700)]) },
+        ),
+    ]
 }
 
 fn full_feedback() -> Feedback {

@@ -2,6 +2,7 @@
 
 use super::super::limits::*;
 use super::*;
+use std::time::Duration;
 
 const KEY: KeyId = KeyId([1, 2, 3, 4, 5, 6, 7, 8]);
 const CONNECTION: ConnectionId = ConnectionId([11, 12, 13, 14, 15, 16, 17, 18]);
@@ -96,11 +97,7 @@ fn parameters() -> Parameters {
         credit: Credit { symbols: 0x0102, control: 0x0304 },
         max_k: 8_192,
         max_symbol_size: 1_408,
-        feedback: FeedbackChoice {
-            ecn: true,
-            blocks: true,
-            timing: FeedbackTiming::Spaced(crate::wire::Spacing::default()),
-        },
+        feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),
     }
@@ -144,7 +141,9 @@ fn parameters_keep_their_limits() {
     assert_eq!(too_long.encode(0), Err(WireError::Limit("application bytes")));
     let without = Parameters { ciphers: vec![], ..parameters() };
     assert_eq!(without.encode(0), Err(WireError::Limit("ciphers")));
-    let largest = Parameters { ciphers: vec![1; MAX_CIPHERS], application: vec![0; MAX_APPLICATION], ..parameters() };
+    let feedback = FeedbackChoice { packets: PacketsTold::Count, ..parameters().feedback };
+    let (ciphers, application) = (vec![1; MAX_CIPHERS], vec![0; MAX_APPLICATION]);
+    let largest = Parameters { ciphers, feedback, application, ..parameters() };
     let bytes = largest.encode(u32::MAX).unwrap();
     assert!(bytes.len() <= MAX_HANDSHAKE_PAYLOAD, "{} bytes", bytes.len());
     assert_eq!(MAX_HANDSHAKE_PAYLOAD, 1_128);
@@ -167,13 +166,92 @@ fn feedback_choices() {
         bytes[at..at + 7].copy_from_slice(&value);
         Parameters::decode(&bytes).map(|read| read.feedback)
     };
-    let every = FeedbackChoice { ecn: false, blocks: false, timing: FeedbackTiming::EveryPacket };
+    let every = FeedbackChoice { ecn: false, blocks: None, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
     assert_eq!(choice_of([0; 7]), Ok(every));
     assert_eq!(choice_of([4, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flags of the feedback choice")));
     let timing = Err(WireError::Malformed("timing of the feedback choice"));
     assert_eq!(choice_of([0, 2, 1, 0, 0, 0, 0]), timing);
     assert_eq!(choice_of([0, 1, 0, 0, 0, 0, 0]), timing, "no feedback in a round trip");
     assert_eq!(choice_of([0, 0, 1, 0, 0, 0, 0]), timing);
+}
+
+/// What the seven bytes of a plain choice cannot say stands in an entry of its own, which a receiver that does not know it passes over.
+#[test]
+fn feedback_choices_in_detail() {
+    let plain = FeedbackChoice::everything(FeedbackTiming::EveryPacket);
+    let every = FeedbackTiming::Every(Counting { packets: 1_024, threshold: 10_000, factor: 2 });
+    let on_blocks = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) });
+    for (choice, bytes) in [
+        (FeedbackChoice { packets: PacketsTold::InOrder, ..plain }, [&[1, 0, 0, 1, 0, 0, 0, 0][..], &[0; 13]].concat()),
+        (
+            FeedbackChoice {
+                packets: PacketsTold::Count,
+                blocks: Some(BlocksTold::Done(DoneBlocks { epsilon: 10_000 })),
+                ..plain
+            },
+            [&[2, 0, 0, 2, 0, 0, 0x27, 0x10][..], &[0; 13]].concat(),
+        ),
+        (
+            FeedbackChoice { packets: PacketsTold::Last(LastPackets { packets: 1_024 }), timing: every, ..plain },
+            [&[3, 4, 0, 1, 0, 0, 0, 0, 3][..], &[0, 0, 4, 0, 0, 0, 0x27, 0x10, 0, 0, 0, 2]].concat(),
+        ),
+        (
+            FeedbackChoice { blocks: Some(BlocksTold::Mask), timing: on_blocks, ..plain },
+            [&[0, 0, 0, 3, 0, 0, 0, 0, 2][..], &[0, 0, 0x4e, 0x20, 0, 0, 0, 0, 0, 0, 0, 0]].concat(),
+        ),
+        (
+            FeedbackChoice { blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 1_000_000 })), ..plain },
+            [&[0, 0, 0, 4, 0, 0x0f, 0x42, 0x40, 0][..], &[0; 12]].concat(),
+        ),
+    ] {
+        let bytes = [&[0, 10, 0, 21][..], &bytes].concat();
+        let whole = Parameters { feedback: choice, ..parameters() }.encode(0).unwrap();
+        let at = whole.windows(bytes.len()).position(|window| window == bytes).unwrap_or_else(|| panic!("{choice:?}"));
+        assert_eq!(Parameters::decode(&whole).map(|read| read.feedback), Ok(choice));
+        // As a receiver reads it that does not know the entry.
+        let old = [&whole[..at], &whole[at + bytes.len()..]].concat();
+        let timing = match choice.timing {
+            FeedbackTiming::EveryPacket => FeedbackTiming::EveryPacket,
+            _ => FeedbackTiming::Spaced(Spacing::default()),
+        };
+        assert_eq!(Parameters::decode(&old).map(|read| read.feedback), Ok(FeedbackChoice::everything(timing)));
+    }
+}
+
+#[test]
+fn absurd_feedback_choices_are_refused() {
+    let refused = |detail: [u8; 21], what| {
+        let mut bytes = parameters().encode(0).unwrap();
+        bytes.extend_from_slice(&[&[0, 10, 0, 21][..], &detail].concat());
+        assert_eq!(Parameters::decode(&bytes), Err(WireError::Malformed(what)), "{detail:?}");
+    };
+    let with = |at: usize, bytes: &[u8]| {
+        let mut detail = [0; 21];
+        detail[at..at + bytes.len()].copy_from_slice(bytes);
+        detail
+    };
+    for packets in [[4, 0, 0], [0, 0, 1], [2, 0, 1], [3, 0, 0], [3, 0x80, 1]] {
+        refused(with(0, &packets), "packets of the feedback choice");
+    }
+    for blocks in [[5, 0, 0, 0, 0], [1, 0, 0, 0, 1], [3, 0, 0, 0, 1], [2, 0, 0x0f, 0x42, 0x41], [4, 255, 0, 0, 0]] {
+        refused(with(3, &blocks), "blocks of the feedback choice");
+    }
+    let timing = |number: u8, numbers: [u32; 3]| {
+        let numbers: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        refused(with(8, &[&[number][..], &numbers].concat()), "timing of the feedback choice");
+    };
+    timing(0, [0, 0, 1]);
+    timing(1, [0, 1_000, 0]);
+    timing(1, [256, 1_000, 0]);
+    timing(2, [999, 0, 0]);
+    timing(2, [10_000_001, 0, 0]);
+    timing(2, [20_000, 1, 0]);
+    timing(3, [1, 0, 1]);
+    timing(3, [32_769, 0, 1]);
+    timing(3, [1_024, 1_000_001, 1]);
+    timing(3, [1_024, 0, 0]);
+    timing(3, [1_024, 0, 17]);
+    timing(4, [0; 3]);
 }
 
 #[test]
@@ -194,4 +272,39 @@ fn refusals_are_counted_by_reason() {
     for (index, reason) in Refused::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, index);
     }
+}
+
+#[test]
+fn feedback_choices_are_text() {
+    for (text, told) in [
+        ("ranges", PacketsTold::Ranges),
+        ("in-order", PacketsTold::InOrder),
+        ("count", PacketsTold::Count),
+        ("last", PacketsTold::Last(LastPackets { packets: 1_024 })),
+        ("last:64", PacketsTold::Last(LastPackets { packets: 64 })),
+    ] {
+        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+    }
+    for (text, told) in [
+        ("needs", BlocksTold::Needs),
+        ("done", BlocksTold::Done(DoneBlocks { epsilon: 0 })),
+        ("done:1%", BlocksTold::Done(DoneBlocks { epsilon: 10_000 })),
+        ("mask", BlocksTold::Mask),
+        ("received", BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })),
+        ("received:0.5%", BlocksTold::Received(ReceivedBlocks { epsilon: 5_000 })),
+    ] {
+        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+    }
+    let counting = Counting { packets: 100, threshold: 29_000, factor: 4 };
+    for (text, timing) in [
+        ("every-packet", FeedbackTiming::EveryPacket),
+        ("on-blocks:heartbeat=20ms", FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) })),
+        ("every:packets=100,threshold=2.9%,factor=4", FeedbackTiming::Every(counting)),
+    ] {
+        assert_eq!((text.parse(), timing.to_string()), (Ok(timing), text.into()));
+    }
+    assert_eq!("received:0.01".parse(), Ok(BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })));
+    assert!("last:0".parse::<PacketsTold>().is_err_and(|e| e.to_string().contains("from 1 to 32768")));
+    assert!("on-blocks:heartbeat=999us".parse::<FeedbackTiming>().is_err());
+    assert!("every:factor=17".parse::<FeedbackTiming>().is_err());
 }

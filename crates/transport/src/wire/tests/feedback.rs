@@ -13,6 +13,7 @@ fn feedback() -> Feedback {
             blocks: vec![BlockStatus { block: 6, need: 0 }, BlockStatus { block: 8, need: 300 }],
         }],
         credit: Credit { symbols: 0x0102, control: 0x0304 },
+        ..Feedback::default()
     }
 }
 
@@ -36,6 +37,56 @@ fn layout_without_sections() {
     let bytes = [2, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4];
     assert_eq!(bytes.len(), MIN_FEEDBACK);
     assert_layout(&Frame::Feedback(bare), &bytes);
+}
+
+/// Blocks 0 and 1, and block 9.
+const MASK: [u8; 32] = {
+    let mut done = [0; 32];
+    (done[0], done[1]) = (0b1100_0000, 0b0100_0000);
+    done
+};
+
+/// A count of packets and a mask of blocks, in place of the long forms.
+fn brief() -> Feedback {
+    let count = PacketCount { largest: 258, delay_micros: 9, arrived: 200 };
+    let masks = vec![BlockMask { flow: FlowId(3), done: MASK }];
+    Feedback { packets: None, ecn: None, count: Some(count), flows: vec![], masks, ..feedback() }
+}
+
+#[test]
+fn layout_of_a_count_and_a_mask() {
+    let bytes = [
+        &[2, 0b0010_1000, 0, 0, 0, 7][..],
+        &[0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4],
+        &[0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 200],
+        &[1, 0, 3],
+        &MASK,
+    ];
+    assert_layout(&Frame::Feedback(brief()), &bytes.concat());
+    let block = |block| BlockStatus { block, need: 0 };
+    let statuses = [FlowStatus { flow: FlowId(3), done_below: 2, blocks: vec![block(9)] }];
+    assert_eq!(*brief().statuses(), statuses);
+    let all = BlockMask { flow: FlowId(3), done: [0xff; 32] };
+    assert_eq!(FlowStatus::from(&all), FlowStatus { flow: FlowId(3), done_below: 256, blocks: vec![] });
+    let none = BlockMask { flow: FlowId(3), done: [0; 32] };
+    assert_eq!(FlowStatus::from(&none), FlowStatus { flow: FlowId(3), done_below: 0, blocks: vec![] });
+}
+
+#[test]
+fn counts_go_before_packets_and_masks_before_flows() {
+    let every_other = (0..10_000).rev().map(|n| (2 * n, 2 * n)).collect();
+    let packets = Some(PacketRanges { delay_micros: 0, ranges: every_other });
+    let masks = (1..=10).map(|flow| BlockMask { flow: FlowId(flow), done: MASK }).collect();
+    let whole = Feedback { packets, masks, flows: feedback().flows, ..brief() };
+    // 400 - 22 - 20 leaves 358: packets get half, 179, of which 164 bytes of bitmap, and 5 masks (171) fit in the rest.
+    let told = within(&whole, 400).unwrap();
+    assert_eq!(told.count, whole.count);
+    assert_eq!(told.packets.unwrap().ranges.len(), 164 * 4);
+    assert_eq!(told.masks, whole.masks[..5]);
+    assert_eq!(told.flows, []);
+    assert_eq!(within(&brief(), MIN_FEEDBACK + 19).unwrap().count, None);
+    assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 34).unwrap().masks, []);
+    assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 35), Some(brief()));
 }
 
 fn within(feedback: &Feedback, budget: usize) -> Option<Feedback> {
@@ -99,10 +150,23 @@ fn empty_sections_are_left_out() {
 #[test]
 fn hostile_sections() {
     let mut bytes = bytes_of(&Frame::Feedback(feedback()));
-    for reserved in 3..8 {
+    for reserved in [4, 6, 7] {
         bytes[1] = 1 << reserved;
         assert_eq!(read_one(&bytes), Err(WireError::Malformed("feedback section")));
     }
+    let count = |largest: u64, arrived: u64| {
+        let bytes = [&[2, 0b1000][..], &[0; 20], &largest.to_be_bytes(), &[0; 4], &arrived.to_be_bytes()].concat();
+        read_one(&bytes).map(drop)
+    };
+    assert_eq!(count(9, 10), Ok(()));
+    assert_eq!(count(9, 11), Err(WireError::Malformed("count of packets")), "more than there are numbers");
+    assert_eq!(count(9, 0), Err(WireError::Malformed("count of packets")));
+    assert_eq!(count(u64::MAX, 1), Err(WireError::Malformed("largest packet number")));
+    assert_eq!(count(u64::MAX - 1, u64::MAX), Ok(()));
+    let masks = |section: &[u8]| read_one(&[&[2, 0b10_0000][..], &[0; 20], section].concat()).map(drop);
+    assert_eq!(masks(&[0]), Err(WireError::Malformed("masks section without a flow")));
+    assert_eq!(masks(&[&[1, 0, 0][..], &MASK].concat()), Err(WireError::Malformed("flow of a mask")));
+    assert_eq!(masks(&[&[255, 0, 1][..], &MASK].concat()), Err(WireError::Truncated), "255 claimed, one there");
     let flows = |section: &[u8]| {
         let bytes = [&[2, 0b100][..], &[0; 20], section].concat();
         read_one(&bytes).map(drop)

@@ -39,8 +39,22 @@ fn status() -> impl Strategy<Value = FlowStatus> {
 fn feedback() -> impl Strategy<Value = Feedback> {
     let ecn = any::<(u64, u64, u64)>().prop_map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce });
     let credit = any::<(u64, u64)>().prop_map(|(symbols, control)| Credit { symbols, control });
-    (any::<u32>(), prop::option::of(ranges()), prop::option::of(ecn), vec(status(), 0..5), credit)
-        .prop_map(|(number, packets, ecn, flows, credit)| Feedback { number, packets, ecn, flows, credit })
+    let count = (0..1_u64 << 40, any::<u32>(), 1..1_u64 << 40).prop_map(|(missing, delay_micros, arrived)| {
+        PacketCount { largest: missing + arrived - 1, delay_micros, arrived }
+    });
+    let mask = (flow(), any::<[u8; 32]>()).prop_map(|(flow, done)| BlockMask { flow, done });
+    let packets = (prop::option::of(ranges()), prop::option::of(ecn), prop::option::of(count));
+    (any::<u32>(), packets, vec(status(), 0..5), vec(mask, 0..5), credit).prop_map(
+        |(number, (packets, ecn, count), flows, masks, credit)| Feedback {
+            number,
+            packets,
+            ecn,
+            count,
+            flows,
+            masks,
+            credit,
+        },
+    )
 }
 
 fn code() -> impl Strategy<Value = (u32, BlockCode)> {
