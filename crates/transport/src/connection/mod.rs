@@ -226,7 +226,7 @@ impl Connection {
 
     /// After anything that moves flows: blocks opened, requests collected, ends told.
     fn settle(&mut self, now: Time) {
-        self.outgoing.open_blocks(self.open_limit(), &mut self.requests);
+        self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
         while let Some(flow) = self.outgoing.take_finished() {
             self.trace.record(now, TraceEvent::FlowSent { flow });
             self.events.push_back(Event::Sent { flow });
@@ -263,8 +263,8 @@ impl Connection {
         };
         let id = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
-        let most = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX));
-        let plans = self.profile.blocks.plans(id, options.length.div_ceil(symbol_size.into()), most);
+        let largest_k = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
+        let plans = self.profile.blocks.plans(id, options.length.div_ceil(symbol_size.into()), largest_k);
         let announcement = Announcement {
             flow: id,
             length: options.length,
@@ -273,7 +273,8 @@ impl Connection {
             tag: options.tag,
             plan: plans[0],
         };
-        let flow = ObjectSender::new(&announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
+        let mut flow = ObjectSender::new(&announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
+        flow.set_sizer(self.profile.blocks.sizer(), largest_k);
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
         self.outgoing.open(flow);

@@ -149,15 +149,20 @@ impl Outgoing {
     }
 
     /// Opens blocks as far as credit, the read-ahead and `most` open source symbols go.
-    pub(super) fn open_blocks(&mut self, most: u64, requests: &mut impl Extend<Request>) {
+    pub(super) fn open_blocks(&mut self, most: u64, path: &PathEstimate, requests: &mut impl Extend<Request>) {
         let mut open: u64 = self.flows.iter().map(ObjectSender::held_symbols).sum();
-        for flow in &mut self.flows {
+        let Self { flows, outbox, credit, pool, .. } = self;
+        for flow in flows {
             let open_before = open - flow.held_symbols();
+            let planned = flow.further_plans().end;
             while open < most
-                && let Some(request) = flow.open_block(&mut self.credit, READ_AHEAD, &mut self.pool)
+                && let Some(request) = flow.open_block(credit, READ_AHEAD, path, pool)
             {
                 requests.extend([request]);
                 open = open_before + flow.held_symbols();
+            }
+            for plan in planned..flow.further_plans().end {
+                outbox.push_thrice(Piece::Plan(flow.id(), plan));
             }
             // Later flows read ahead only once this one is all opened.
             if flow.has_unopened() {
@@ -236,6 +241,13 @@ impl Outgoing {
             }
         }
         None
+    }
+
+    /// When there will be something to do although nothing is heard: a schedule waits, or a stream has a short block to open or repair
+    /// to send.
+    pub(super) fn due_at(&self) -> Option<Time> {
+        let objects = self.flows.iter().filter_map(|flow| flow.flow().due_at());
+        objects.chain(self.streams.iter().filter_map(StreamSender::due_at)).min()
     }
 
     /// A symbol that is worth sending when nothing is heard.

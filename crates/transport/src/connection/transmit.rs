@@ -104,7 +104,7 @@ impl Connection {
 
     /// Control frames and data, as window and pacer allow.
     fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
-        self.outgoing.open_blocks(self.open_limit(), &mut self.requests);
+        self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
         self.open_stream_blocks(now);
         let idle = self.outgoing.flow_count() == 0 && self.outgoing.outbox.is_empty();
         if self.outgoing.source_left() == 0 && self.recovery.loss().loss() > 0.0 {
@@ -152,7 +152,7 @@ impl Connection {
         }
         if batch.segments() == 0 {
             self.note_idle();
-            self.wake = self.outgoing.streams_due_at();
+            self.wake = self.outgoing.due_at();
             return false;
         }
         self.outgoing.outbox.on_batch();

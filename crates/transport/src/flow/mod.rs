@@ -29,7 +29,7 @@ pub use schedule::{Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig}
 pub use send_block::SendBlock;
 pub use sender::{FlowSender, FlowView, Picked, Step, SymbolKind};
 pub use sending::ObjectSender;
-pub use sizing::{BlockSizing, FixedBlocks, StreamCoding, WindowCoding};
+pub use sizing::{BlockSizer, BlockSizing, FixedBlocks, StreamCoding, WindowCoding};
 pub use stream_layout::StreamLayout;
 pub use stream_receiving::{BadBlock, StreamReceiver};
 pub use stream_sending::StreamSender;

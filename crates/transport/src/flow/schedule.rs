@@ -52,6 +52,8 @@ pub enum Next {
         /// Repair symbols wanted.
         count: u32,
     },
+    /// Nothing before this time, unless feedback or a reply comes. A time that has come counts as [`Next::Idle`].
+    Wait(Time),
     /// Nothing until feedback or a reply comes.
     Idle,
 }
@@ -63,6 +65,12 @@ pub trait Schedule: Debug + Send {
 
     /// The fate of packets is known, of this flow's or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &FlowView);
+
+    /// Source symbols go out as they are. Where they do not, a block of a fountain code has none to send, and all that goes out of it
+    /// is repair; blocks of other codes cannot be had that way and keep their source.
+    fn sends_source(&self) -> bool {
+        true
+    }
 }
 
 /// A schedule and its numbers, as a profile holds it.

@@ -47,18 +47,26 @@ struct Repairs {
     busy: bool,
 }
 
+/// Codes of which enough repair symbols alone decode, and that hardly run out of them.
+const fn is_fountain(code: BlockCode) -> bool {
+    matches!(code, BlockCode::RaptorQ | BlockCode::Raptor | BlockCode::Lt | BlockCode::PrecodedLt)
+}
+
 /// A block from the moment its bytes are asked for until the receiver has it.
 #[derive(Debug)]
 pub struct SendBlock {
     shape: BlockShape,
     symbol_size: usize,
     data: Option<Arc<Block>>,
+    /// Repair alone goes out: source is sent only when no more repair can be made.
+    coded: bool,
     /// Next source symbol to go out for the first time.
     next_source: u32,
     delivered: Bits,
     delivered_source: u32,
     delivered_repair: u32,
     in_flight: u32,
+    called_lost: u32,
     lost: VecDeque<u32>,
     /// What the receiver said it needs, less what is known to have arrived since.
     reported_need: Option<u32>,
@@ -67,17 +75,20 @@ pub struct SendBlock {
 }
 
 impl SendBlock {
-    pub(super) fn new(shape: BlockShape, symbol_size: usize) -> Self {
+    /// A block whose bytes are not here. `coded`: repair alone is to go out, if its code can do that.
+    pub(super) fn new(shape: BlockShape, symbol_size: usize, coded: bool) -> Self {
         let delivered = Bits::new(shape.k);
         Self {
             shape,
             symbol_size,
             data: None,
+            coded: coded && is_fountain(shape.code),
             next_source: 0,
             delivered,
             delivered_source: 0,
             delivered_repair: 0,
             in_flight: 0,
+            called_lost: 0,
             lost: VecDeque::new(),
             reported_need: None,
             repairs: Repairs::default(),
@@ -98,6 +109,26 @@ impl SendBlock {
     /// The code of its repair symbols.
     pub const fn code(&self) -> BlockCode {
         self.shape.code
+    }
+
+    /// Source symbols that have gone out.
+    pub const fn source_sent(&self) -> u32 {
+        self.next_source
+    }
+
+    /// Repair symbols that have gone out.
+    pub const fn repair_sent(&self) -> u32 {
+        self.repairs.sent
+    }
+
+    /// Symbols called lost that have not arrived since: as often as they were.
+    pub const fn known_lost(&self) -> u32 {
+        self.called_lost
+    }
+
+    /// Repair alone goes out of it.
+    pub const fn is_coded(&self) -> bool {
+        self.coded
     }
 
     /// Symbols sent whose fate is not known.
@@ -139,11 +170,24 @@ impl SendBlock {
 
     /// A source symbol can go out for the first time now.
     pub(super) fn source_ready(&self) -> bool {
-        self.data.is_some() && self.next_source < self.shape.k
+        self.data.is_some() && !self.coded && self.next_source < self.shape.k
     }
 
+    /// Source symbols that have not gone out; of a block of repair alone, as many of its first symbols.
     pub(super) const fn source_left(&self) -> u32 {
-        self.shape.k - self.next_source
+        let sent = if self.coded { self.repairs.sent } else { self.next_source };
+        self.shape.k.saturating_sub(sent)
+    }
+
+    /// The next source symbol of a block of repair alone, when no more repair can be made.
+    pub(super) fn last_resort(&self) -> Option<u32> {
+        let spent = self.coded && self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0;
+        (spent && !self.can_prepare() && self.next_source < self.shape.k).then_some(self.next_source)
+    }
+
+    /// The block's bytes have come.
+    pub(super) const fn is_filled(&self) -> bool {
+        self.data.is_some()
     }
 
     pub(super) const fn shape(&self) -> &BlockShape {
@@ -187,6 +231,8 @@ impl SendBlock {
     pub(super) fn take_resend(&mut self, esi: u32) {
         if self.lost.front() == Some(&esi) {
             self.lost.pop_front();
+        } else if self.coded && esi == self.next_source {
+            self.next_source += 1;
         }
         self.in_flight += 1;
     }
@@ -204,6 +250,12 @@ impl SendBlock {
         }
         let at = (esi - self.repairs.first) as usize * self.symbol_size;
         &self.repairs.symbols[at..at + self.symbol_size]
+    }
+
+    /// Bytes of repair symbols that are kept.
+    #[cfg(test)]
+    pub(super) const fn memory_of_repair(&self) -> usize {
+        self.repairs.symbols.len()
     }
 
     /// Asks for `count` more repair symbols.
@@ -228,6 +280,10 @@ impl SendBlock {
             repairs.symbols = job.symbols;
             repairs.first = job.first;
         } else {
+            // Those sent meanwhile are dropped: a block whose repair never runs out holds no more than is to go out.
+            let next = self.shape.k + repairs.sent;
+            repairs.symbols.drain(..(next - repairs.first) as usize * self.symbol_size);
+            repairs.first = next;
             repairs.symbols.extend_from_slice(&job.symbols);
         }
         repairs.made += job.count;
@@ -238,8 +294,13 @@ impl SendBlock {
         self.on_arrived(esi);
     }
 
-    /// A symbol arrived that was no longer counted as in flight.
-    pub(super) fn on_arrived(&mut self, esi: u32) {
+    /// A symbol arrived that had been called lost.
+    pub(super) fn on_spurious(&mut self, esi: u32) {
+        self.called_lost = self.called_lost.saturating_sub(1);
+        self.on_arrived(esi);
+    }
+
+    fn on_arrived(&mut self, esi: u32) {
         let fresh = if esi >= self.shape.k {
             self.delivered_repair += 1;
             true
@@ -255,6 +316,7 @@ impl SendBlock {
 
     pub(super) fn on_lost(&mut self, esi: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.called_lost += 1;
         if esi < self.shape.k && !self.delivered.get(esi) && !self.done {
             self.lost.push_back(esi);
         }
@@ -274,7 +336,7 @@ impl SendBlock {
     pub(super) fn finish(&mut self) -> Option<Arc<Block>> {
         self.done = true;
         self.lost = VecDeque::new();
-        self.repairs = Repairs { made: self.repairs.made, sent: self.repairs.made, ..Repairs::default() };
+        self.repairs = Repairs { made: self.repairs.sent, sent: self.repairs.sent, ..Repairs::default() };
         self.data.take()
     }
 }

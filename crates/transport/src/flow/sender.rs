@@ -33,12 +33,19 @@ pub struct FlowView {
     source_left: u64,
     /// More is to come that is no symbol of this flow yet.
     others_waiting: bool,
+    /// The receiver knows of the flow.
+    announced: bool,
 }
 
 impl FlowView {
     /// The flow.
     pub const fn id(&self) -> FlowId {
         self.id
+    }
+
+    /// The receiver is known to have the announcement: how the flow is cut and coded.
+    pub const fn announced(&self) -> bool {
+        self.announced
     }
 
     /// A source symbol can go out for the first time now.
@@ -59,6 +66,11 @@ impl FlowView {
     /// The oldest lost source symbol of a block.
     pub fn first_lost_of(&self, block: &SendBlock) -> Option<SymbolId> {
         block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
+    }
+
+    /// A source symbol of a block of which all repair that there is has gone out, and no source.
+    pub fn last_resort_of(&self, block: &SendBlock) -> Option<SymbolId> {
+        block.last_resort().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
 
     /// An open block.
@@ -145,6 +157,8 @@ pub struct FlowSender {
     open_symbols: u64,
     /// Repair over all of its blocks, of a stream with a window code.
     window: Option<WindowSender>,
+    /// When the schedule wants to be asked again.
+    wait: Option<Time>,
 }
 
 impl FlowSender {
@@ -160,8 +174,9 @@ impl FlowSender {
             unfinished: 0,
             lacking: 0,
             others_waiting: false,
+            announced: false,
         };
-        Self { view, schedule, symbol_size, open_symbols: 0, window: None }
+        Self { view, schedule, symbol_size, open_symbols: 0, window: None, wait: None }
     }
 
     /// Repair is made of windows of this shape from now on.
@@ -174,7 +189,17 @@ impl FlowSender {
         self.view.id
     }
 
-    /// Source symbols not sent for the first time yet.
+    /// The receiver is known to have the announcement.
+    pub const fn on_announced(&mut self) {
+        self.view.announced = true;
+    }
+
+    /// The receiver is known to have the announcement.
+    pub const fn announced(&self) -> bool {
+        self.view.announced
+    }
+
+    /// Source symbols not sent for the first time yet: of a block of repair alone, as many of its first symbols.
     pub const fn source_left(&self) -> u64 {
         self.view.source_left
     }
@@ -210,10 +235,16 @@ impl FlowSender {
 
     /// Opens the block after the last one.
     pub(super) fn open(&mut self, shape: BlockShape) {
-        self.view.blocks.push_back(SendBlock::new(shape, self.symbol_size));
+        let coded = !self.schedule.sends_source();
+        self.view.blocks.push_back(SendBlock::new(shape, self.symbol_size, coded));
         self.view.unfinished += 1;
         self.view.lacking += 1;
         self.open_symbols += u64::from(shape.cost);
+    }
+
+    /// What is not open yet is cut anew, into so many source symbols instead of so many.
+    pub(super) const fn recut(&mut self, before: u64, after: u64) {
+        self.view.source_left = self.view.source_left + after - before;
     }
 
     /// More source symbols are to go out.
@@ -264,6 +295,7 @@ impl FlowSender {
     /// Asks the schedule what is next and does it.
     fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
         self.view.others_waiting = others_waiting;
+        self.wait = None;
         match self.schedule.next(now, &self.view, path) {
             Next::Source => self.take_source().map_or(Step::Idle, Step::Symbol),
             Next::Resend(id) => self.resend(id).map_or(Step::Idle, Step::Symbol),
@@ -273,13 +305,20 @@ impl FlowSender {
                 let request = self.view.block_mut(block.block).and_then(|block| block.prepare(flow, count));
                 request.map_or(Step::Idle, Step::Request)
             }
+            Next::Wait(at) => {
+                self.wait = Some(at).filter(|at| *at > now);
+                Step::Idle
+            }
             Next::Idle => Step::Idle,
         }
     }
 
-    /// What a probe carries: the oldest source symbol that may be missing.
+    /// What a probe carries: the oldest source symbol that may be missing, or repair of the oldest block where no source goes out.
     pub fn probe(&mut self) -> Option<Picked> {
         let block = self.view.open_blocks().next()?;
+        if block.repair_ready() > 0 && block.is_coded() {
+            return self.take_repair(block.number());
+        }
         let id = SymbolId { flow: self.view.id, block: block.number(), esi: block.oldest_unacknowledged()? };
         self.resend(id)
     }
@@ -316,7 +355,7 @@ impl FlowSender {
         if self.window_of(id).is_some() {
             return;
         }
-        if self.view.change(id.block, |block| block.on_arrived(id.esi)).is_some() {
+        if self.view.change(id.block, |block| block.on_spurious(id.esi)).is_some() {
             self.view.note_lost(id.block);
         }
     }
@@ -330,8 +369,8 @@ impl FlowSender {
     }
 
     /// When the flow is to be asked again although nothing was heard or written.
-    pub(super) fn idle_at(&self) -> Option<Time> {
-        self.window.as_ref().and_then(WindowSender::idle_at)
+    pub fn due_at(&self) -> Option<Time> {
+        self.window.as_ref().and_then(WindowSender::idle_at).into_iter().chain(self.wait).min()
     }
 
     /// What makes the repair over all blocks, if this symbol is of that.
@@ -390,7 +429,10 @@ impl FlowSender {
     fn take_repair(&mut self, number: u32) -> Option<Picked> {
         let flow = self.view.id;
         let block = self.view.block_mut(number).filter(|block| block.repair_ready() > 0)?;
+        let left = block.source_left();
         let (esi, plan) = (block.take_repair(), block.shape().plan);
+        self.view.source_left -= u64::from(left - block.source_left());
+        self.advance_cursor();
         Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Repair })
     }
 

@@ -4,11 +4,15 @@ use super::credit::SendCredit;
 use super::layout::{BadPlan, BlockShape, Layout};
 use super::pool::Pool;
 use super::request::{Direction, FlowKey, Request};
-use super::schedule::Schedule;
+use super::schedule::{PathEstimate, Schedule};
 use super::send_block::SendBlock;
 use super::sender::FlowSender;
+use super::sizing::BlockSizer;
 use crate::wire::{Announcement, FlowId, FlowStatus, Plan, Successor};
 use std::collections::BTreeMap;
+
+/// Plans that an object has at most: their numbers are 8 bits, and what counts them too.
+const MOST_PLANS: usize = 255;
 
 /// An object on its way out.
 #[derive(Debug)]
@@ -23,7 +27,15 @@ pub struct ObjectSender {
     digesting: BTreeMap<u32, u32>,
     /// The cost of blocks that the receiver has and whose digest is still being made: their memory is held.
     done_digesting: u64,
-    announced: bool,
+    /// Says how blocks are cut as they are opened; without it the plans stand.
+    sizer: Option<Sizer>,
+}
+
+/// Who says how blocks are cut, and the most source symbols that the receiver takes in one.
+#[derive(Debug)]
+struct Sizer {
+    rule: Box<dyn BlockSizer>,
+    largest_k: u32,
 }
 
 impl ObjectSender {
@@ -47,8 +59,13 @@ impl ObjectSender {
             digest,
             digesting: BTreeMap::new(),
             done_digesting: 0,
-            announced: false,
+            sizer: None,
         })
+    }
+
+    /// Blocks that are not open yet are cut as `rule` says, into at most `largest_k` source symbols each.
+    pub fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
+        self.sizer = rule.map(|rule| Sizer { rule, largest_k });
     }
 
     /// The flow.
@@ -100,7 +117,6 @@ impl ObjectSender {
     /// [`BadPlan`] where [`ObjectSender::can_shrink`] says no; nothing has changed then.
     pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
-        self.announced = false;
         let layout = &self.layout;
         let unopened = layout.source_from(self.flow.next_number());
         self.flow.succeed(flow, layout.symbol_size(), unopened, |shape| layout.k_of(shape));
@@ -133,19 +149,30 @@ impl ObjectSender {
     }
 
     /// The announcement has arrived.
-    pub fn on_announced(&mut self) {
-        self.announced = true;
+    pub const fn on_announced(&mut self) {
+        self.flow.on_announced();
     }
 
     /// The receiver has every block and knows of the flow, and every digest is made.
     pub fn is_finished(&self) -> bool {
-        self.announced && self.flow.span() == 0 && self.flow.source_left() == 0 && self.digesting.is_empty()
+        self.flow.announced() && self.flow.span() == 0 && self.flow.source_left() == 0 && self.digesting.is_empty()
     }
 
-    /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for.
-    pub fn open_block(&mut self, credit: &mut SendCredit, read_ahead: u64, pool: &mut Pool) -> Option<Request> {
+    /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for. It may need a plan of its own, the
+    /// last of [`ObjectSender::further_plans`] then.
+    pub fn open_block(
+        &mut self,
+        credit: &mut SendCredit,
+        read_ahead: u64,
+        path: &PathEstimate,
+        pool: &mut Pool,
+    ) -> Option<Request> {
+        if self.flow.unsent() >= read_ahead {
+            return None;
+        }
+        self.size_next(path);
         let shape = self.layout.block(self.flow.next_number())?;
-        if self.flow.unsent() >= read_ahead || !credit.take(shape.cost) {
+        if !credit.take(shape.cost) {
             return None;
         }
         let BlockShape { number, offset, length, .. } = shape;
@@ -153,10 +180,35 @@ impl ObjectSender {
         Some(Request::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
     }
 
+    /// Asks how the next block is to be cut, and plans for it where that differs from the plan in force. A block whose plan was
+    /// made for it keeps it, and so do all once there are [`MOST_PLANS`].
+    fn size_next(&mut self, path: &PathEstimate) {
+        let Some(sizer) = &mut self.sizer else { return };
+        let number = self.flow.next_number();
+        let Some(last) = self.layout.plans().last().copied() else { return };
+        let Some(blocks) = number.checked_sub(last.first_block).filter(|blocks| *blocks > 0) else { return };
+        let first_symbol = last.first_symbol + u64::from(blocks) * u64::from(last.k);
+        let Some(left) = self.layout.symbols().checked_sub(first_symbol).filter(|left| *left > 0) else { return };
+        if self.layout.plans().len() >= MOST_PLANS {
+            return;
+        }
+        let (k, code) = sizer.rule.next(left, path);
+        let k = k.clamp(1, sizer.largest_k.max(1));
+        let plan = Plan { number: self.layout.plans().len() as u8, first_block: number, first_symbol, k, code, ..last };
+        if (k, code) == (last.k, last.code) {
+            return;
+        }
+        let before = self.layout.source_from(number);
+        // A size that no block can have changes nothing.
+        if self.layout.add(plan).is_ok() {
+            self.flow.recut(before, self.layout.source_from(number));
+        }
+    }
+
     /// The bytes of a block have come; answers with the request for its digest, when digests are wanted.
     pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         let (digest, flow) = (self.digest, self.object);
-        let block = self.flow.block_mut(number).filter(|block| !block.is_done() && block.source_left() == block.k())?;
+        let block = self.flow.block_mut(number).filter(|block| !block.is_done() && !block.is_filled())?;
         let BlockShape { offset, length, cost, .. } = *block.shape();
         let data = block.fill(buffer);
         if !digest {
@@ -188,3 +240,6 @@ impl ObjectSender {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
 
+use super::schedule::PathEstimate;
 use crate::settings::{Count, Itself, Setting, Settings, choices, field};
 use crate::wire::{FlowId, Plan};
 use erasure::{BlockCode, WindowCode};
+use std::fmt::Debug;
 
 /// How large blocks are and how they are coded.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +55,13 @@ impl Default for BlockSizing {
 }
 
 impl BlockSizing {
+    /// Who says how blocks are cut where that is not settled before the first one.
+    pub fn sizer(&self) -> Option<Box<dyn BlockSizer>> {
+        match self {
+            Self::Fixed(_) => None,
+        }
+    }
+
     /// Source symbols of the largest block.
     pub const fn largest(&self) -> u32 {
         match self {
@@ -91,6 +100,13 @@ impl FixedBlocks {
             (_, false) => vec![plan(0, 0, self.k, self.code)],
         }
     }
+}
+
+/// Says how the blocks of one object are cut and coded, each as it is opened.
+pub trait BlockSizer: Debug + Send {
+    /// Source symbols and code of the next block. `left` symbols of the object are in no block yet; where there are fewer than the
+    /// block would have, it has those.
+    fn next(&mut self, left: u64, path: &PathEstimate) -> (u32, BlockCode);
 }
 
 /// What codes the bytes of a stream.

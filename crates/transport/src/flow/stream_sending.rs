@@ -54,7 +54,6 @@ pub struct StreamSender {
     waiting: VecDeque<u8>,
     /// Bytes that are in blocks or arrived.
     offset: u64,
-    announced: bool,
     /// The receiver's program has read all of it.
     read: bool,
     /// A write was cut short, and the program waits to hear that there is room again.
@@ -77,7 +76,6 @@ impl StreamSender {
             phase: Phase::Writing,
             waiting: VecDeque::new(),
             offset: 0,
-            announced: false,
             read: false,
             wants_room: false,
             opened_at: None,
@@ -137,7 +135,6 @@ impl StreamSender {
     /// [`BadPlan`] where [`StreamSender::can_shrink`] says no; nothing has changed then.
     pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
-        self.announced = false;
         let layout = &self.layout;
         self.flow.succeed(flow, layout.symbol_size(), 0, |shape| layout.k_of(shape));
         self.flow.set_window(layout.window());
@@ -146,7 +143,7 @@ impl StreamSender {
 
     /// The announcement has arrived.
     pub const fn on_announced(&mut self) {
-        self.announced = true;
+        self.flow.on_announced();
     }
 
     /// Takes as many of `bytes` as there is room for; `None` when the stream is finished or given up.
@@ -208,13 +205,13 @@ impl StreamSender {
 
     /// When there will be something to do: a short block to open, or repair to send.
     pub fn due_at(&self) -> Option<Time> {
-        self.short_at.into_iter().chain(self.flow.idle_at()).min()
+        self.short_at.into_iter().chain(self.flow.due_at()).min()
     }
 
     /// The receiver lacks something of the stream that is written.
     pub fn is_unfinished(&self) -> bool {
         match self.phase {
-            Phase::Writing => !self.announced || !self.waiting.is_empty() || self.flow.span() > 0,
+            Phase::Writing => !self.flow.announced() || !self.waiting.is_empty() || self.flow.span() > 0,
             Phase::Finishing | Phase::Ended | Phase::Reset(_) => true,
             Phase::Sent | Phase::Over => false,
         }

@@ -83,11 +83,6 @@ impl Outgoing {
         }
     }
 
-    /// When the next short block is to be opened, or an idle stream wants repair.
-    pub(in super::super) fn streams_due_at(&self) -> Option<Time> {
-        self.streams.iter().filter_map(StreamSender::due_at).min()
-    }
-
     /// Something a program is to hear; streams that are over are dropped.
     pub(in super::super) fn take_stream_news(&mut self) -> Option<StreamNews> {
         let news = self.streams.iter_mut().find_map(|stream| {

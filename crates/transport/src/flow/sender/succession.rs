@@ -15,14 +15,16 @@ impl FlowSender {
         k: impl Fn(&BlockShape) -> u32,
     ) {
         self.symbol_size = symbol_size;
+        let coded = !self.schedule.sends_source();
         let view = &mut self.view;
         view.id = flow;
+        view.announced = false;
         view.with_lost.clear();
         view.source_left = unopened;
         view.lacking = view.unfinished;
         for block in view.blocks.iter_mut().filter(|block| !block.is_done()) {
             let shape = BlockShape { k: k(block.shape()), ..*block.shape() };
-            let before = std::mem::replace(block, SendBlock::new(shape, symbol_size));
+            let before = std::mem::replace(block, SendBlock::new(shape, symbol_size, coded));
             if let Some(data) = before.into_data() {
                 let bytes =
                     Arc::try_unwrap(data).map_or_else(|shared| shared.bytes().to_vec(), erasure::Block::into_buffer);

@@ -1,7 +1,8 @@
 use super::*;
 use crate::flow::ScheduleConfig;
-use crate::wire::BlockStatus;
+use crate::wire::{BlockId, BlockStatus};
 use erasure::BlockCode;
+use std::time::Duration;
 
 /// The flow's own count, which must be what a scan finds.
 fn lacking(flow: &FlowSender) -> usize {
@@ -45,4 +46,119 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
     assert_eq!(lacking(&flow), 3, "5 begins anew");
     flow.give_up();
     assert_eq!(lacking(&flow), 0);
+}
+
+const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0 };
+
+/// Repair of block 0, ten symbols at a time; a pause after each ten.
+#[derive(Debug)]
+struct RepairAlone;
+
+impl Schedule for RepairAlone {
+    fn next(&mut self, now: Time, flow: &FlowView, _path: &PathEstimate) -> Next {
+        let block = flow.block(0).expect("it is open");
+        let id = BlockId { flow: flow.id(), block: 0 };
+        if let Some(lost) = flow.first_lost().or_else(|| flow.last_resort_of(block)) {
+            return Next::Resend(lost);
+        }
+        match block.repair_ready() {
+            0 if block.can_prepare() => Next::Prepare { block: id, count: 10 },
+            0 => Next::Wait(now + Duration::from_millis(7)),
+            _ => Next::Repair(id),
+        }
+    }
+
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+
+    fn sends_source(&self) -> bool {
+        false
+    }
+}
+
+fn repair_alone(code: BlockCode, k: u32) -> FlowSender {
+    let mut flow = FlowSender::new(FlowId(1), 8, k.into(), Box::new(RepairAlone));
+    let length = 8 * k as usize;
+    flow.open(BlockShape { number: 0, plan: 0, k, code, offset: 0, length, cost: k });
+    flow.block_mut(0).expect("it is open").fill((0..length).map(|at| at as u8).collect());
+    flow
+}
+
+/// The next symbol's number, with all the work done that it takes; its bytes are what the code says.
+fn next_esi(flow: &mut FlowSender) -> Option<u32> {
+    loop {
+        match flow.next(Time::ZERO, &PATH, false) {
+            Step::Symbol(picked) => {
+                assert_eq!(flow.symbol(picked.id).len(), 8);
+                return Some(picked.id.esi);
+            }
+            Step::Request(request) => match request.run_pure() {
+                Ok(crate::flow::Reply::Encoded(job)) => flow.on_encoded(job),
+                other => panic!("{other:?}"),
+            },
+            Step::Idle => return None,
+        }
+    }
+}
+
+#[test]
+fn a_block_of_repair_alone_sends_no_source() {
+    let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
+    assert_eq!(flow.source_left(), 4, "as many symbols are to go out at least");
+    let sent: Vec<_> = (0..25).map_while(|_| next_esi(&mut flow)).collect();
+    assert_eq!(sent, (4..29).collect::<Vec<_>>());
+    assert_eq!((flow.source_left(), flow.view.more_to_come(), flow.view.source_ready()), (0, false, false));
+    let block = flow.block(0).expect("it is open");
+    assert_eq!((block.source_sent(), block.repair_sent(), block.in_flight()), (0, 25, 25));
+    // A probe carries one of those that are made, and none of the source.
+    assert_eq!(flow.probe().map(|picked| picked.id.esi), Some(29));
+}
+
+/// Where a code has no more repair, source is the last resort: a transfer must not stall for want of symbols.
+#[test]
+fn when_repair_runs_out_source_goes_out() {
+    let mut flow = repair_alone(BlockCode::Raptor, 4);
+    let limit = BlockCode::Raptor.symbol_limit(4);
+    let sent: Vec<_> = (4..limit).map_while(|_| next_esi(&mut flow)).collect();
+    assert_eq!(sent.len() as u32, limit - 4);
+    let source: Vec<_> = (0..9).map_while(|_| next_esi(&mut flow)).collect();
+    assert_eq!(source, [0, 1, 2, 3], "once");
+    assert_eq!(flow.due_at(), Some(Time::ZERO + Duration::from_millis(7)), "then it waits");
+    flow.on_lost(SymbolId { flow: FlowId(1), block: 0, esi: 2 });
+    assert_eq!(next_esi(&mut flow), Some(2));
+}
+
+/// A code that cannot do without source keeps it.
+#[test]
+fn other_codes_keep_their_source() {
+    let mut flow = repair_alone(BlockCode::ReedSolomon, 4);
+    assert!(!flow.block(0).expect("it is open").is_coded());
+    assert!(flow.view.source_ready());
+    assert_eq!(next_esi(&mut flow), Some(4), "as the schedule says");
+    assert_eq!(flow.source_left(), 4);
+}
+
+/// What is made while symbols go out follows those that are left, and those sent are forgotten.
+#[test]
+fn repair_made_ahead_follows_what_is_left() {
+    let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
+    let block = |flow: &FlowSender| (0..40).map(|n| flow.view.block(0).expect("open").symbol(4 + n).to_vec()).collect();
+    let all: Vec<Vec<u8>> = {
+        let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 40)).expect("it can");
+        let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
+        flow.on_encoded(job);
+        block(&flow)
+    };
+    let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
+    for nth in 0..40u32 {
+        let ready = flow.view.block(0).expect("open").repair_ready();
+        if ready < 5 {
+            let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 10)).expect("it can");
+            let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
+            flow.on_encoded(job);
+        }
+        let id = flow.take_repair(0).expect("one is ready").id;
+        assert_eq!(id.esi, 4 + nth);
+        assert_eq!(flow.symbol(id), all[nth as usize], "symbol {nth}");
+        assert!(flow.view.block(0).expect("open").memory_of_repair() <= 15 * 8);
+    }
 }
