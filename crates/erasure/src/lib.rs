@@ -55,6 +55,7 @@ pub mod measuring {
 
     pub use crate::raptorq::forget_plans;
 }
+pub use raptorq::padded as raptorq_padded;
 pub use window::{Code, UnknownWindowCode, WindowCode};
 
 /// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.

@@ -10,6 +10,7 @@ mod syndrome;
 mod system;
 pub(crate) mod tables;
 
+pub use self::parameters::padded;
 pub(crate) use self::parameters::{MAX_SOURCE_SYMBOLS, is_prime};
 use self::syndrome::Syndrome;
 pub(crate) use self::system::System;

@@ -29,6 +29,12 @@ pub(super) struct Parameters {
     prime: u32,
 }
 
+/// K' of RFC 6330, Table 2, by which a block of `k` source symbols is coded: the next at or above `k`; `None` where there is none.
+#[must_use]
+pub fn padded(k: u32) -> Option<u32> {
+    PARAMETERS.iter().map(|row| u32::from(row.0)).find(|&padded| padded >= k.max(1))
+}
+
 impl Parameters {
     /// Of a block of `k` source symbols, padded to the next K' of Table 2; `k` is in `1..=MAX_SOURCE_SYMBOLS`.
     pub(super) fn new(k: u32) -> Self {

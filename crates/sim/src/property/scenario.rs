@@ -195,7 +195,7 @@ impl fmt::Display for Scenario {
             "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ",
             profile.name,
             profile.told_rate(),
-            profile.blocks.largest()
+            profile.blocks.largest(1_408)
         )?;
         write!(
             f,
@@ -273,7 +273,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
 /// Lengths of a few objects: the edges of symbols and blocks as often as anything between, seldom a megabyte.
 fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
     let symbol = [1_408u64, 1_152][random.usize(..2)];
-    let block = symbol * u64::from(profile.blocks.largest());
+    let block = symbol * u64::from(profile.blocks.largest(1_408));
     let count = if random.u8(..4) == 0 { 1 + up_to(random, 20) } else { 1 };
     let most = if random.u8(..8) == 0 { 1_000_000 } else { 120_000 };
     let length = |random: &mut Rng| match random.u8(..8) {

@@ -264,7 +264,8 @@ impl Connection {
         let id = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
         let largest_k = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
-        let plans = self.profile.blocks.plans(id, options.length.div_ceil(symbol_size.into()), largest_k);
+        let symbols = options.length.div_ceil(symbol_size.into());
+        let plans = self.profile.blocks.plans(id, symbols, symbol_size, largest_k);
         let announcement = Announcement {
             flow: id,
             length: options.length,

@@ -4,7 +4,7 @@ use super::incoming::Violation;
 use super::outbox::Piece;
 use super::outgoing::StreamNews;
 use super::{Connection, Event, FlowError, Phase};
-use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, StreamSender, WindowCoding, largest_window};
+use crate::flow::{ScheduleConfig, StreamCoding, StreamSender, WindowCoding, largest_window};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
@@ -37,7 +37,7 @@ impl Connection {
         let (k, code, short_code, schedule) = match self.profile.streams {
             // No block larger than what is the stream's own: it can always go on when that is read.
             StreamCoding::Blocks => {
-                let BlockSizing::Fixed(blocks) = blocks;
+                let blocks = blocks.of_streams(symbol_size);
                 (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
             }
             StreamCoding::Window(WindowCoding { code, symbols }) => {

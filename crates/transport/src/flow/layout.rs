@@ -192,6 +192,7 @@ mod tests {
         let plans = BlockSizing::Fixed(FixedBlocks { k, code, small_code, small_k: k / 4 }).plans(
             FlowId(1),
             length.div_ceil(1_408),
+            1_408,
             u32::MAX,
         );
         let announcement =

@@ -25,11 +25,13 @@ pub use layout::{BadPlan, BlockShape, Layout};
 pub use pool::Pool;
 pub use receiving::{FlowLimits, ObjectReceiver, Taken};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
-pub use schedule::{Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig};
+pub use schedule::{
+    BlockAtATimeConfig, InterleavedConfig, Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig,
+};
 pub use send_block::SendBlock;
 pub use sender::{FlowSender, FlowView, Picked, Step, SymbolKind};
 pub use sending::ObjectSender;
-pub use sizing::{BlockSizer, BlockSizing, FixedBlocks, StreamCoding, WindowCoding};
+pub use sizing::{BlockSizer, BlockSizing, BytesBlocks, FixedBlocks, StreamCoding, SubFiles, WindowCoding};
 pub use stream_layout::StreamLayout;
 pub use stream_receiving::{BadBlock, StreamReceiver};
 pub use stream_sending::StreamSender;

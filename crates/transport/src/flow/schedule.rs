@@ -1,8 +1,14 @@
 //! Schedules: which symbol of a flow goes next. Named by behaviour; a profile picks one.
 
 mod arq;
+mod block_at_a_time;
+#[cfg(test)]
+mod harness;
+mod interleaved;
 mod windowed;
 
+pub use block_at_a_time::BlockAtATimeConfig;
+pub use interleaved::InterleavedConfig;
 pub use windowed::WindowedConfig;
 
 use super::sender::FlowView;
@@ -80,9 +86,21 @@ pub enum ScheduleConfig {
     Windowed(WindowedConfig),
     /// Source in order, lost source again.
     Arq,
+    /// Coded symbols of one block until the receiver has it, then of the next.
+    BlockAtATime(BlockAtATimeConfig),
+    /// Source in order with repair of earlier blocks in between, then repair of each block in turn.
+    Interleaved(InterleavedConfig),
 }
 
-choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq" => Arq } }
+choices! {
+    "schedule",
+    ScheduleConfig {
+        "windowed" => Windowed(WindowedConfig),
+        "arq" => Arq,
+        "block-at-a-time" => BlockAtATime(BlockAtATimeConfig),
+        "interleaved" => Interleaved(InterleavedConfig),
+    }
+}
 
 impl ScheduleConfig {
     /// The schedule, ready for one flow.
@@ -90,6 +108,8 @@ impl ScheduleConfig {
         match self {
             Self::Windowed(config) => Box::new(windowed::Windowed::new(config.clone())),
             Self::Arq => Box::new(arq::Arq),
+            Self::BlockAtATime(config) => Box::new(block_at_a_time::BlockAtATime::new(config.clone())),
+            Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
         }
     }
 }

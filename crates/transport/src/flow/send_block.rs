@@ -169,12 +169,12 @@ impl SendBlock {
     }
 
     /// A source symbol can go out for the first time now.
-    pub(super) fn source_ready(&self) -> bool {
+    pub fn source_ready(&self) -> bool {
         self.data.is_some() && !self.coded && self.next_source < self.shape.k
     }
 
     /// Source symbols that have not gone out; of a block of repair alone, as many of its first symbols.
-    pub(super) const fn source_left(&self) -> u32 {
+    pub const fn source_left(&self) -> u32 {
         let sent = if self.coded { self.repairs.sent } else { self.next_source };
         self.shape.k.saturating_sub(sent)
     }

@@ -53,6 +53,11 @@ impl FlowView {
         self.block(self.cursor).is_some_and(SendBlock::source_ready)
     }
 
+    /// The block whose source goes out: the first of which some has not.
+    pub const fn source_block(&self) -> u32 {
+        self.cursor
+    }
+
     /// Source is left to go out for the first time, here or in a flow behind this one: it is not the tail yet.
     pub const fn more_to_come(&self) -> bool {
         self.source_left > 0 || self.others_waiting

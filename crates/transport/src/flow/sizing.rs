@@ -1,5 +1,11 @@
 //! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
 
+mod bytes;
+mod partition;
+
+pub use bytes::BytesBlocks;
+pub use partition::SubFiles;
+
 use super::schedule::PathEstimate;
 use crate::settings::{Count, Itself, Setting, Settings, choices, field};
 use crate::wire::{FlowId, Plan};
@@ -9,11 +15,25 @@ use std::fmt::Debug;
 /// How large blocks are and how they are coded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockSizing {
-    /// All of one size.
+    /// All of so many symbols.
     Fixed(FixedBlocks),
+    /// All of so many bytes.
+    Bytes(BytesBlocks),
+    /// At most 256, as small as RFC 6330 allows.
+    Partition,
+    /// As small as RFC 6330 allows for files of one size, that the object is made of.
+    SubFiles(SubFiles),
 }
 
-choices! { "block sizing", BlockSizing { "fixed" => Fixed(FixedBlocks) } }
+choices! {
+    "block sizing",
+    BlockSizing {
+        "fixed" => Fixed(FixedBlocks),
+        "bytes" => Bytes(BytesBlocks),
+        "partition" => Partition,
+        "sub-files" => SubFiles(SubFiles),
+    }
+}
 
 /// Blocks of one size. It decides how well loss averages out within a block; up to about 1500 symbols a block stays in a core's
 /// second-level cache (design section 8).
@@ -58,21 +78,44 @@ impl BlockSizing {
     /// Who says how blocks are cut where that is not settled before the first one.
     pub fn sizer(&self) -> Option<Box<dyn BlockSizer>> {
         match self {
-            Self::Fixed(_) => None,
+            Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
         }
     }
 
-    /// Source symbols of the largest block.
-    pub const fn largest(&self) -> u32 {
+    /// Source symbols of the largest block there may be, of symbols of this size.
+    pub fn largest(&self, symbol_size: u16) -> u32 {
         match self {
             Self::Fixed(blocks) => blocks.k,
+            Self::Bytes(blocks) => blocks.k(symbol_size),
+            Self::Partition => BlockCode::RaptorQ.max_source_symbols(),
+            Self::SubFiles(files) => files.k(symbol_size),
         }
     }
 
-    /// The plans of an object of `symbols` source symbols: full blocks of at most `most`, then what is left.
-    pub fn plans(&self, flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
+    /// How the blocks of a stream are cut, the length of which nobody knows.
+    pub fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
+        let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
+        match self {
+            Self::Fixed(blocks) => blocks.clone(),
+            Self::Bytes(blocks) => alike(blocks.k(symbol_size), blocks.code),
+            Self::Partition => alike(FixedBlocks::default().k, BlockCode::RaptorQ),
+            Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ),
+        }
+    }
+
+    /// The plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most `most`, then what is left.
+    pub fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32) -> Vec<Plan> {
         match self {
             Self::Fixed(blocks) => FixedBlocks { k: blocks.k.min(most).max(1), ..blocks.clone() }.plans(flow, symbols),
+            Self::Bytes(blocks) => {
+                let k = blocks.k(symbol_size).min(most).max(1);
+                FixedBlocks { k, code: blocks.code, small_code: blocks.code, small_k: 0 }.plans(flow, symbols)
+            }
+            Self::Partition => partition::plans(flow, symbols, most),
+            Self::SubFiles(files) => {
+                let (k, code) = (files.k(symbol_size).min(most).max(1), BlockCode::RaptorQ);
+                FixedBlocks { k, code, small_code: code, small_k: 0 }.plans(flow, symbols)
+            }
         }
     }
 }
@@ -148,7 +191,7 @@ mod tests {
 
     fn shape(symbols: u64) -> Vec<(u32, u32, BlockCode)> {
         BlockSizing::default()
-            .plans(FlowId(1), symbols, u32::MAX)
+            .plans(FlowId(1), symbols, 1_408, u32::MAX)
             .iter()
             .map(|p| (p.first_block, p.k, p.code))
             .collect()

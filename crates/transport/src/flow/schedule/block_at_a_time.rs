@@ -1,0 +1,296 @@
+//! One block at a time: coded symbols of it stream until the receiver has it (rc-udp §IV-B).
+
+use super::{Next, PathEstimate, Schedule};
+use crate::flow::send_block::SendBlock;
+use crate::flow::sender::FlowView;
+use crate::recovery::Report;
+use crate::settings::{Count, Setting, Settings, Share, Span, field};
+use crate::time::Time;
+use crate::wire::BlockId;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Numbers of the block-at-a-time schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockAtATimeConfig {
+    /// How long the sender is silent after a block for each packet that was dropped of it: delta-t.
+    pub wait: Duration,
+    /// Blocks on their way at once.
+    pub blocks: u32,
+    /// Blocks encoded before their turn comes.
+    pub ahead: u32,
+    /// Symbols that a receiver needs beyond K, as a share of K: epsilon.
+    pub epsilon: f64,
+}
+
+impl Default for BlockAtATimeConfig {
+    fn default() -> Self {
+        // rc-udp §IV-B b: 0.3 ms; block by block; the next block is encoded while one is sent. §V-A: 0.01.
+        Self { wait: Duration::from_micros(300), blocks: 1, ahead: 1, epsilon: 0.01 }
+    }
+}
+
+impl Settings for BlockAtATimeConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("wait", wait, Span(Duration::ZERO, Duration::from_secs(1))),
+        field!("blocks", blocks, Count(1, 1_000)),
+        field!("ahead", ahead, Count(0, 1_000)),
+        field!("epsilon", epsilon, Share(0.0, 1.0)),
+    ];
+}
+
+/// Where more is lost, more symbols are made as they are needed.
+const MOST_LOSS: f64 = 0.5;
+
+/// A block on its way.
+#[derive(Debug)]
+struct Sending {
+    number: u32,
+    k: u32,
+    /// Ps: packets sent of it.
+    sent: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct BlockAtATime {
+    config: BlockAtATimeConfig,
+    /// Blocks whose turn it is, oldest first.
+    sending: VecDeque<Sending>,
+    /// The block after the last whose turn it was.
+    upcoming: u32,
+    /// No other block has its turn before.
+    silent_until: Time,
+}
+
+impl BlockAtATime {
+    pub(super) const fn new(config: BlockAtATimeConfig) -> Self {
+        Self { config, sending: VecDeque::new(), upcoming: 0, silent_until: Time::ZERO }
+    }
+
+    /// The open block whose turn comes next.
+    fn following<'a>(&self, flow: &'a FlowView) -> Option<&'a SendBlock> {
+        flow.open_blocks().find(|block| block.number() >= self.upcoming)
+    }
+
+    /// Lets go of the blocks that the receiver has. Where the next is encoded already, T = (Ps - (1 + epsilon) K / r) x delta-t passes before
+    /// its turn (rc-udp §IV-B b), counted from when the sender would go on.
+    fn retire(&mut self, now: Time, flow: &FlowView) {
+        let is_done = |sending: &Sending| flow.block(sending.number).is_none_or(SendBlock::is_done);
+        if !self.sending.iter().any(is_done) {
+            return;
+        }
+        let epsilon = self.config.epsilon;
+        let dropped = |s: &Sending| (f64::from(s.sent) - (1.0 + epsilon) * f64::from(s.k)).max(0.0);
+        let dropped: f64 = self.sending.iter().filter(|sending| is_done(sending)).map(dropped).sum();
+        self.sending.retain(|sending| !is_done(sending));
+        if self.following(flow).is_some_and(is_encoded) {
+            self.silent_until = now + self.config.wait.mul_f64(dropped);
+        }
+    }
+
+    /// Symbols that are missing: of a block whose turn it is before they run out, of those that follow all that they will need.
+    fn prepare(&self, flow: &FlowView, path: &PathEstimate) -> Option<Next> {
+        let at_once = (self.config.blocks + self.config.ahead) as usize;
+        flow.open_blocks().take(at_once).find_map(|block| {
+            let k = block.k();
+            let made = block.repair_sent() + block.repair_ready();
+            let count = if made == 0 && block.is_coded() {
+                self.enough(k, path)
+            } else if block.number() < self.upcoming && block.source_left() == 0 && block.repair_ready() <= k / 8 {
+                (k / 4).max(16)
+            } else {
+                return None;
+            };
+            let id = BlockId { flow: flow.id(), block: block.number() };
+            block.can_prepare().then_some(Next::Prepare { block: id, count })
+        })
+    }
+
+    /// (1 + epsilon) K, and what is lost of it.
+    fn enough(&self, k: u32, path: &PathEstimate) -> u32 {
+        ((1.0 + self.config.epsilon) * f64::from(k) / (1.0 - path.loss.min(MOST_LOSS))).ceil() as u32
+    }
+
+    /// The next block's turn comes as soon as it is encoded.
+    fn admit(&mut self, now: Time, flow: &FlowView) {
+        while self.sending.len() < self.config.blocks as usize
+            && self.silent_until <= now
+            && let Some(block) = self.following(flow).filter(|block| is_encoded(block))
+        {
+            self.sending.push_back(Sending { number: block.number(), k: block.k(), sent: 0 });
+            self.upcoming = block.number() + 1;
+        }
+    }
+
+    /// A symbol of a block whose turn it is. Of several, the oldest that has not had enough goes first; when all have, they take turns.
+    fn serve(&mut self, flow: &FlowView, path: &PathEstimate) -> Option<Next> {
+        let wanting = self.sending.iter().position(|sending| sending.sent < self.enough(sending.k, path));
+        let count = self.sending.len();
+        let first = wanting.unwrap_or(0);
+        let (at, next) = (0..count).map(|nth| (first + nth) % count).find_map(|at| {
+            let next = symbol(flow, flow.block(self.sending[at].number)?)?;
+            Some((at, next))
+        })?;
+        self.sending[at].sent += 1;
+        if wanting.is_none() {
+            self.sending.rotate_left(1);
+        }
+        Some(next)
+    }
+}
+
+/// It can go out: its repair is made, or it goes out as it is.
+fn is_encoded(block: &SendBlock) -> bool {
+    block.repair_ready() > 0 || block.source_ready()
+}
+
+/// A symbol of the block: source of a code that needs it, then repair, and what is left when there is no more repair.
+fn symbol(flow: &FlowView, block: &SendBlock) -> Option<Next> {
+    if block.source_ready() && flow.source_block() == block.number() {
+        return Some(Next::Source);
+    }
+    if block.repair_ready() > 0 {
+        return Some(Next::Repair(BlockId { flow: flow.id(), block: block.number() }));
+    }
+    flow.first_lost_of(block).or_else(|| flow.last_resort_of(block)).map(Next::Resend)
+}
+
+impl Schedule for BlockAtATime {
+    fn next(&mut self, now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+        // rc-udp §IV-B a: encoding starts when the decoder has acknowledged the parameters.
+        if !flow.announced() {
+            return Next::Idle;
+        }
+        self.retire(now, flow);
+        if let Some(prepare) = self.prepare(flow, path) {
+            return prepare;
+        }
+        self.admit(now, flow);
+        match self.serve(flow, path) {
+            Some(next) => next,
+            None if self.silent_until > now => Next::Wait(self.silent_until),
+            None => Next::Idle,
+        }
+    }
+
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+
+    // rc-udp §III: all K + R symbols go through the LT code, whose symbols are worth little beside source.
+    fn sends_source(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::schedule::harness::Line;
+
+    fn line(text: &str, blocks: u32, k: u32) -> Line {
+        Line::new(&format!("block-at-a-time:{text}"), "precoded-lt", blocks, k)
+    }
+
+    /// rc-udp §IV-B a: the parameters first.
+    #[test]
+    fn nothing_goes_out_before_the_parameters_are_acknowledged() {
+        let mut line = line("", 2, 40);
+        assert_eq!(line.send(10), []);
+        assert_eq!(line.encodes, [], "nor is anything encoded");
+        line.flow.on_announced();
+        assert_eq!(line.send(3), [(0, 40), (0, 41), (0, 42)]);
+    }
+
+    /// Coded symbols of one block, never a source symbol, until the block is acknowledged.
+    #[test]
+    fn a_block_streams_until_it_is_acknowledged() {
+        let mut line = line("", 3, 40).announced();
+        assert_eq!(line.send(200), (40..240).map(|esi| (0, esi)).collect::<Vec<_>>());
+        // (1 + epsilon) K at once for this block and the next, then more before they run out.
+        assert_eq!(line.encodes[..2], [(0, 41), (1, 41)]);
+        assert!(line.encodes[2..].iter().all(|encode| *encode == (0, 16)), "{:?}", line.encodes);
+        line.acknowledge(0);
+        assert_eq!(line.send(1), []);
+        line.after(Duration::from_secs(1));
+        assert_eq!(line.send(2), [(1, 40), (1, 41)]);
+        assert_eq!(line.encodes.last(), Some(&(2, 41)), "one ahead");
+    }
+
+    /// §IV-B b: T = (Ps - (1 + epsilon) K) x 0.3 ms when the next block is encoded at the acknowledgement.
+    #[test]
+    fn silence_follows_a_block_by_what_was_dropped_of_it() {
+        let mut line = line("", 3, 100).announced();
+        line.send(161);
+        line.acknowledge(0);
+        assert_eq!(line.send(1), []);
+        // 161 - 101 packets.
+        let until = line.now + Duration::from_millis(18);
+        assert_eq!(line.flow.due_at(), Some(until));
+        line.after(Duration::from_millis(17));
+        assert_eq!((line.send(1), line.flow.due_at()), (vec![], Some(until)));
+        line.after(Duration::from_millis(1));
+        assert_eq!(line.send(1), [(1, 100)]);
+    }
+
+    /// §IV-B b: if it is not, it goes out as soon as it is.
+    #[test]
+    fn a_block_that_is_not_encoded_goes_out_once_it_is() {
+        let mut line = line("ahead=0", 2, 100).announced();
+        line.send(161);
+        line.acknowledge(0);
+        line.holds_replies = true;
+        assert_eq!(line.send(1), []);
+        assert_eq!(line.flow.due_at(), None, "it waits for the encoder alone");
+        line.reply();
+        assert_eq!(line.send(1), [(1, 100)]);
+    }
+
+    /// Nothing dropped, or no wait wanted: no silence.
+    #[test]
+    fn no_silence_without_drops() {
+        let mut lossless = line("", 2, 100).announced();
+        lossless.send(101);
+        lossless.acknowledge(0);
+        assert_eq!(lossless.send(1), [(1, 100)]);
+        let mut eager = line("wait=0ms", 2, 100).announced();
+        eager.send(400);
+        eager.acknowledge(0);
+        assert_eq!(eager.send(1), [(1, 100)]);
+    }
+
+    #[test]
+    fn of_several_blocks_each_has_enough_before_any_has_more() {
+        let mut line = line("blocks=2,wait=0ms", 3, 10).announced();
+        let sent: Vec<u32> = line.send(28).into_iter().map(|(block, _)| block).collect();
+        let expected = [[0; 11].as_slice(), &[1; 11], &[0, 1, 0, 1, 0, 1]].concat();
+        assert_eq!(sent, expected);
+        line.acknowledge(1);
+        let sent: Vec<u32> = line.send(12).into_iter().map(|(block, _)| block).collect();
+        assert_eq!(sent, [[2; 11].as_slice(), &[0]].concat());
+    }
+
+    /// The line does not wait for the encoder while symbols are left: more are asked for when an eighth of K is.
+    #[test]
+    fn symbols_are_made_before_they_run_out() {
+        let mut line = line("ahead=0", 1, 800).announced();
+        line.send(1);
+        line.holds_replies = true;
+        let before = line.send(10_000).len();
+        assert_eq!(before, 807, "all that were made");
+        assert_eq!(line.encodes, [(0, 808), (0, 200)]);
+        line.reply();
+        assert_eq!(line.send(1), [(0, 1_608)]);
+    }
+
+    /// A code without symbols beyond its own sends its source, and again what is lost of it.
+    #[test]
+    fn a_code_that_has_no_repair_is_carried_all_the_same() {
+        let mut line = Line::new("block-at-a-time", "uncoded", 2, 4).announced();
+        assert_eq!(line.send(9), [(0, 0), (0, 1), (0, 2), (0, 3)]);
+        line.lose(0, 2);
+        assert_eq!(line.send(9), [(0, 2)]);
+        line.acknowledge(0);
+        assert_eq!(line.send(9), []);
+        line.after(Duration::from_millis(1));
+        assert_eq!(line.send(9), [(1, 0), (1, 1), (1, 2), (1, 3)]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Source in order, with repair of earlier blocks in between; then repair of what is not acknowledged, block by block in turn
+//! (tornado-transfer §2.1).
+
+use super::{Next, PathEstimate, Schedule};
+use crate::flow::send_block::SendBlock;
+use crate::flow::sender::FlowView;
+use crate::flow::tail::Outstanding;
+use crate::recovery::Report;
+use crate::settings::{Count, Or, Setting, Settings, Share, field};
+use crate::time::Time;
+use crate::wire::BlockId;
+use std::collections::VecDeque;
+
+/// Numbers of the interleaved schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterleavedConfig {
+    /// X: after so many source symbols, one repair symbol of each earlier block that is not acknowledged. `None`: as many as let a block
+    /// be decoded when the one after it ends.
+    pub repair_every: Option<u32>,
+    /// Accepted chance that it cannot be, where X is worked out.
+    pub failure: f64,
+}
+
+impl Default for InterleavedConfig {
+    fn default() -> Self {
+        // tornado-transfer §2.1 says what X should bring about, not how surely.
+        Self { repair_every: None, failure: 0.01 }
+    }
+}
+
+impl Settings for InterleavedConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("repair-every", repair_every, Or("auto", Count(1, 1_000_000))),
+        field!("failure", failure, Share(1e-9, 0.5)),
+    ];
+}
+
+/// Repair symbols made at once, at least: a request costs something too.
+const LEAST_MADE: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Interleaved {
+    config: InterleavedConfig,
+    /// The block whose source goes out, and what was worked out for it: X, where repair is expected to be needed at all.
+    block: Option<u32>,
+    every: Option<u32>,
+    /// Source symbols since the last round of repair.
+    since: u32,
+    /// Blocks that are still to have a symbol in this round.
+    round: VecDeque<u32>,
+    /// The block that had the last symbol once there was no source.
+    turn: Option<u32>,
+}
+
+impl Interleaved {
+    pub(super) const fn new(config: InterleavedConfig) -> Self {
+        Self { config, block: None, every: None, since: 0, round: VecDeque::new(), turn: None }
+    }
+
+    /// X for the source of this block: while it goes out, the block before has as many repair symbols as it takes to decode it, of as
+    /// many source symbols (tornado-transfer §2.1).
+    fn interval(&self, block: &SendBlock, path: &PathEstimate) -> Option<u32> {
+        self.config.repair_every.or_else(|| {
+            let (k, code) = (block.k(), block.code());
+            let sent = Outstanding { need: k, in_flight: k, intact: true, code, k };
+            let repairs = sent.extra(path.odds(self.config.failure));
+            k.checked_div(repairs).map(|every| every.max(1))
+        })
+    }
+
+    /// Repair symbols of a block that are made at once.
+    fn batch(&self, k: u32) -> u32 {
+        k.checked_div(self.every.unwrap_or(k)).unwrap_or(0).clamp(LEAST_MADE, k.max(LEAST_MADE))
+    }
+
+    /// One repair symbol of the block, or the order for some. `None` while it is being made; a code that has no more sends lost source again.
+    fn repair(&self, flow: &FlowView, block: &SendBlock) -> Option<Next> {
+        let id = BlockId { flow: flow.id(), block: block.number() };
+        if block.repair_ready() > 0 {
+            return Some(Next::Repair(id));
+        }
+        if block.can_prepare() {
+            return Some(Next::Prepare { block: id, count: self.batch(block.k()) });
+        }
+        flow.first_lost_of(block).or_else(|| flow.last_resort_of(block)).map(Next::Resend)
+    }
+
+    /// While there is source.
+    fn with_source(&mut self, flow: &FlowView, path: &PathEstimate, block: &SendBlock) -> Next {
+        let number = block.number();
+        if self.block != Some(number) {
+            self.block = Some(number);
+            self.every = self.interval(block, path);
+        }
+        if self.every.is_some_and(|every| self.since >= every) {
+            self.since = 0;
+            self.round.extend(flow.open_blocks().map(SendBlock::number).take_while(|earlier| *earlier < number));
+        }
+        while let Some(earlier) = self.round.front() {
+            let open = flow.block(*earlier).filter(|block| !block.is_done());
+            let next = open.and_then(|block| self.repair(flow, block));
+            if !matches!(next, Some(Next::Prepare { .. })) {
+                self.round.pop_front();
+            }
+            if let Some(next) = next {
+                return next;
+            }
+        }
+        // §2.1.1: what costs time is precomputed while symbols go out; the block's repair is wanted when its source has gone.
+        if self.every.is_some() && block.repair_ready() == 0 && block.can_prepare() {
+            let block = BlockId { flow: flow.id(), block: number };
+            return Next::Prepare { block, count: self.batch(flow.block(number).map_or(0, SendBlock::k)) };
+        }
+        self.since += 1;
+        Next::Source
+    }
+
+    /// While there is none: it has all gone out, or waits for the receiver to have some of the blocks.
+    fn without_source(&mut self, flow: &FlowView) -> Next {
+        let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_coded();
+        let after = |block: &&SendBlock| self.turn.is_none_or(|turn| block.number() > turn);
+        let others = flow.open_blocks().filter(sent).take_while(|block| !after(block));
+        let next = flow.open_blocks().filter(sent).filter(after).chain(others).find_map(|block| {
+            let next = self.repair(flow, block)?;
+            Some((block.number(), next))
+        });
+        match next {
+            Some((_, prepare @ Next::Prepare { .. })) => prepare,
+            Some((number, next)) => {
+                self.turn = Some(number);
+                next
+            }
+            None => Next::Idle,
+        }
+    }
+}
+
+impl Schedule for Interleaved {
+    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+        match flow.block(flow.source_block()).filter(|_| flow.source_ready()) {
+            Some(block) => self.with_source(flow, path, block),
+            None => self.without_source(flow),
+        }
+    }
+
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::flow::schedule::harness::Line;
+
+    fn line(text: &str, blocks: u32, k: u32) -> Line {
+        Line::new(&format!("interleaved:{text}"), "raptorq", blocks, k)
+    }
+
+    const fn s(block: u32, esi: u32) -> (u32, u32) {
+        (block, esi)
+    }
+
+    /// tornado-transfer §2.1: after every X source symbols, one repair symbol of each earlier block.
+    #[test]
+    fn repair_of_each_earlier_block_after_every_x_source_symbols() {
+        let mut line = line("repair-every=5", 3, 10);
+        let first: Vec<_> = (0..10).map(|esi| s(0, esi)).collect();
+        assert_eq!(line.send(10), first, "no block is earlier than the first");
+        // The tenth source symbol was the fifth since the last round.
+        let second = [s(0, 10), s(1, 0), s(1, 1), s(1, 2), s(1, 3), s(1, 4), s(0, 11), s(1, 5), s(1, 6), s(1, 7)];
+        assert_eq!(line.send(10), second);
+        assert_eq!(line.send(2), [s(1, 8), s(1, 9)]);
+        assert_eq!(line.send(7), [s(0, 12), s(1, 10), s(2, 0), s(2, 1), s(2, 2), s(2, 3), s(2, 4)]);
+        line.acknowledge(0);
+        assert_eq!(line.send(3), [s(1, 11), s(2, 5), s(2, 6)], "not of those that are acknowledged");
+    }
+
+    /// §2.1: then repair of each block that is not acknowledged, in turn.
+    #[test]
+    fn round_robin_once_all_source_has_gone_out() {
+        let mut line = line("repair-every=1000", 3, 10);
+        assert_eq!(line.send(30), (0..30).map(|nth| s(nth / 10, nth % 10)).collect::<Vec<_>>());
+        assert_eq!(line.send(7), [s(0, 10), s(1, 10), s(2, 10), s(0, 11), s(1, 11), s(2, 11), s(0, 12)]);
+        line.acknowledge(1);
+        assert_eq!(line.send(3), [s(2, 12), s(0, 13), s(2, 13)]);
+    }
+
+    /// §2.1: "after all source symbols of block n has been sent, the receiver has received enough symbols for block n-1".
+    #[test]
+    fn x_follows_the_loss() {
+        for (loss, fewest, most) in [(0.01, 4, 15), (0.1, 35, 60), (0.2, 75, 115)] {
+            let mut line = line("", 3, 280);
+            line.path.loss = loss;
+            line.send(280);
+            let before_second_ends = line.send_until((1, 279));
+            let repairs = before_second_ends.iter().filter(|(block, esi)| (*block, *esi >= 280) == (0, true)).count();
+            assert!((fewest..=most).contains(&repairs), "{repairs} at {loss}");
+            // What arrives on average is enough: of 280 and the repairs.
+            assert!((280.0 + repairs as f64) * (1.0 - loss) >= 281.0, "{repairs} at {loss}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_loss_has_no_repair_before_the_end() {
+        let mut line = line("", 3, 100);
+        line.path.loss = 0.0;
+        assert_eq!(line.send(300), (0..300).map(|nth| s(nth / 100, nth % 100)).collect::<Vec<_>>());
+        assert_eq!(line.encodes, []);
+    }
+
+    /// The encoder of a block works while its source goes out: at its end repair is ready.
+    #[test]
+    fn repair_is_made_in_time() {
+        let mut line = line("repair-every=5", 2, 40);
+        line.send(1);
+        assert_eq!(line.encodes, [(0, 8)]);
+        line.send_until((1, 0));
+        assert_eq!(line.encodes, [(0, 8), (1, 8)]);
+    }
+
+    /// Blocks that the receiver does not take, for want of credit, do not keep lost ones from their repair.
+    #[test]
+    fn without_source_to_send_repair_goes_on() {
+        let mut line = line("repair-every=1000", 1, 4);
+        line.flow.add_source(100);
+        assert_eq!(line.send(6), [s(0, 0), s(0, 1), s(0, 2), s(0, 3), s(0, 4), s(0, 5)]);
+    }
+
+    #[test]
+    fn a_code_without_repair_sends_lost_source_again() {
+        let mut line = Line::new("interleaved", "uncoded", 2, 4);
+        assert_eq!(line.send(99).len(), 8);
+        line.lose(0, 3);
+        line.lose(1, 1);
+        assert_eq!(line.send(99), [s(0, 3), s(1, 1)]);
+    }
+}

@@ -1,0 +1,55 @@
+//! Blocks of a number of bytes (rc-udp §IV-B).
+
+use super::CODES;
+use crate::settings::{Count, Setting, Settings, field};
+use erasure::BlockCode;
+
+/// Blocks of so many bytes: as many symbols as hold them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BytesBlocks {
+    /// B: bytes of a block. What is over of its last symbol belongs to it too, so that blocks begin with a symbol.
+    pub bytes: u32,
+    /// The code of every block.
+    pub code: BlockCode,
+}
+
+impl Default for BytesBlocks {
+    fn default() -> Self {
+        // rc-udp §IV-C: blocks of 1 MB, for the shortest times of coding. §III: an LT code over K symbols and those of a pre-code.
+        Self { bytes: 1_000_000, code: BlockCode::PrecodedLt }
+    }
+}
+
+impl Settings for BytesBlocks {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("bytes", bytes, Count(1, u32::MAX as u64)), field!("code", code, CODES)];
+}
+
+impl BytesBlocks {
+    /// K = ceil(B / L), as far as the code has such blocks.
+    pub(super) fn k(&self, symbol_size: u16) -> u32 {
+        self.bytes.div_ceil(u32::from(symbol_size.max(1))).clamp(1, self.code.max_source_symbols())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::flow::BlockSizing;
+    use crate::wire::FlowId;
+    use erasure::BlockCode;
+
+    #[test]
+    fn a_block_has_the_symbols_that_hold_it() {
+        let shape = |sizing: &str, length: u64, symbol_size: u16| {
+            let sizing: BlockSizing = sizing.parse().expect("a sizing");
+            let symbols = length.div_ceil(symbol_size.into());
+            let plans = sizing.plans(FlowId(1), symbols, symbol_size, 8_192);
+            plans.iter().map(|plan| (plan.first_block, plan.k, plan.code)).collect::<Vec<_>>()
+        };
+        // rc-udp §IV-C: 1 MB of symbols of 1 KB.
+        assert_eq!(shape("bytes", 10_000_000, 1_024), [(0, 977, BlockCode::PrecodedLt)]);
+        assert_eq!(shape("bytes:code=raptor", 10_000_000, 512), [(0, 1_954, BlockCode::Raptor)]);
+        assert_eq!(shape("bytes:bytes=100000000", 1 << 40, 1_024), [(0, 8_192, BlockCode::PrecodedLt)]);
+        assert_eq!(shape("bytes", 5_000, 1_024), [(0, 5, BlockCode::PrecodedLt)], "all that there is");
+    }
+}
