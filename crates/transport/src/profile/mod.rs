@@ -6,8 +6,10 @@
 mod arq;
 mod auto;
 mod keys;
+mod rc_udp;
 mod show;
 mod symbols;
+mod tornado_transfer;
 
 pub use keys::{Key, ProfileError};
 pub use show::{Difference, Line};
@@ -59,7 +61,7 @@ struct Entry {
 }
 
 /// Every profile, the default first.
-const ENTRIES: [Entry; 2] = [
+const ENTRIES: [Entry; 4] = [
     Entry {
         name: "auto",
         about: "source once, what is lost again, repair in the last round trips",
@@ -71,6 +73,18 @@ const ENTRIES: [Entry; 2] = [
         about: "sliding-window ARQ without a code, as a congestion-controlled transport over UDP",
         make: Profile::arq,
         sources: arq::SOURCES,
+    },
+    Entry {
+        name: "rc-udp",
+        about: "one block at a time, coded symbols at a told rate until the receiver has it",
+        make: Profile::rc_udp,
+        sources: rc_udp::SOURCES,
+    },
+    Entry {
+        name: "tornado-transfer",
+        about: "RaptorQ: source with repair of earlier blocks in between, then repair of each block in turn",
+        make: Profile::tornado_transfer,
+        sources: tornado_transfer::SOURCES,
     },
 ];
 

@@ -47,7 +47,7 @@ impl Line {
     }
 
     pub(super) fn after(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
     }
 
     /// At most so many symbols that go out now: block and esi.

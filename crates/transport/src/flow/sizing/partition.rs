@@ -92,7 +92,7 @@ mod tests {
             let last = plans[plans.len() - 1];
             let rest = symbols - last.first_symbol;
             let blocks = u64::from(last.first_block) + rest.div_ceil(last.k.into());
-            assert!(rest % u64::from(last.k) == 0 || symbols == 0, "{bytes}: {plans:?}");
+            assert!(rest.is_multiple_of(u64::from(last.k)) || symbols == 0, "{bytes}: {plans:?}");
             let legal = smallest_legal(symbols).is_some_and(|k| k <= 8_192);
             assert_eq!(blocks <= MOST_BLOCKS, legal, "{bytes}: {plans:?}");
             assert!(plans.iter().all(|plan| plan.k <= 8_192));

@@ -1,0 +1,51 @@
+//! The system of rc-udp: Raptor coding over UDP.
+
+use super::{Profile, Source, SymbolSizes};
+use crate::flow::{BlockAtATimeConfig, BlockSizing, BytesBlocks, ScheduleConfig};
+use crate::recovery::{CongestionConfig, RecoveryConfig, ToldConfig};
+use crate::time::Rate;
+
+/// rc-udp §VI-A, table II: R1 is not controlled; R2 is 100 Mbit/s nominally.
+const NOMINAL_RATE: Rate = Rate::from_bits_per_second(100_000_000);
+
+impl Profile {
+    /// Coded symbols of one block at a time, at a rate that is told, until the receiver has it (rc-udp).
+    ///
+    /// Departs: a block is acknowledged when it is decoded, not when (1 + epsilon) K symbols of it have come: those may not decode, and then
+    /// it would be lost.
+    pub fn rc_udp() -> Self {
+        Self {
+            name: "rc-udp".into(),
+            symbols: SymbolSizes::only(1024),
+            blocks: BlockSizing::Bytes(BytesBlocks::default()),
+            schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
+            recovery: RecoveryConfig {
+                congestion: CongestionConfig::Told(ToldConfig { rate: NOMINAL_RATE }),
+                ..RecoveryConfig::default()
+            },
+            ..Self::auto()
+        }
+    }
+}
+
+/// Where its numbers come from.
+pub(super) const SOURCES: &[Source] = &[
+    Source { key: "symbols", section: "rc-udp §IV-C: L = 1 KB takes the least time to code" },
+    Source { key: "blocks.bytes", section: "rc-udp §IV-C: B = 1 MB takes the least time to code" },
+    Source { key: "blocks.code", section: "rc-udp §III: LT over K symbols and those of a pre-code" },
+    Source { key: "schedule.wait", section: "rc-udp §IV-B b: delta-t = 0.3 ms" },
+    Source { key: "schedule.blocks", section: "rc-udp §IV-B: block by block" },
+    Source {
+        key: "schedule.ahead",
+        section: "rc-udp §IV-B b: the next block may be encoded when the one before is acknowledged",
+    },
+    Source { key: "schedule.epsilon", section: "rc-udp §V-A: 0.01" },
+    Source {
+        key: "congestion.rate",
+        section: "rc-udp §VI-A, table II: R2 is 100 Mbit/s nominally, and R1 is not controlled",
+    },
+    Source { key: "detection", section: "RFC 9002 §6.1: only shown, what is lost changes nothing" },
+    Source { key: "timeout", section: "design §8: finds what the document would wait for for ever" },
+    Source { key: "estimator", section: "design §8: how many symbols are made at once" },
+    Source { key: "feedback.timing", section: "design §8: with each decoded block at once" },
+];
