@@ -28,14 +28,20 @@ pub struct LinkConfig {
     pub police: Option<Police>,
     /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
     pub queue_bytes: Option<u64>,
+    /// Drop-tail bound of the queue in packets, of any size, counted likewise. With both bounds a packet needs room under each.
+    pub queue_packets: Option<u32>,
     /// Largest packet in IP bytes that passes; larger ones are dropped without a word. `None`: any passes.
     pub mtu: Option<u32>,
     /// One-way propagation delay.
     pub delay: Duration,
+    /// Other delays from given times on, in their order, for packets that come then. Keeps order where the delay falls.
+    pub delay_steps: Vec<DelayStep>,
     /// Up to this much more delay for each packet, uniform. Keeps order: no packet overtakes the one before.
     pub jitter: Duration,
     /// Random loss, after the queue: a lost packet has used its share of the rate.
     pub loss: Loss,
+    /// Other shares of packets lost from given times on, in their order, for packets that come then; in bursts where `loss` has bursts.
+    pub loss_steps: Vec<LossStep>,
     /// Packets that arrive late, out of order.
     pub reorder: Reorder,
     /// Probability that a packet arrives twice.
@@ -55,6 +61,24 @@ pub struct RateStep {
     pub at: Duration,
     /// The rate then.
     pub rate: Rate,
+}
+
+/// A delay from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayStep {
+    /// From when on, since the start of the run.
+    pub at: Duration,
+    /// The one-way delay then.
+    pub delay: Duration,
+}
+
+/// A share of packets lost from some time on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossStep {
+    /// From when on, since the start of the run.
+    pub at: Duration,
+    /// The share then, 0 to 1.
+    pub loss: f64,
 }
 
 /// A time without a link.
@@ -94,6 +118,27 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// Loss of the same kind with another share.
+    #[must_use]
+    pub fn with_mean(self, share: f64) -> Self {
+        match self {
+            Self::None | Self::Bernoulli(_) => Self::Bernoulli(share),
+            Self::GilbertElliott { mean_burst, .. } => Self::GilbertElliott { loss: share, mean_burst },
+        }
+    }
+
+    fn check_bursts(self) -> Result<(), LinkError> {
+        let Self::GilbertElliott { loss, mean_burst } = self else { return Ok(()) };
+        if loss >= 1.0 {
+            return Err(LinkError::BurstOfEverything);
+        }
+        let least = 1.0 / (1.0 - loss);
+        if !mean_burst.is_finite() || mean_burst < least {
+            return Err(LinkError::BurstTooShort { loss, mean_burst, least });
+        }
+        Ok(())
+    }
+
     /// The share of packets lost in the long run.
     pub fn mean(self) -> f64 {
         match self {
@@ -183,9 +228,13 @@ pub enum LinkError {
         /// Its beginning.
         from: Duration,
     },
-    /// Rates that are out of order.
-    #[error("a rate step at {at:?} is not after the one ahead of it: write them in order, such as step=10s:20M+20s:5M")]
+    /// Rates, delays or losses that are out of order.
+    #[error("a {name} at {at:?} is not after the one ahead of it: write them in order, such as {example}")]
     StepTooEarly {
+        /// The key of the text form.
+        name: &'static str,
+        /// What they look like.
+        example: &'static str,
         /// Its time.
         at: Duration,
     },
@@ -209,6 +258,7 @@ impl LinkConfig {
     /// # Errors
     /// The first that does not, with what to write instead.
     pub fn check(&self) -> Result<(), LinkError> {
+        let steps = self.loss_steps.iter().map(|step| ("loss-step", step.loss));
         let probabilities = [
             ("loss", self.loss.mean()),
             ("reorder", self.reorder.probability),
@@ -216,25 +266,19 @@ impl LinkConfig {
             ("corrupt", self.corrupt),
             ("mark", self.mark.probability),
         ];
-        for (name, value) in probabilities {
+        for (name, value) in probabilities.into_iter().chain(steps) {
             if !(0.0..=1.0).contains(&value) {
                 return Err(LinkError::Probability { name, value });
             }
         }
-        if let Loss::GilbertElliott { loss, mean_burst } = self.loss {
-            if loss >= 1.0 {
-                return Err(LinkError::BurstOfEverything);
-            }
-            let least = 1.0 / (1.0 - loss);
-            if !mean_burst.is_finite() || mean_burst < least {
-                return Err(LinkError::BurstTooShort { loss, mean_burst, least });
-            }
+        for loss in self.loss_steps.iter().map(|step| self.loss.with_mean(step.loss)).chain([self.loss]) {
+            loss.check_bursts()?;
         }
         let mut rates = self.rate.into_iter().chain(self.steps.iter().map(|step| step.rate));
         if rates.any(|rate| rate.bits_per_second() == 0) {
             return Err(LinkError::ZeroRate);
         }
-        if self.queue_bytes == Some(0) {
+        if self.queue_bytes == Some(0) || self.queue_packets == Some(0) {
             return Err(LinkError::ZeroQueue);
         }
         if self.bucket_bytes == Some(0) {
@@ -253,7 +297,11 @@ impl LinkConfig {
     /// Whether what is about rate and queue goes together.
     fn check_service(&self) -> Result<(), LinkError> {
         let of_the_rate = [("bucket", self.bucket_bytes.is_some()), ("step", !self.steps.is_empty())];
-        let of_the_queue = [("queue", self.queue_bytes.is_some()), ("mark-above", self.mark.above_bytes.is_some())];
+        let of_the_queue = [
+            ("queue", self.queue_bytes.is_some()),
+            ("queue-packets", self.queue_packets.is_some()),
+            ("mark-above", self.mark.above_bytes.is_some()),
+        ];
         let set = |&(name, is_set): &(&'static str, bool)| is_set.then_some(name);
         if self.trace.is_some() {
             let rate = [("rate", self.rate.is_some())];
@@ -293,8 +341,15 @@ impl LinkConfig {
         if let Some(pair) = self.outages.windows(2).find(|pair| pair[1].from < pair[0].until) {
             return Err(LinkError::OutageTooEarly { from: pair[1].from });
         }
-        if let Some(pair) = self.steps.windows(2).find(|pair| pair[1].at <= pair[0].at) {
-            return Err(LinkError::StepTooEarly { at: pair[1].at });
+        let times = [
+            ("rate step", "step=10s:20M+20s:5M", self.steps.iter().map(|step| step.at).collect::<Vec<_>>()),
+            ("delay step", "delay-step=10s:50ms+20s:5ms", self.delay_steps.iter().map(|step| step.at).collect()),
+            ("loss step", "loss-step=10s:5%+20s:0%", self.loss_steps.iter().map(|step| step.at).collect()),
+        ];
+        for (name, example, times) in times {
+            if let Some(pair) = times.windows(2).find(|pair| pair[1] <= pair[0]) {
+                return Err(LinkError::StepTooEarly { name, example, at: pair[1] });
+            }
         }
         Ok(())
     }

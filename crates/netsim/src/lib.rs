@@ -31,9 +31,10 @@ mod text;
 mod time;
 pub mod topology;
 mod trace;
+mod traffic;
 mod transit;
 
-pub use config::{Duplex, LinkConfig, LinkError, Loss, Mark, Outage, Police, RateStep, Reorder};
+pub use config::{DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Mark, Outage, Police, RateStep, Reorder};
 pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
 pub use link::{Deliveries, Delivery, DropReason, Ecn, Fate, Link, corrupt};
 pub use network::{Network, NetworkStats, Stalled};
@@ -43,4 +44,5 @@ pub use stats::{Count, LinkStats};
 pub use text::TextError;
 pub use time::Time;
 pub use trace::{Trace, TraceError, TraceFile, TraceFileError};
+pub use traffic::{ConstantRate, Filler};
 pub use transit::Transit;

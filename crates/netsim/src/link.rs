@@ -127,7 +127,7 @@ impl Link {
         self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
         let fate = self.enqueue(now, found, ip_bytes).and_then(|departure| {
-            if self.loses(draws.loss) && self.impaired { Err(DropReason::Random) } else { Ok(departure) }
+            if self.loses(now, draws.loss) && self.impaired { Err(DropReason::Random) } else { Ok(departure) }
         });
         match fate {
             Err(reason) => {
@@ -136,7 +136,7 @@ impl Link {
             }
             Ok(departure) => {
                 self.stats.delivered.add(ip_bytes);
-                Fate::Delivered(self.deliver(departure, found, ip_bytes, ecn, draws))
+                Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, ecn, draws))
             }
         }
     }
@@ -205,7 +205,8 @@ impl Link {
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, ip_bytes)) {
             return Err(DropReason::Policed);
         }
-        if self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
+        let too_many = self.config.queue_packets.is_some_and(|bound| self.queue.len() >= bound as usize);
+        if too_many || self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
             return Err(DropReason::QueueFull);
         }
         let departure = self.shaper.depart(now, ip_bytes, &self.config);
@@ -224,9 +225,10 @@ impl Link {
 
     /// Whether random loss takes a packet that got through the queue. The chain advances for these only: a packet the queue refused
     /// never saw the channel, and would shorten the bursts that others see.
-    fn loses(&mut self, draw: u64) -> bool {
+    fn loses(&mut self, now: Time, draw: u64) -> bool {
         let draw = unit(draw);
-        match self.config.loss {
+        let step = self.config.loss_steps.iter().rev().find(|step| Time::from(step.at) <= now);
+        match step.map_or(self.config.loss, |step| self.config.loss.with_mean(step.loss)) {
             Loss::None => false,
             Loss::Bernoulli(loss) => draw < loss,
             Loss::GilbertElliott { loss, mean_burst } => {
@@ -241,13 +243,27 @@ impl Link {
         }
     }
 
-    fn deliver(&mut self, departure: Time, found: u64, ip_bytes: u32, ecn: Ecn, draws: Draws) -> Deliveries {
+    /// The propagation delay of packets that come now.
+    fn delay(&self, now: Time) -> Duration {
+        let step = self.config.delay_steps.iter().rev().find(|step| Time::from(step.at) <= now);
+        step.map_or(self.config.delay, |step| step.delay)
+    }
+
+    fn deliver(
+        &mut self,
+        delay: Duration,
+        departure: Time,
+        found: u64,
+        ip_bytes: u32,
+        ecn: Ecn,
+        draws: Draws,
+    ) -> Deliveries {
         let config = &self.config;
         let stats = &mut self.stats;
         let impaired = self.impaired;
         let happens = |draw, probability| impaired && unit(draw) < probability;
         let jitter = if impaired { up_to(picos(config.jitter), draws.jitter) } else { 0 };
-        let mut at = departure.plus_picos(picos(config.delay)).plus_picos(jitter);
+        let mut at = departure.plus_picos(picos(delay)).plus_picos(jitter);
         let reordered = happens(draws.reorder, config.reorder.probability);
         if reordered {
             at = at.plus_picos(picos(config.reorder.extra));

@@ -179,6 +179,8 @@ fn nonsense_is_refused() {
     assert!(check("rate=0").starts_with("rate is 0: write a rate such as 100M"));
     assert!(check("rate=1M,queue=0B").starts_with("queue is 0: write a size"));
     assert!(check("queue=1KB").starts_with("queue has no effect without a rate"));
+    assert!(check("rate=1M,queue-packets=0").starts_with("queue is 0: write a size"));
+    assert!(check("queue-packets=3").starts_with("queue-packets has no effect without a rate"));
     assert!(check("mark-above=1KB").starts_with("mark-above has no effect without a rate"));
     assert!(check("rate=1M,bucket=0B").starts_with("bucket is 0: write a size such as 10KB"));
     assert!(check("bucket=1KB").starts_with("bucket has no effect without a rate"));
@@ -201,4 +203,19 @@ fn packets_larger_than_the_mtu_vanish() {
     assert_eq!(link.offer(Time::ZERO, 1_401, Ecn::NotEct), Fate::Dropped(DropReason::TooLarge));
     let stats = link.stats();
     assert_eq!((stats.offered.packets, stats.delivered.packets, stats.dropped_too_large.bytes), (2, 1, 1_401));
+}
+
+#[test]
+fn a_queue_of_packets_holds_so_many_of_any_size() {
+    let mut link = link("rate=8M,queue-packets=3");
+    let offer =
+        |link: &mut Link, micros: u64, bytes: u32| link.offer(Time::from_nanos(micros * 1_000), bytes, Ecn::NotEct);
+    // One being sent for 1 ms, two small ones behind it for 0.1 ms each.
+    for bytes in [1_000, 100, 100] {
+        assert!(matches!(offer(&mut link, 0, bytes), Fate::Delivered(_)));
+    }
+    assert_eq!(offer(&mut link, 999, 20), Fate::Dropped(DropReason::QueueFull));
+    assert!(matches!(offer(&mut link, 1_000, 1_500), Fate::Delivered(_)), "the first has left");
+    assert_eq!(offer(&mut link, 1_000, 20), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(link.stats().dropped_queue_full.packets, 2);
 }

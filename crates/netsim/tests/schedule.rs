@@ -139,3 +139,42 @@ fn times_out_of_order_are_refused() {
     let steps = text.parse::<LinkConfig>().unwrap().steps;
     assert_eq!((steps[1].at, steps[1].rate), (Duration::from_secs(10), Rate::from_megabits_per_second(20)));
 }
+
+#[test]
+fn loss_and_delay_change_at_their_times() {
+    let text = "delay=10ms,delay-step=1s:30ms+2s:5ms,loss-step=1s:20%+3s:0%,seed=5";
+    let mut link = Link::new(text.parse().unwrap()).unwrap();
+    let mut lost = [0_u32; 4];
+    for millis in 0..4_000_u64 {
+        let at = Time::from_nanos(millis * 1_000_000);
+        match link.offer(at, 100, Ecn::NotEct) {
+            Fate::Dropped(_) => lost[(millis / 1_000) as usize] += 1,
+            Fate::Delivered(deliveries) => {
+                let late = deliveries.first.at - at;
+                let expected = match millis {
+                    ..1_000 => 10,
+                    1_000..2_000 => 30,
+                    // Nothing overtakes the last packet of the longer delay, which arrives about 30 ms after it left.
+                    2_000..2_030 => continue,
+                    _ => 5,
+                };
+                assert_eq!(late, Duration::from_millis(expected), "at {millis} ms");
+            }
+        }
+    }
+    assert_eq!([lost[0], lost[3]], [0, 0], "{lost:?}");
+    // 200 of 1000, with a deviation of 12.6: four of them either way.
+    assert!(lost[1..3].iter().all(|lost| (150..250).contains(lost)), "{lost:?}, seed 5");
+}
+
+#[test]
+fn steps_out_of_order_are_refused() {
+    for (text, name) in [("loss-step=2s:1%+2s:2%", "a loss step"), ("delay-step=2s:1ms+1s:2ms", "a delay step")] {
+        let refused = text.parse::<netsim::LinkConfig>().unwrap_err().to_string();
+        assert!(refused.starts_with(name) && refused.contains("is not after the one ahead of it"), "{refused}");
+    }
+    let refused = "loss-step=1s:120%".parse::<netsim::LinkConfig>().unwrap_err().to_string();
+    assert_eq!(refused, "loss-step is 1.2: write a probability from 0% to 100%");
+    let refused = "loss=5%,burst=2,loss-step=1s:80%".parse::<netsim::LinkConfig>().unwrap_err().to_string();
+    assert!(refused.starts_with("burst is 2: with 0.8 loss write at least 5"), "{refused}");
+}

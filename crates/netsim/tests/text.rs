@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use netsim::{Duplex, LinkConfig, Loss, Mark, Outage, Police, Rate, RateStep, Reorder};
+use netsim::{DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder};
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,queue=256KB,mtu=1400B,loss=5%,burst=5,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
+    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,mtu=1400B,loss=5%,burst=5,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
     let seconds = Duration::from_secs;
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -18,10 +18,15 @@ fn every_key_is_read() {
         bucket_bytes: Some(10_000),
         police: Some(Police { rate: Rate::from_megabits_per_second(90), burst_bytes: 20_000 }),
         queue_bytes: Some(256_000),
+        queue_packets: Some(10),
         mtu: Some(1_400),
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
+        delay_steps: [(10, 5), (20, 90)]
+            .map(|(at, millis)| DelayStep { at: seconds(at), delay: Duration::from_millis(millis) })
+            .into(),
         loss: Loss::GilbertElliott { loss: 0.05, mean_burst: 5.0 },
+        loss_steps: [(1, 0.0), (2, 0.1)].map(|(at, loss)| LossStep { at: seconds(at), loss }).into(),
         reorder: Reorder { probability: 0.01, extra: Duration::from_millis(2) },
         duplicate: 0.001,
         corrupt: 0.0001,
@@ -91,9 +96,22 @@ fn what_is_printed_reads_back_the_same() {
                 .bool()
                 .then(|| Police { rate: Rate::from_bits_per_second(random.u64(1..)), burst_bytes: random.u64(1..) }),
             queue_bytes: Some(random.u64(1..)),
+            queue_packets: random.bool().then(|| random.u32(1..)),
             mtu: random.bool().then(|| random.u32(..)),
             delay: Duration::from_nanos(random.u64(..)),
             jitter: Duration::from_micros(random.u64(..1_000_000)),
+            delay_steps: (0..random.u64(..3))
+                .map(|number| DelayStep {
+                    at: Duration::from_nanos(number << 40 | random.u64(..1 << 40)),
+                    delay: Duration::from_nanos(random.u64(..)),
+                })
+                .collect(),
+            loss_steps: (0..random.u64(..3))
+                .map(|number| LossStep {
+                    at: Duration::from_nanos(number << 40 | random.u64(..1 << 40)),
+                    loss: random.f64() * 0.5,
+                })
+                .collect(),
             loss: match seed % 3 {
                 0 => Loss::None,
                 1 => Loss::Bernoulli(loss),
@@ -173,7 +191,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
@@ -188,6 +206,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ),
         ("police=1M", "cannot read police=1M: write it like 10M:20KB (a rate, and how much passes at once)"),
         ("police=1M:1bdp", "cannot read police=1M:1bdp: write it like 10M:20KB (a rate, and how much passes at once)"),
+        ("rate=1M,queue-packets=10KB", "cannot read queue-packets=10KB: write it like 10"),
         ("loss=5e0%", "cannot read loss=5e0%: write it like 5%"),
         ("loss=nan", "loss is NaN: write a probability from 0% to 100%"),
         ("reorder=1%", "cannot read reorder=1%: write it like 1%:2ms (how many, and how much later)"),

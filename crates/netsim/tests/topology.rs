@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use netsim::topology::{HostPair, Topology};
+use netsim::topology::{HostPair, Side, Topology};
 use netsim::{Duplex, Ecn, Fabric, LinkStats, Node, NodeId, Packet, Time};
 
 const DUMBBELL: &str = r#"
@@ -232,4 +232,29 @@ fn errors_are_one_line_and_say_what_to_write() {
     ] {
         assert_eq!(text.parse::<Topology>().unwrap_err().to_string(), error, "{text}");
     }
+}
+
+#[test]
+fn a_dumbbell_joins_each_pair_over_the_bottleneck() {
+    let link = |text: &str| text.parse().unwrap();
+    let side = |name: &str, delay: &str| Side {
+        name: name.to_owned(),
+        sender: link("rate=10M,delay=2ms,loss=1%"),
+        receiver: link(&format!("rate=10M,delay={delay},loss=1%")),
+    };
+    let bottleneck = link("rate=50M,delay=25ms,queue-packets=10");
+    let topology = Topology::dumbbell(&bottleneck, &[side("near", "2ms"), side("far", "50ms")]).unwrap();
+    assert_eq!(topology.hosts(), ["near-sender", "near-receiver", "far-sender", "far-receiver"]);
+    let (mut fabric, links) = topology.build_fabric::<u32>().unwrap();
+    let far = topology.pairs()[1];
+    assert_eq!(topology.name(far.from), Some("far-sender"));
+    assert_eq!(fabric.path(far.from, far.to).unwrap(), [links[3].forward, links[0].forward, links[4].forward]);
+    assert_eq!(fabric.path(far.to, far.from).unwrap(), [links[4].backward, links[0].backward, links[3].backward]);
+    let delays = topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
+    assert_eq!(delays, [25, 2, 2, 2, 50]);
+    let seeds: std::collections::BTreeSet<u64> =
+        topology.links().iter().flat_map(|link| [link.link.forward.seed, link.link.backward.seed]).collect();
+    assert_eq!(seeds.len(), 10, "links that are written alike do not lose alike");
+    let twice = Topology::dumbbell(&bottleneck, &[side("a", "2ms"), side("a", "2ms")]).unwrap_err();
+    assert_eq!(twice.to_string(), "a-sender is there twice: give every host and router a name of its own");
 }

@@ -65,12 +65,18 @@ pub struct LinkOptions {
     /// One-way delay, with its unit: 50ms, 1s, 200us
     #[arg(long)]
     delay: Option<String>,
+    /// Change the delay at some time: 10s:50ms, or 10s:50ms+20s:5ms
+    #[arg(long, value_name = "TIME:TIME")]
+    delay_step: Option<String>,
     /// Up to this much more delay for each packet, uniform, in order
     #[arg(long, value_name = "TIME")]
     jitter: Option<String>,
     /// Room of the queue before packets are dropped: 256KB, 1bdp (rate times round-trip time) [default: no bound]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
+    /// Room of the queue in packets of any size, the one being sent among them
+    #[arg(long, value_name = "NUMBER")]
+    queue_packets: Option<String>,
     /// Token bucket of the rate: so much may leave at once after a pause [default: packets keep their distance]
     #[arg(long, value_name = "SIZE")]
     bucket: Option<String>,
@@ -80,6 +86,9 @@ pub struct LinkOptions {
     /// Random loss: 5%
     #[arg(long, value_name = "PROBABILITY")]
     loss: Option<String>,
+    /// Change the loss at some time: 10s:5%, or 10s:5%+20s:0%
+    #[arg(long, value_name = "TIME:PROBABILITY")]
+    loss_step: Option<String>,
     /// Mean number of packets lost in a row (Gilbert-Elliott) [default: independent losses]
     #[arg(long, value_name = "PACKETS")]
     burst: Option<String>,
@@ -149,11 +158,14 @@ impl LinkOptions {
         let options = [
             ("rate", &self.rate),
             ("delay", &self.delay),
+            ("delay-step", &self.delay_step),
             ("jitter", &self.jitter),
             ("queue", &self.queue),
+            ("queue-packets", &self.queue_packets),
             ("bucket", &self.bucket),
             ("police", &self.police),
             ("loss", &self.loss),
+            ("loss-step", &self.loss_step),
             ("burst", &self.burst),
             ("reorder", &self.reorder),
             ("duplicate", &self.duplicate),

@@ -6,7 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Duplex, LinkConfig, LinkError, Loss, Outage, Police, Rate, RateStep, Reorder, TraceFile};
+use crate::{
+    DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, TraceFile,
+};
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
 /// A text that is not a link, with what to write.
@@ -17,7 +19,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, jitter, queue, mtu, loss, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -138,6 +140,19 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
                 Some(RateStep { at: time(key, at).ok()?, rate: rate.parse().ok()? })
             })?;
         }
+        "delay-step" => {
+            config.delay_steps = read_all(key, value, "10s:50ms+20s:5ms (from when, and how long)", |part| {
+                let (at, delay) = part.split_once(':')?;
+                Some(DelayStep { at: time(key, at).ok()?, delay: time(key, delay).ok()? })
+            })?;
+        }
+        "loss-step" => {
+            const EXAMPLE: &str = "10s:5%+20s:0% (from when, and how much)";
+            config.loss_steps = read_all(key, value, EXAMPLE, |part| {
+                let (at, loss) = part.split_once(':')?;
+                Some(LossStep { at: time(key, at).ok()?, loss: probability(key, loss, EXAMPLE).ok()? })
+            })?;
+        }
         "down" => {
             config.outages = read_all(key, value, "3s..5s or 3s..5s+8s..9s", |part| {
                 let (from, until) = part.split_once("..")?;
@@ -155,6 +170,7 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
         }
         "delay" => config.delay = time(key, value)?,
         "jitter" => config.jitter = time(key, value)?,
+        "queue-packets" => config.queue_packets = Some(value.parse().map_err(|_| bad(key, value, "10"))?),
         "mtu" => {
             const EXAMPLE: &str = "1400B (IP bytes)";
             let bytes = size(key, value).map_err(|_| bad(key, value, EXAMPLE))?;
@@ -209,7 +225,10 @@ impl fmt::Display for LinkConfig {
                 parts.push(format!("{key}={}", print_time(duration)));
             }
         }
+        let print_delay = |step: &DelayStep| format!("{}:{}", print_time(step.at), print_time(step.delay));
+        parts.extend(print_all("delay-step", &self.delay_steps, print_delay));
         parts.extend(self.queue_bytes.map(|bytes| format!("queue={}", print_size(bytes))));
+        parts.extend(self.queue_packets.map(|packets| format!("queue-packets={packets}")));
         parts.extend(self.mtu.map(|bytes| format!("mtu={}", print_size(bytes.into()))));
         match self.loss {
             Loss::None => {}
@@ -218,6 +237,8 @@ impl fmt::Display for LinkConfig {
                 parts.push(format!("loss={},burst={mean_burst}", Percent(loss)))
             }
         }
+        let print_loss = |step: &LossStep| format!("{}:{}", print_time(step.at), Percent(step.loss));
+        parts.extend(print_all("loss-step", &self.loss_steps, print_loss));
         if self.reorder != Reorder::default() {
             parts.push(format!("reorder={}:{}", Percent(self.reorder.probability), print_time(self.reorder.extra)));
         }

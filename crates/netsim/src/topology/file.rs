@@ -178,7 +178,42 @@ impl FromStr for Topology {
     }
 }
 
+/// A pair of hosts on the two sides of a dumbbell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// The name of both, followed by `-sender` and `-receiver`.
+    pub name: String,
+    /// From the sender to the left router.
+    pub sender: Duplex,
+    /// From the right router to the receiver.
+    pub receiver: Duplex,
+}
+
 impl Topology {
+    /// Two routers with one link between them, the bottleneck, and pairs of hosts: senders behind links of their own on the left, receivers on
+    /// the right. The way there of every link is that of the data. Sender `i` is host `2 i`, its receiver the next.
+    ///
+    /// # Errors
+    /// Names that are none, or twice the same.
+    pub fn dumbbell(bottleneck: &Duplex, sides: &[Side]) -> Result<Self, TopologyError> {
+        let hosts = sides.iter().flat_map(|side| ["sender", "receiver"].map(|role| format!("{}-{role}", side.name)));
+        let routers = ["left", "right"].map(str::to_owned).to_vec();
+        let mut topology = Self { hosts: hosts.collect(), routers, links: Vec::new(), pairs: Vec::new() };
+        topology.check_names()?;
+        let mut ids = (0..).map(NodeId::from_index);
+        let pairs = sides.iter().map(|_| ids.next().zip(ids.next())).map(|pair| pair.expect("numbers go on"));
+        topology.pairs = pairs.map(|(from, to)| HostPair { from, to }).collect();
+        let [left, right] = [0, 1].map(|router| NodeId::from_index((topology.hosts.len() + router) as u32));
+        let mut links = vec![PlannedLink { from: left, to: right, link: bottleneck.clone() }];
+        for (side, HostPair { from, to }) in sides.iter().zip(&topology.pairs) {
+            links.push(PlannedLink { from: *from, to: left, link: side.sender.clone() });
+            links.push(PlannedLink { from: right, to: *to, link: side.receiver.clone() });
+        }
+        // Random streams of their own for links that are written alike.
+        topology.links = (0..).zip(links).map(|(n, link)| PlannedLink { link: link.link.sibling(n), ..link }).collect();
+        Ok(topology)
+    }
+
     /// The names of the hosts. Host number `n` is `NodeId::from_index(n)`.
     pub fn hosts(&self) -> &[String] {
         &self.hosts

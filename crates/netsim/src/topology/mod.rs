@@ -4,7 +4,7 @@ mod file;
 
 use crate::{Duplex, LinkId, Network, NetworkError, Node, NodeId};
 
-pub use file::{HostPair, PlannedLink, Topology, TopologyError};
+pub use file::{HostPair, PlannedLink, Side, Topology, TopologyError};
 
 /// The two links between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
