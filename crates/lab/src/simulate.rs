@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
-use sim::{SharedCase, SharedTransfer};
+use sim::{FlowOutcome, SharedCase};
 use transport::Profile;
 
 use crate::args::SimulateArgs;
@@ -26,34 +26,31 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
     }
     let mut case = SharedCase::new(topology(args)?);
-    case.size = parse_bytes(&args.size).map_err(|error| usage(&error))?;
-    case.profile = profile;
+    let size = parse_bytes(&args.size).map_err(|error| usage(&error))?;
+    for flow in &mut case.flows {
+        (flow.size, flow.profile) = (size, profile.clone());
+    }
     case.limit = Duration::from_secs(args.limit);
     let outcome = case.run(args.run).map_err(|error| usage(&error))?;
     let name = |id| case.topology.name(id).unwrap_or_default();
-    for transfer in &outcome.transfers {
-        println!(
-            "{} to {}: {}",
-            name(transfer.pair.from),
-            name(transfer.pair.to),
-            told(transfer, case.size, args.limit)
-        );
+    for flow in &outcome.flows {
+        println!("{} to {}: {}", name(flow.pair.from), name(flow.pair.to), told(flow, size, args.limit));
     }
     for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
         let (from, to) = (name(planned.from), name(planned.to));
         println!("{}", LinkSummary::new(&format!("{from}>{to}"), &ways[0]));
         println!("{}", LinkSummary::new(&format!("{to}>{from}"), &ways[1]));
     }
-    if outcome.transfers.iter().all(|transfer| transfer.is_identical) {
+    if outcome.flows.iter().all(|flow| flow.is_identical) {
         Ok(Code::Done as u8)
     } else {
         Err(Failure::new(Code::Invalid, "not every transfer came to its end: give it more time with --limit"))
     }
 }
 
-fn told(transfer: &SharedTransfer, size: u64, limit: u64) -> String {
-    match transfer.completed {
-        Some(time) if transfer.is_identical => {
+fn told(flow: &FlowOutcome, size: u64, limit: u64) -> String {
+    match flow.completed {
+        Some(time) if flow.is_identical => {
             let rate = size as f64 * 8e-6 / time.as_secs_f64();
             format!("{} in {}, {} Mbit/s", words::bytes(size), words::seconds(time.as_secs_f64()), words::number(rate))
         }

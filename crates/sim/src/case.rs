@@ -1,8 +1,8 @@
 //! One object over one link, and what came of it.
 
+use crate::coding::Coding;
 use crate::host::{Host, HostConfig};
 use crate::storage::Received;
-use crate::streams::ReadScript;
 use netsim::{Duplex, NodeId, topology};
 use std::time::Duration;
 use transport::{Closed, ConnectionStats, Connector, EndpointConfig, Profile, Rate};
@@ -18,8 +18,8 @@ pub struct Case {
     pub profile: Profile,
     /// Who connects.
     pub connector: Connector,
-    /// How long encoding and decoding a block take.
-    pub compute_delay: Duration,
+    /// How long encoding and decoding take.
+    pub coding: Coding,
     /// When to give up.
     pub limit: Duration,
     /// The engine's limits.
@@ -76,7 +76,7 @@ impl Case {
             link,
             profile,
             connector: Connector::Sender,
-            compute_delay: Duration::ZERO,
+            coding: Coding::NONE,
             limit: Duration::from_secs(120),
             endpoint: EndpointConfig::default(),
         }
@@ -96,7 +96,7 @@ impl Case {
     /// When the link's numbers make no sense.
     pub fn run(&self, seed: u64) -> Outcome {
         let host = |size: Option<u64>, connects: bool, peer: NodeId| HostConfig {
-            compute_delay: self.compute_delay,
+            coding: self.coding,
             ..host_config(self.profile.clone(), self.endpoint.clone(), size, connects.then_some(peer), seed)
         };
         let sender = Host::new(SENDER, host(Some(self.size), self.connector == Connector::Sender, RECEIVER));
@@ -142,29 +142,18 @@ pub(crate) fn host_config(
     seed: u64,
 ) -> HostConfig {
     HostConfig {
-        profile,
         endpoint,
         connect_to: connects_to.into_iter().collect(),
         objects: sends.into_iter().collect(),
-        streams: Vec::new(),
-        reads: ReadScript::default(),
-        expects_streams: 0,
         expects: usize::from(sends.is_none()),
         closes: sends.is_some(),
-        control: 0,
-        expects_control: 0,
-        compute_delay: Duration::ZERO,
-        storage_delay: Duration::ZERO,
-        write_rate: None,
-        seed,
+        ..HostConfig::idle(profile, seed)
     }
 }
 
 /// The engine's counts of a host's only connection, open or over.
 fn stats(network: &mut netsim::Network<Host>, id: NodeId) -> ConnectionStats {
-    let Some(host) = network.node_mut(id) else { return ConnectionStats::default() };
-    let open = host.stats().pop();
-    open.or_else(|| host.tallies().next().map(|tally| tally.last_stats)).unwrap_or_default()
+    network.node_mut(id).and_then(|host| host.all_stats().pop()).unwrap_or_default()
 }
 
 impl Outcome {

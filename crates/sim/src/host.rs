@@ -1,15 +1,21 @@
 //! One machine of the simulation: an endpoint, and a program that sends and receives objects.
 
-use crate::storage::{Pattern, Received};
-use crate::streams::{ReadScript, StreamScript, Streams};
+mod config;
+
+pub use config::{HostConfig, Tally};
+
+use crate::bursts::Bursts;
+use crate::coding::Workers;
+use crate::storage::Pattern;
+use crate::streams::Streams;
 use netsim::{Ecn, Node, NodeId, Packet};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use transport::recovery::EcnCodepoint;
 use transport::{
-    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
-    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, Event, FlowId, ObjectOptions,
+    ReceivedEcn, Reply, Request, Time,
 };
 
 /// Bytes that IP and UDP add to a payload.
@@ -17,80 +23,6 @@ const OVERHEAD: u32 = 28;
 
 /// The key that all simulated hosts share.
 const KEY: [u8; 32] = [7; 32];
-
-/// How a host behaves.
-#[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// How it sends.
-    pub profile: Profile,
-    /// The engine's limits.
-    pub endpoint: EndpointConfig,
-    /// Hosts to connect to at once.
-    pub connect_to: Vec<NodeId>,
-    /// Objects it sends to each peer, as soon as they are connected: lengths in bytes.
-    pub objects: Vec<u64>,
-    /// Streams it opens to each peer, as soon as they are connected.
-    pub streams: Vec<StreamScript>,
-    /// How it reads the streams of its peers.
-    pub reads: ReadScript,
-    /// Streams it waits for from each peer before it is content, read or stopped; without those that are reset.
-    pub expects_streams: usize,
-    /// Objects it waits for from each peer before it is content.
-    pub expects: usize,
-    /// Whether it closes once content: all objects sent and received.
-    pub closes: bool,
-    /// Bytes it writes to the control stream of each peer, as soon as they are connected.
-    pub control: u64,
-    /// Bytes of each peer's control stream it waits for before it is content.
-    pub expects_control: u64,
-    /// How long each request for computation takes.
-    pub compute_delay: Duration,
-    /// How long each read and each write takes.
-    pub storage_delay: Duration,
-    /// Writes go one after the other at this rate; without one they do not wait for each other.
-    pub write_rate: Option<Rate>,
-    /// Decides ids, keys and contents.
-    pub seed: u64,
-}
-
-/// What a host has seen of one connection.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// The peer has proved itself.
-    pub connected: bool,
-    /// Objects received, by flow.
-    pub received: BTreeMap<FlowId, Received>,
-    /// Objects that the peer has wholly.
-    pub sent: usize,
-    /// Its streams.
-    pub streams: Streams,
-    /// Bytes of the peer's control stream that came.
-    pub control: u64,
-    /// Reads of the control stream that brought other bytes than were written.
-    pub control_wrong: u64,
-    /// Bytes of blocks handed over to be written and not written yet.
-    pub storing: u64,
-    /// The most of them there ever were.
-    pub storing_peak: u64,
-    /// Blocks read to be sent, by flow and number: their places.
-    pub read: BTreeMap<(FlowId, u32), u64>,
-    /// Blocks written, likewise.
-    pub written: BTreeMap<(FlowId, u32), u64>,
-    /// Blocks that were read or written a second time.
-    pub repeated: u64,
-    /// When the last object became complete here.
-    pub complete_at: Option<netsim::Time>,
-    /// When everything expected was here and everything sent was known to be there.
-    pub content_at: Option<netsim::Time>,
-    /// Requests for repair symbols.
-    pub encodes: u64,
-    /// Requests to recover blocks.
-    pub decodes: u64,
-    /// How it ended.
-    pub closed: Option<Closed>,
-    /// The engine's view when the connection ended.
-    pub last_stats: ConnectionStats,
-}
 
 /// A [`Node`] with an endpoint.
 #[derive(Debug)]
@@ -106,6 +38,12 @@ pub struct Host {
     /// Requests under way, by when they are done; the number keeps them in order.
     working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
     requests: u64,
+    workers: Workers,
+    bursts: Option<Bursts>,
+    /// When it connects, until it has.
+    starts: Option<Time>,
+    /// IP bytes that arrived, by spans of [`HostConfig::count_every`].
+    arrived: Vec<u64>,
     /// When the last write will be done.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
@@ -165,6 +103,10 @@ impl Host {
             buffers: Vec::new(),
             working: BTreeMap::new(),
             requests: 0,
+            workers: Workers::new(config.coding),
+            bursts: config.bursts.map(|script| Bursts::new(script, config.seed ^ id.index() as u64)),
+            starts: Some(Time::ZERO + config.starts_at),
+            arrived: Vec::new(),
             disk_free: Time::ZERO,
             first_sent: None,
             address: id,
@@ -174,13 +116,23 @@ impl Host {
             copied_bytes: 0,
             config,
         };
-        for peer in host.config.connect_to.clone() {
-            host.connect(peer);
-        }
+        host.start(Time::ZERO);
         host
     }
 
-    fn connect(&mut self, peer: NodeId) {
+    /// Connects, if it is time to.
+    fn start(&mut self, now: Time) {
+        if self.starts.take_if(|starts| *starts <= now).is_none() {
+            return;
+        }
+        for peer in self.config.connect_to.clone() {
+            for index in 0..self.config.connections {
+                self.connect(now, peer, index.into());
+            }
+        }
+    }
+
+    fn connect(&mut self, now: Time, peer: NodeId, index: u64) {
         let options = ConnectOptions {
             profile: self.config.profile.clone(),
             application: Vec::new(),
@@ -189,8 +141,8 @@ impl Host {
             qlog: false,
         };
         // The only failures are a missing address and too many connections, which no scenario has.
-        if let Ok(handle) = self.endpoint.connect(Time::ZERO, KEY, options) {
-            self.tallies.insert(handle, self.new_tally());
+        if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
+            self.tallies.insert(handle, Tally { index, ..self.new_tally() });
         }
     }
 
@@ -207,6 +159,25 @@ impl Host {
     pub fn stats(&mut self) -> Vec<ConnectionStats> {
         let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
         handles.into_iter().filter_map(|handle| self.endpoint.connection(handle).map(|c| c.stats())).collect()
+    }
+
+    /// The engine's view of each connection there ever was: of one that is over, the last.
+    pub fn all_stats(&mut self) -> Vec<ConnectionStats> {
+        let Self { tallies, endpoint, .. } = self;
+        let view = |(handle, tally): (&ConnectionHandle, &Tally)| {
+            endpoint.connection(*handle).map_or(tally.last_stats, |connection| connection.stats())
+        };
+        tallies.iter().map(view).collect()
+    }
+
+    /// IP bytes that arrived, by spans of [`HostConfig::count_every`]; the last span may not be over.
+    pub fn arrived(&self) -> &[u64] {
+        &self.arrived
+    }
+
+    /// Time that encoding and decoding took.
+    pub const fn coding_time(&self) -> Duration {
+        self.workers.busy()
     }
 
     /// When the host's first datagram left.
@@ -284,8 +255,7 @@ impl Host {
                 self.disk_free = self.disk_free.max(now) + rate.time_for(*length as u64);
                 self.disk_free.since(now) + self.config.storage_delay
             }
-            (Request::Encode(_) | Request::Decode(_), _) => self.config.compute_delay,
-            (Request::Read { .. } | Request::Write { .. } | Request::Digest { .. }, _) => self.config.storage_delay,
+            _ => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
         };
         match (&request, self.tallies.get_mut(&handle)) {
             (Request::Write { length, .. }, Some(tally)) => {
@@ -343,8 +313,12 @@ impl Host {
                 let mut control = vec![0; self.config.control as usize];
                 object(self.config.seed, CONTROL).fill(0, &mut control);
                 connection.write_control(&control);
+                if let Some(bursts) = self.bursts.as_mut().filter(|_| tally.index == 0) {
+                    bursts.begin(time, handle);
+                }
                 for (tag, length) in (0..).zip(&self.config.objects) {
-                    let options = ObjectOptions { length: *length, tag, digest: false };
+                    let length = self.config.share(*length, tally.index);
+                    let options = ObjectOptions { length, tag, digest: false };
                     if connection.send_object(time, options).is_err() {
                         connection.close(time, 0x100, "cannot send");
                     }
@@ -359,7 +333,12 @@ impl Host {
                 tally.received.entry(flow).or_default().complete = true;
                 tally.complete_at = Some(now);
             }
-            Event::Sent { .. } => tally.sent += 1,
+            Event::Sent { .. } => {
+                tally.sent += 1;
+                if let Some(bursts) = &mut self.bursts {
+                    bursts.pause(time, handle);
+                }
+            }
             Event::Closed(closed) => {
                 tally.closed = Some(closed);
                 tally.last_stats = connection.stats();
@@ -402,6 +381,15 @@ impl Host {
         }
         if connection.is_drained() {
             self.endpoint.remove(handle);
+        }
+    }
+
+    /// Sends the next object of a source with pauses, if it is time to.
+    fn burst(&mut self, now: Time) {
+        let Some((handle, length)) = self.bursts.as_mut().and_then(|bursts| bursts.take(now)) else { return };
+        if let Some(connection) = self.endpoint.connection(handle) {
+            // One that is closed sends no more.
+            let _ = connection.send_object(now, ObjectOptions { length, tag: 0, digest: false });
         }
     }
 
@@ -481,6 +469,11 @@ impl Host {
 
 impl Node for Host {
     fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
+        if let Some(every) = self.config.count_every {
+            let span = (u128::from(now.as_nanos()) / every.as_nanos().max(1)) as usize;
+            self.arrived.resize(self.arrived.len().max(span + 1), 0);
+            self.arrived[span] += u64::from(packet.ip_bytes());
+        }
         let Packet { source, ecn, mut payload, .. } = packet;
         let ecn = match ecn {
             Ecn::NotEct => ReceivedEcn::NotEct,
@@ -496,6 +489,8 @@ impl Node for Host {
 
     fn handle_timeout(&mut self, now: netsim::Time) {
         let time = engine_time(now);
+        self.start(time);
+        self.burst(time);
         self.work(time);
         let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
         for handle in handles {
@@ -517,7 +512,8 @@ impl Node for Host {
         let work = self.working.first_key_value().map(|((due, _), _)| *due);
         let deadlines = self.endpoint.poll_timeout();
         let streams = self.tallies.values().filter_map(|tally| tally.streams.due()).min();
-        [work, deadlines, streams].into_iter().flatten().min().map(network_time)
+        let bursts = self.bursts.as_ref().and_then(Bursts::due);
+        [work, deadlines, streams, bursts, self.starts].into_iter().flatten().min().map(network_time)
     }
 
     fn recycle(&mut self, buffer: Vec<u8>) {

@@ -11,7 +11,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bursts;
 mod case;
+mod coding;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
@@ -22,8 +24,10 @@ mod shared;
 mod storage;
 mod streams;
 
+pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
+pub use coding::{Coding, CodingTime};
 pub use host::{Host, HostConfig, Tally};
-pub use shared::{SharedCase, SharedError, SharedOutcome, SharedTransfer};
+pub use shared::{Background, Flow, FlowOutcome, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};

@@ -2,7 +2,7 @@
 //!
 //! The table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the tests.
 
-use crate::{Case, Ending};
+use crate::{Case, Coding, Ending};
 use std::fmt;
 use std::time::Duration;
 use transport::Connector;
@@ -78,7 +78,7 @@ pub fn watched() -> Vec<Reference> {
         told("30 % lost", "rate=100M,delay=25ms,queue=256KB,loss=30%"),
         told("1 ms", "rate=100M,delay=500us,queue=256KB,loss=1%"),
         ("receiver connects".into(), Case { connector: Connector::Receiver, ..case(10_000_000, base) }),
-        ("coding takes 5 ms".into(), Case { compute_delay: Duration::from_millis(5), ..case(10_000_000, base) }),
+        ("coding takes 5 ms".into(), Case { coding: Coding::each(Duration::from_millis(5)), ..case(10_000_000, base) }),
         ("100 kB".into(), case(100_000, base)),
         ("CUBIC, no loss".into(), untold(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
         ("CUBIC, 1 %".into(), untold(Profile::auto(), base)),

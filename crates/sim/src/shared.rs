@@ -1,98 +1,155 @@
-//! Several transfers at once over one topology, and what came of each.
+//! Several flows at once over one topology, beside traffic that only fills it, and what came of each.
 
-use crate::case::{self, Ending};
-use crate::host::{Host, HostConfig};
-use crate::storage::Received;
+mod machine;
+mod outcome;
+
+pub use outcome::{FlowOutcome, SharedOutcome, jain};
+
+use crate::bursts::OnOff;
+use crate::case::Ending;
+use crate::coding::Coding;
+use crate::host::HostConfig;
+use machine::Machine;
 use netsim::topology::{HostPair, Links, Topology};
-use netsim::{LinkStats, Network, NetworkError, NodeId};
+use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId};
 use std::time::Duration;
-use transport::{EndpointConfig, Profile};
+use transport::Profile;
 
-/// A transfer of one object between every pair of a topology, all at once.
+/// Flows over a topology, each between two hosts of its own.
 #[derive(Clone, Debug)]
 pub struct SharedCase {
-    /// The hosts, the links, and the pairs.
+    /// The hosts and the links; its pairs count for nothing here.
     pub topology: Topology,
-    /// Bytes of each object.
-    pub size: u64,
-    /// How each sender sends.
-    pub profile: Profile,
+    /// What is measured.
+    pub flows: Vec<Flow>,
+    /// What shares the links with it.
+    pub background: Vec<Background>,
+    /// How long the spans are for which the bytes that arrive are counted.
+    pub count_every: Duration,
     /// When to give up.
     pub limit: Duration,
 }
 
-/// What came of a run of a [`SharedCase`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct SharedOutcome {
-    /// How it ended.
-    pub ending: Ending,
-    /// One for each pair, in their order.
-    pub transfers: Vec<SharedTransfer>,
-    /// The counts of each link at the end, in their order: there and back.
-    pub links: Vec<[LinkStats; 2]>,
-}
-
-/// One transfer of a [`SharedOutcome`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SharedTransfer {
-    /// Who sent to whom.
+/// One object on its way.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Who sends to whom.
     pub pair: HostPair,
-    /// From the sender's first datagram to the receiver's last byte; `None` if that did not come.
-    pub completed: Option<Duration>,
-    /// The object arrived, once and right.
-    pub is_identical: bool,
+    /// How.
+    pub profile: Profile,
+    /// Bytes of the object.
+    pub size: u64,
+    /// When the sender begins.
+    pub start: Duration,
+    /// Connections at once, each of which carries an equal part of the object (ttp III-A: 8 parallel sockets).
+    pub connections: u32,
+    /// How long coding takes on both hosts.
+    pub coding: Coding,
 }
 
-/// A topology whose transfers cannot be run.
+/// Traffic that is there for the others to meet.
+#[derive(Clone, Debug)]
+pub struct Background {
+    /// Who sends to whom.
+    pub pair: HostPair,
+    /// What.
+    pub traffic: Traffic,
+}
+
+/// A kind of background traffic.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Packets at a constant bit rate, whatever is lost.
+    Constant(ConstantRate),
+    /// Objects of random size with random pauses, over a transport that answers congestion.
+    OnOff {
+        /// Sizes and pauses.
+        script: OnOff,
+        /// How they are sent.
+        profile: Box<Profile>,
+        /// When the first one is.
+        start: Duration,
+    },
+}
+
+/// A case that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
     /// There is nothing to do.
     #[error("the topology has no pairs: write who sends to whom, as [[pairs]] with from and to")]
     NoPairs,
-    /// A host in two pairs.
+    /// A host with two parts to play.
     #[error("{0} is in two pairs: give each pair hosts of its own")]
     Busy(String),
+    /// A pair of something else than two hosts of the topology.
+    #[error("{0} is no host of the topology: a flow goes from host to host")]
+    NoHost(NodeId),
     /// A link that makes no sense.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
 
+impl Flow {
+    /// `size` bytes over one connection, at once; coding takes no time.
+    pub const fn new(pair: HostPair, profile: Profile, size: u64) -> Self {
+        Self { pair, profile, size, start: Duration::ZERO, connections: 1, coding: Coding::NONE }
+    }
+}
+
 impl SharedCase {
-    /// 10 MB each by `auto`, which is told nothing.
+    /// 10 MB by `auto`, which is told nothing, between every pair of a topology, all at once.
     pub fn new(topology: Topology) -> Self {
-        Self { topology, size: 10_000_000, profile: Profile::auto(), limit: Duration::from_secs(120) }
+        let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, Profile::auto(), 10_000_000)).collect();
+        Self {
+            topology,
+            flows,
+            background: Vec::new(),
+            count_every: Duration::from_millis(100),
+            limit: Duration::from_secs(120),
+        }
     }
 
-    /// Runs the transfers, which all begin at once, with this seed.
+    /// Runs with this seed until every flow has ended, or to the limit.
     ///
     /// # Errors
-    /// No pairs, a host in two of them, or a trace that is not loaded.
+    /// No flows, a host in two of them, or a trace that is not loaded.
     pub fn run(&self, seed: u64) -> Result<SharedOutcome, SharedError> {
-        let pairs = self.topology.pairs();
         self.check()?;
         let topology = self.topology.sibling(seed);
-        let make = |id: NodeId, _: &str| Host::new(id, self.host(id, seed));
-        let (mut network, links) = topology.build_network(make)?;
-        let busy: Vec<usize> = pairs.iter().flat_map(|pair| [pair.from.index(), pair.to.index()]).collect();
-        let over = |nodes: &[Host]| busy.iter().all(|&index| nodes[index].is_over());
+        let (mut network, links) = topology.build_network(|id, _| self.machine(id, seed))?;
+        let hosts: Vec<[usize; 2]> =
+            self.flows.iter().map(|flow| [flow.pair.from, flow.pair.to].map(NodeId::index)).collect();
+        let over = |nodes: &[Machine]| hosts.iter().flatten().all(|&index| nodes[index].is_over());
         let ended = network.run_while(|nodes| !over(nodes), netsim::Time::ZERO + self.limit);
         let ending = match ended {
             Err(_) => Ending::Stalled,
             Ok(_) if over(network.nodes()) => Ending::Closed,
             Ok(_) => Ending::TimeUp,
         };
-        let transfers = pairs.iter().map(|&pair| transfer(&network, pair)).collect();
-        let links = links.iter().map(|ids| link_stats(&network, *ids)).collect();
-        Ok(SharedOutcome { ending, transfers, links })
+        Ok(self.outcome(ending, &mut network, &links))
+    }
+
+    fn outcome(&self, ending: Ending, network: &mut Network<Machine>, links: &[Links]) -> SharedOutcome {
+        let flows = self.flows.iter().map(|flow| FlowOutcome::of(flow, network)).collect();
+        let links = links.iter().map(|ids| {
+            [ids.forward, ids.backward].map(|id| network.link(id).map(|link| *link.stats()).unwrap_or_default())
+        });
+        SharedOutcome { ending, flows, links: links.collect(), packets: network.stats().sent }
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = HostPair> {
+        self.flows.iter().map(|flow| flow.pair).chain(self.background.iter().map(|background| background.pair))
     }
 
     fn check(&self) -> Result<(), SharedError> {
-        let pairs = self.topology.pairs();
-        if pairs.is_empty() {
+        if self.flows.is_empty() {
             return Err(SharedError::NoPairs);
         }
         let mut busy = Vec::new();
-        for id in pairs.iter().flat_map(|pair| [pair.from, pair.to]) {
+        for id in self.pairs().flat_map(|pair| [pair.from, pair.to]) {
+            if id.index() >= self.topology.hosts().len() {
+                return Err(SharedError::NoHost(id));
+            }
             if busy.contains(&id) {
                 return Err(SharedError::Busy(self.topology.name(id).unwrap_or_default().to_owned()));
             }
@@ -101,25 +158,51 @@ impl SharedCase {
         Ok(())
     }
 
-    /// A sender, which connects, a receiver, or one that does nothing.
-    fn host(&self, id: NodeId, seed: u64) -> HostConfig {
-        let peer = self.topology.pairs().iter().find(|pair| pair.from == id).map(|pair| pair.to);
-        let endpoint = EndpointConfig::default();
-        case::host_config(self.profile.clone(), endpoint, peer.map(|_| self.size), peer, seed)
+    /// What host `id` does.
+    fn machine(&self, id: NodeId, seed: u64) -> Machine {
+        let is_at = |pair: &HostPair| pair.from == id || pair.to == id;
+        if let Some(flow) = self.flows.iter().find(|flow| is_at(&flow.pair)) {
+            return Machine::host(id, self.flow_host(flow, flow.pair.from == id, seed));
+        }
+        let Some(Background { pair, traffic }) = self.background.iter().find(|background| is_at(&background.pair))
+        else {
+            return Machine::Filler(Filler::sink(id));
+        };
+        match (traffic, pair.from == id) {
+            (Traffic::Constant(constant), true) => Machine::Filler(Filler::source(id, pair.to, *constant)),
+            (Traffic::Constant(_), false) => Machine::Filler(Filler::sink(id)),
+            (Traffic::OnOff { profile, .. }, false) => {
+                Machine::host(id, HostConfig::idle(Profile::clone(profile), seed))
+            }
+            (Traffic::OnOff { script, profile, start }, true) => {
+                let config = HostConfig {
+                    bursts: Some(*script),
+                    connect_to: vec![pair.to],
+                    starts_at: *start,
+                    ..HostConfig::idle(Profile::clone(profile), seed)
+                };
+                Machine::host(id, config)
+            }
+        }
     }
-}
 
-fn transfer(network: &Network<Host>, pair: HostPair) -> SharedTransfer {
-    let tally = network.node(pair.to).and_then(|host| host.tallies().next());
-    let complete_at = tally.and_then(|tally| tally.complete_at);
-    let first = network.node(pair.from).and_then(Host::first_sent).unwrap_or(netsim::Time::ZERO);
-    SharedTransfer {
-        pair,
-        completed: complete_at.and_then(|at| at.checked_since(first)),
-        is_identical: tally.and_then(|tally| tally.received.values().next()).is_some_and(Received::is_identical),
+    /// A sender, which connects and closes, or a receiver.
+    fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
+        let idle = HostConfig {
+            connections: flow.connections,
+            coding: flow.coding,
+            count_every: Some(self.count_every),
+            ..HostConfig::idle(flow.profile.clone(), seed)
+        };
+        if !sends {
+            return HostConfig { expects: 1, ..idle };
+        }
+        HostConfig {
+            connect_to: vec![flow.pair.to],
+            starts_at: flow.start,
+            objects: vec![flow.size],
+            closes: true,
+            ..idle
+        }
     }
-}
-
-fn link_stats(network: &Network<Host>, ids: Links) -> [LinkStats; 2] {
-    [ids.forward, ids.backward].map(|id| network.link(id).map(|link| *link.stats()).unwrap_or_default())
 }

@@ -71,6 +71,11 @@ impl Received {
         self.ranges.insert(start, end);
     }
 
+    /// Bytes written and right.
+    pub fn written(&self) -> u64 {
+        self.ranges.iter().map(|(start, end)| end - start).sum()
+    }
+
     /// Every byte is here, once, and right.
     pub fn is_identical(&self) -> bool {
         self.complete && self.is_whole()

@@ -1,7 +1,8 @@
 //! Transfers that share a topology.
 
-use netsim::topology::Topology;
-use sim::{Case, Ending, SharedCase, SharedError};
+use netsim::topology::{Side, Topology};
+use netsim::{ConstantRate, NodeId};
+use sim::{Background, Case, Coding, Ending, Flow, OnOff, SharedCase, SharedError, Traffic, jain};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -30,17 +31,18 @@ fn told(megabits: u64) -> Profile {
 #[test]
 fn every_pair_of_a_topology_gets_its_object_across() {
     let topology = dumbbell("rate=20M,delay=18ms,queue=100KB,loss=1%");
-    let case = SharedCase { size: 2_000_000, profile: told(20), ..SharedCase::new(topology.clone()) };
+    let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, told(20), 2_000_000)).collect();
+    let case = SharedCase { flows, ..SharedCase::new(topology.clone()) };
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::Closed);
-    assert_eq!(outcome.transfers.iter().map(|transfer| transfer.pair).collect::<Vec<_>>(), topology.pairs());
+    assert_eq!(outcome.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), topology.pairs());
     // Against each other's direction they are alone, as over one link of the same rate and round trip.
     let alone =
         Case { size: 2_000_000, ..Case::new("rate=20M,delay=20ms,queue=100KB,loss=1%".parse().expect("a link")) };
     let floor = alone.floor();
-    for transfer in &outcome.transfers {
-        let took = transfer.completed.expect("complete");
-        assert!(transfer.is_identical && took >= floor && took < floor.mul_f64(1.3), "{took:?} of {floor:?}");
+    for flow in &outcome.flows {
+        let took = flow.completed.expect("complete");
+        assert!(flow.is_identical && took >= floor && took < floor.mul_f64(1.3), "{took:?} of {floor:?}");
     }
     let [there, back] = outcome.links[0];
     assert!(there.delivered.bytes > 2_000_000 && back.delivered.bytes > 2_000_000, "{there:?} {back:?}");
@@ -58,7 +60,7 @@ fn a_transfer_that_does_not_finish_is_none() {
     let case = SharedCase { limit: Duration::from_secs(1), ..SharedCase::new(dumbbell("rate=1M,delay=18ms")) };
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::TimeUp);
-    assert!(outcome.transfers.iter().all(|transfer| transfer.completed.is_none() && !transfer.is_identical));
+    assert!(outcome.flows.iter().all(|flow| flow.completed.is_none() && !flow.is_identical));
     assert!(outcome.links[0][0].delivered.packets > 50);
 }
 
@@ -72,4 +74,138 @@ fn pairs_need_hosts_of_their_own() {
     assert_eq!(busy.to_string(), "b is in two pairs: give each pair hosts of its own");
     let trace = text.replace("perfect", "trace=x") + &pair("a", "b");
     assert!(matches!(run(&trace), SharedError::Network(_)));
+}
+
+/// ttp III-A, figure 4: the "short-slim" network, with so many pairs of hosts.
+fn short_slim(names: &[&str], bottleneck: &str) -> Topology {
+    let access = || "rate=10M,delay=2ms".parse().expect("a link");
+    let side = |name: &&str| Side { name: (*name).to_owned(), sender: access(), receiver: access() };
+    Topology::dumbbell(&bottleneck.parse().expect("a link"), &names.iter().map(side).collect::<Vec<_>>())
+        .expect("names")
+}
+
+const BOTTLENECK: &str = "rate=50M,delay=25ms,queue-packets=10";
+
+#[test]
+fn parallel_connections_carry_equal_parts() {
+    let topology = short_slim(&["test"], BOTTLENECK);
+    let pair = topology.pairs()[0];
+    let run = |connections: u32, size: u64| {
+        let flows = vec![Flow { connections, ..Flow::new(pair, Profile::arq(), size) }];
+        let outcome = SharedCase { flows, ..SharedCase::new(topology.clone()) }.run(3).expect("runs");
+        assert_eq!(outcome.ending, Ending::Closed);
+        outcome
+    };
+    // 2,000,003 = 8 x 250,000 + 3.
+    let (one, eight) = (run(1, 2_000_003), run(8, 2_000_003));
+    for outcome in [&one, &eight] {
+        let flow = &outcome.flows[0];
+        assert!(flow.is_identical && flow.written == 2_000_003, "{flow:?}");
+    }
+    // 10 Mbit/s carry it in 1.6 s at best. Eight slow starts at once are faster than one.
+    let [one, eight] = [&one, &eight].map(|outcome| outcome.flows[0].completed.expect("complete").as_secs_f64());
+    assert!(1.6 < eight && eight < one, "{eight} s with eight connections, {one} s with one");
+    let few = run(8, 3);
+    assert!(few.flows[0].is_identical && few.flows[0].written == 3, "five of the eight carry nothing");
+}
+
+#[test]
+fn flows_start_at_their_times_and_are_counted_by_spans() {
+    let topology = short_slim(&["first", "second"], "rate=8M,delay=5ms,queue=30KB");
+    let start = Duration::from_secs(3);
+    let [first, second] = [0, 1].map(|at| Flow::new(topology.pairs()[at], Profile::arq(), 5_000_000));
+    let second = Flow { start, ..second };
+    let case =
+        SharedCase { flows: vec![first, second], count_every: Duration::from_secs(1), ..SharedCase::new(topology) };
+    let outcome = case.run(1).expect("runs");
+    let [first, second] = [&outcome.flows[0], &outcome.flows[1]];
+    assert_eq!(second.arrived[..3], [0, 0, 0]);
+    // Alone the first has all of a megabyte a second, but for its start.
+    assert!((900_000..1_010_000).contains(&first.arrived[1]), "{first:?}");
+    // Together no more than that, and the link is busy.
+    for second_of in 4..7 {
+        let both = first.arrived[second_of] + second.arrived[second_of];
+        assert!((900_000..1_010_000).contains(&both), "second {second_of}: {first:?}, {second:?}");
+    }
+    let took = second.completed.expect("complete");
+    assert_eq!(second.completed_at, Some(took + start), "from its own first packet on");
+    assert_eq!(case.run(1).expect("runs"), outcome, "same seed");
+}
+
+#[test]
+fn background_traffic_takes_its_share() {
+    let topology = short_slim(&["test", "constant", "pareto"], "rate=5M,delay=25ms,queue-packets=10");
+    let pairs = topology.pairs().to_vec();
+    let constant = ConstantRate {
+        rate: netsim::Rate::from_megabits_per_second(2),
+        packet: 210,
+        start: netsim::Time::ZERO,
+        stop: netsim::Time::MAX,
+    };
+    let constant = Background { pair: pairs[1], traffic: Traffic::Constant(constant) };
+    let script = OnOff { burst: 100_000, idle: Duration::from_millis(200), shape: 1.5 };
+    let on_off = Traffic::OnOff { script, profile: Box::new(Profile::arq()), start: Duration::ZERO };
+    let on_off = Background { pair: pairs[2], traffic: on_off };
+    let run = |background: &[Background], seed: u64| {
+        let flows = vec![Flow::new(pairs[0], Profile::arq(), 3_000_000)];
+        let case = SharedCase { flows, background: background.to_vec(), ..SharedCase::new(topology.clone()) };
+        let outcome = case.run(seed).expect("runs");
+        assert!(outcome.flows[0].is_identical, "seed {seed}: {outcome:?}");
+        outcome
+    };
+    let seconds = |outcome: &sim::SharedOutcome| outcome.flows[0].completed.expect("complete").as_secs_f64();
+    let alone = run(&[], 1);
+    let beside = run(&[constant.clone()], 1);
+    let beside_both = run(&[constant, on_off], 1);
+    // 3 of 5 Mbit/s are left beside the constant source, which never slows down.
+    let ratio = seconds(&beside) / seconds(&alone);
+    assert!((1.4..2.6).contains(&ratio), "{ratio}");
+    assert!(seconds(&beside_both) > seconds(&beside) * 1.1, "{} s, {} s", seconds(&beside_both), seconds(&beside));
+    // The constant source's own link: 2 Mbit/s for as long as the run took.
+    let sent = beside.links[3][0].offered.bytes as f64 * 8.0;
+    let took = beside.flows[0].completed_at.expect("complete").as_secs_f64();
+    assert!((sent / took / 2e6 - 1.0).abs() < 0.1, "{sent} bits in {took} s");
+    assert!(beside_both.links[5][0].delivered.bytes > 300_000, "{:?}", beside_both.links[5]);
+    assert!(beside.links[0][0].dropped_queue_full.packets > 0);
+}
+
+/// A host codes one block after the other: where that is slower than the link, it is what the transfer takes.
+#[test]
+fn coding_can_be_the_bottleneck() {
+    let topology = short_slim(&["test"], "rate=50M,delay=5ms,loss=10% / rate=50M,delay=5ms");
+    let pair = topology.pairs()[0];
+    let mut profile = told(9);
+    profile.blocks.k = 64;
+    let run = |coding: &str| {
+        let coding: Coding = coding.parse().expect("times");
+        let flows = vec![Flow { coding, ..Flow::new(pair, profile.clone(), 3_000_000) }];
+        let outcome = SharedCase { flows, ..SharedCase::new(topology.clone()) }.run(1).expect("runs");
+        assert!(outcome.flows[0].is_identical, "{outcome:?}");
+        (outcome.flows[0].completed.expect("complete").as_secs_f64(), outcome.flows[0].coding)
+    };
+    let (free, none) = run("none");
+    assert_eq!(none, [Duration::ZERO; 2]);
+    // 4 us a byte are 2 Mbit/s, a fifth of the link; about half of the blocks of this size need no decoder.
+    let (slow, [_, decoding]) = run("encode=0,decode=4000");
+    assert!(decoding > Duration::from_secs(1), "{decoding:?}");
+    assert!(slow > decoding.as_secs_f64() && slow > free + 1.0, "{slow} s, {free} s without, {decoding:?} of decoding");
+    // Many workers hide it.
+    let (many, _) = run("encode=0,decode=4000,workers=64");
+    assert!(many < free + 0.6, "{many} s, {free} s without");
+}
+
+#[test]
+fn fairness_is_that_of_jain() {
+    assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+    assert_eq!(jain(&[5.0, 0.0]), 0.5);
+    assert_eq!(jain(&[2.0, 1.0]), 0.9);
+}
+
+#[test]
+fn flows_go_from_host_to_host() {
+    let topology = short_slim(&["test"], BOTTLENECK);
+    let pair = netsim::topology::HostPair { to: NodeId::from_index(2), ..topology.pairs()[0] };
+    let flows = vec![Flow::new(pair, Profile::arq(), 1)];
+    let refused = SharedCase { flows, ..SharedCase::new(topology) }.run(1).expect_err("a router");
+    assert_eq!(refused.to_string(), "node 2 is no host of the topology: a flow goes from host to host");
 }

@@ -1,5 +1,6 @@
 //! Scenarios drawn from a seed: who sends what over which path.
 
+use crate::coding::Coding;
 use crate::host::{Host, HostConfig};
 use crate::streams::{ReadScript, StreamScript};
 use erasure::WindowCode;
@@ -168,7 +169,6 @@ impl Scenario {
         let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
         let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
         HostConfig {
-            profile: self.profile.clone(),
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
             connect_to: if self.connects == side { vec![peer] } else { Vec::new() },
             objects: self.objects[side].clone(),
@@ -179,10 +179,9 @@ impl Scenario {
             control: self.control[side],
             expects_control: self.control[other],
             closes: self.closes == side,
-            compute_delay: self.compute_delay,
+            coding: Coding::each(self.compute_delay),
             storage_delay: self.storage_delay,
-            write_rate: None,
-            seed: self.seed,
+            ..HostConfig::idle(self.profile.clone(), self.seed)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Two hosts whose packets a test may take away.
 
 use netsim::{Duplex, Network, Node, NodeId, Packet, topology};
-use sim::{Host, HostConfig, ReadScript, StreamScript};
+use sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
 use transport::{EndpointConfig, Profile, Rate};
 
@@ -89,7 +89,6 @@ impl Plan {
         let [first, second] = [0, 1].map(NodeId::from_index);
         let host = |id: NodeId, peer: NodeId, sends: bool| {
             let config = HostConfig {
-                profile: self.profile.clone(),
                 endpoint: self.endpoint.clone(),
                 connect_to: if sends == self.sender_connects { vec![peer] } else { Vec::new() },
                 objects: if sends { self.objects.clone() } else { Vec::new() },
@@ -100,10 +99,10 @@ impl Plan {
                 control: if sends { self.control } else { 0 },
                 expects_control: if sends { 0 } else { self.control },
                 closes: sends != self.receiver_closes,
-                compute_delay: self.compute_delay,
+                coding: Coding::each(self.compute_delay),
                 storage_delay: self.storage_delay,
                 write_rate: self.write_rate,
-                seed: 1,
+                ..HostConfig::idle(self.profile.clone(), 1)
             };
             Host::new(id, config)
         };

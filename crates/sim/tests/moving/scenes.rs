@@ -3,7 +3,7 @@
 use sim::roaming::Roaming;
 use sim::{HostConfig, Tally};
 use std::time::Duration;
-use transport::{EndpointConfig, Profile, Rate};
+use transport::{Profile, Rate};
 
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -30,21 +30,11 @@ impl Scene {
         let profile = Profile::auto();
         let profile = if told { profile.with_told_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
         let config = |side: usize| HostConfig {
-            profile: profile.clone(),
-            endpoint: EndpointConfig::default(),
             connect_to: if side == 0 { vec![Roaming::door(1, 0)] } else { Vec::new() },
             objects: if side == 0 { objects.clone() } else { Vec::new() },
-            streams: Vec::new(),
-            reads: sim::ReadScript::default(),
-            expects_streams: 0,
             expects: if side == 0 { 0 } else { objects.len() },
             closes: side == 0 && !objects.is_empty(),
-            control: 0,
-            expects_control: 0,
-            compute_delay: Duration::ZERO,
-            storage_delay: Duration::ZERO,
-            write_rate: None,
-            seed: 1,
+            ..HostConfig::idle(profile.clone(), 1)
         };
         Self { roaming: Roaming::new([config(0), config(1)], &link).expect("a network") }
     }

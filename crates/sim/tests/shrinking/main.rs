@@ -9,7 +9,7 @@ use netsim::{LinkConfig, NodeId, topology};
 use sim::property::shrinking;
 use sim::{Host, HostConfig};
 use std::time::Duration;
-use transport::{EndpointConfig, Profile, Rate};
+use transport::{Profile, Rate};
 
 /// Seeds that every run of the tests tries.
 const SEEDS: u64 = 1_000;
@@ -44,22 +44,11 @@ const fn millis(millis: u64) -> Duration {
 fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
     let profile = Profile::auto();
     let rate = Rate::from_bits_per_second(100_000_000);
+    let profile = if told { profile.with_told_rate(rate) } else { profile };
     HostConfig {
-        profile: if told { profile.with_told_rate(rate) } else { profile },
-        endpoint: EndpointConfig::default(),
         connect_to: if side == 0 { vec![NodeId::from_index(1)] } else { Vec::new() },
-        objects: Vec::new(),
-        streams: Vec::new(),
-        reads: sim::ReadScript::default(),
-        expects_streams: 0,
-        expects: 0,
         closes: side == 0,
-        control: 0,
-        expects_control: 0,
-        compute_delay: Duration::ZERO,
-        storage_delay: Duration::ZERO,
-        write_rate: None,
-        seed,
+        ..HostConfig::idle(profile, seed)
     }
 }
 

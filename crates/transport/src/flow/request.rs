@@ -132,6 +132,21 @@ pub struct EncodeJob {
 }
 
 impl EncodeJob {
+    /// The flow and the number of the block.
+    pub const fn block(&self) -> (FlowId, u32) {
+        (self.flow, self.block)
+    }
+
+    /// Bytes of the block's source symbols.
+    pub fn source_bytes(&self) -> usize {
+        self.source.bytes().len()
+    }
+
+    /// Bytes of the repair symbols that are to be made.
+    pub fn repair_bytes(&self) -> usize {
+        self.count as usize * self.source.symbol_size()
+    }
+
     fn run(mut self) -> Reply {
         self.symbols.resize(self.count as usize * self.source.symbol_size(), 0);
         self.encoder.repairs(&self.source, self.first, &mut self.symbols);
@@ -151,6 +166,11 @@ pub struct DecodeJob {
 }
 
 impl DecodeJob {
+    /// Bytes of the block's source symbols.
+    pub fn source_bytes(&self) -> usize {
+        self.partial.bytes().len()
+    }
+
     fn run(mut self) -> Reply {
         let progress = self.decoder.recover(&mut self.partial);
         Reply::Decoded(self, progress)

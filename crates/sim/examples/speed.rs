@@ -1,0 +1,37 @@
+//! How many packets a second whole transfers are simulated at: `cargo run --release -p sim --example speed [REPEATS]`.
+
+use sim::Case;
+use std::time::Instant;
+use transport::Profile;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let repeats: u64 = std::env::args().nth(1).map_or(Ok(3), |text| text.parse())?;
+    let untold = |name: &str, profile: Profile, link: &str| -> Result<_, Box<dyn std::error::Error>> {
+        Ok((name.to_owned(), Case { profile, size: 100_000_000, ..Case::new(link.parse()?) }))
+    };
+    let told = |name: &str, link: &str| -> Result<_, Box<dyn std::error::Error>> {
+        Ok((name.to_owned(), Case { size: 100_000_000, ..Case::new(link.parse()?) }))
+    };
+    let cases = [
+        told("auto told, no loss", "rate=1G,delay=25ms,queue=2MB")?,
+        told("auto told, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
+        untold("auto, CUBIC, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
+        untold("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
+        untold("arq, 1 %", Profile::arq(), "rate=10M,delay=10ms,queue=1bdp,loss=1%")?,
+    ];
+    for (name, case) in cases {
+        let (mut packets, mut best) = (0, 0.0_f64);
+        for seed in 1..=repeats {
+            let start = Instant::now();
+            let outcome = case.run(seed);
+            best = best.max(outcome.packets as f64 / start.elapsed().as_secs_f64());
+            packets = outcome.packets;
+            if !outcome.is_identical() {
+                return Err(format!("{name}: {:?}", outcome.ending).into());
+            }
+        }
+        println!("{:8.0} packets a second: {name} ({packets} packets, best of {repeats})", best);
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What came of a run with several flows.
+
+use super::Flow;
+use super::machine::Machine;
+use crate::case::Ending;
+use crate::storage::Received;
+use netsim::topology::HostPair;
+use netsim::{LinkStats, Network};
+use std::time::Duration;
+
+/// What came of a run of a [`super::SharedCase`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedOutcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// One for each flow, in their order.
+    pub flows: Vec<FlowOutcome>,
+    /// The counts of each link of the topology at the end, in their order: there and back.
+    pub links: Vec<[LinkStats; 2]>,
+    /// Packets that all nodes sent.
+    pub packets: u64,
+}
+
+/// One flow of a [`SharedOutcome`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowOutcome {
+    /// Who sent to whom.
+    pub pair: HostPair,
+    /// From the sender's first datagram to the receiver's last byte; `None` if that did not come.
+    pub completed: Option<Duration>,
+    /// When that was, since the start of the run.
+    pub completed_at: Option<Duration>,
+    /// The object arrived, once and right.
+    pub is_identical: bool,
+    /// Bytes of the object that the receiver had written at the end.
+    pub written: u64,
+    /// IP bytes that both sides sent.
+    pub wire_bytes: u64,
+    /// Packets that the sender sent.
+    pub packets_sent: u64,
+    /// Of those, the ones it called lost.
+    pub packets_lost: u64,
+    /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run on. The last one may not
+    /// be over.
+    pub arrived: Vec<u64>,
+    /// Time that encoding took at the sender, and decoding at the receiver.
+    pub coding: [Duration; 2],
+}
+
+impl FlowOutcome {
+    pub(super) fn of(flow: &Flow, network: &mut Network<Machine>) -> Self {
+        let HostPair { from, to } = flow.pair;
+        let [sender, receiver] = [from, to].map(|id| {
+            network.node_mut(id).and_then(Machine::as_host_mut).expect("flows are between hosts").all_stats()
+        });
+        let host = |id| network.node(id).and_then(Machine::as_host).expect("flows are between hosts");
+        let complete: Vec<_> = host(to).tallies().filter_map(|tally| tally.complete_at).collect();
+        let is_complete = complete.len() == flow.connections as usize;
+        let last = complete.into_iter().max().filter(|_| is_complete);
+        let received: Vec<&Received> = host(to).tallies().flat_map(|tally| tally.received.values()).collect();
+        let first = host(from).first_sent().unwrap_or(netsim::Time::ZERO);
+        Self {
+            pair: flow.pair,
+            completed: last.and_then(|at| at.checked_since(first)),
+            completed_at: last.map(|at| at - netsim::Time::ZERO),
+            is_identical: is_complete && received.iter().all(|received| received.is_identical()),
+            written: received.iter().map(|received| received.written()).sum(),
+            wire_bytes: sender.iter().chain(&receiver).map(|stats| stats.bytes_sent).sum(),
+            packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
+            packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),
+            arrived: host(to).arrived().to_vec(),
+            coding: [from, to].map(|id| host(id).coding_time()),
+        }
+    }
+}
+
+/// Jain's index of fairness of some shares (arq 3.2.2): 1 where all are equal, one over their number where one has everything.
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
+    sum * sum / (shares.len() as f64 * squares)
+}
