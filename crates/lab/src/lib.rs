@@ -4,7 +4,8 @@
 //! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
 //! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
 //! [`runner`] has it measured, [`results`] keeps what was, [`picture`] and [`report`] show it;
-//! [`commands`] are the program's about plans. [`codes`] is the other kind of plan: it times erasure codes, without any link.
+//! [`commands`] are the program's about plans. [`codes`] and [`simulated`] are the other kinds of plan: one times
+//! erasure codes, without any link, the other runs flows in the simulator.
 
 pub mod args;
 mod clock;
@@ -24,6 +25,7 @@ pub mod results;
 pub mod runner;
 pub mod selftest;
 pub mod simulate;
+pub mod simulated;
 pub mod space;
 pub mod summary;
 mod sys;

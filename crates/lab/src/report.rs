@@ -7,6 +7,7 @@ use crate::codes::{self, CodePlan, CodeRecord};
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, Plan, Point, Published, Sweep};
 use crate::results::{Bound, Record, Summary};
+use crate::simulated::{self, SimPlan, SimRecord};
 use crate::words;
 
 /// A plan and all that is known of it.
@@ -20,13 +21,15 @@ pub struct Section {
     pub verdict: Option<String>,
 }
 
-/// Either kind of plan, and its runs.
+/// A plan of any kind, and its runs.
 #[derive(Clone, Debug)]
 pub enum Measured {
     /// Files moved over links.
     Links(Box<Plan>, Vec<Record>),
     /// Codes that were timed.
     Codes(Box<CodePlan>, Vec<CodeRecord>),
+    /// Flows that were simulated.
+    Simulated(Box<SimPlan>, Vec<SimRecord>),
 }
 
 impl Measured {
@@ -34,6 +37,7 @@ impl Measured {
         match self {
             Self::Links(plan, _) => (&plan.title, &plan.name),
             Self::Codes(plan, _) => (&plan.title, &plan.name),
+            Self::Simulated(plan, _) => (&plan.title, &plan.name),
         }
     }
 
@@ -42,6 +46,7 @@ impl Measured {
         let (claims, published) = match self {
             Self::Links(plan, _) => (&plan.claims, &plan.published[..]),
             Self::Codes(plan, _) => (&plan.claims, &[][..]),
+            Self::Simulated(plan, _) => (&plan.claims, &[][..]),
         };
         let said = claims.iter().map(|claim| (claim.text.as_str(), claim.section.as_str()));
         let published =
@@ -113,6 +118,7 @@ impl Page {
                 self.environment(plan, records);
             }
             Measured::Codes(plan, records) => self.0.push_str(&codes::body(plan, records, pictures)),
+            Measured::Simulated(plan, records) => self.0.push_str(&simulated::body(plan, records, pictures)),
         }
     }
 

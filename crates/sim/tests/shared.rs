@@ -175,7 +175,7 @@ fn coding_can_be_the_bottleneck() {
     let topology = short_slim(&["test"], "rate=50M,delay=5ms,loss=10% / rate=50M,delay=5ms");
     let pair = topology.pairs()[0];
     let mut profile = told(9);
-    profile.blocks.k = 64;
+    profile.set("blocks.k", "64").expect("blocks of one size");
     let run = |coding: &str| {
         let coding: Coding = coding.parse().expect("times");
         let flows = vec![Flow { coding, ..Flow::new(pair, profile.clone(), 3_000_000) }];

@@ -13,6 +13,7 @@ use crate::picture::{Chart, png, svg};
 use crate::plan::Plan;
 use crate::report::{Measured, Section, page};
 use crate::results::{Store, csv};
+use crate::simulated::{self, SimPlan, SimStore};
 
 /// What a person wrote about the results, in their folder.
 const VERDICT: &str = "verdict.txt";
@@ -51,10 +52,12 @@ fn folder(from: &Path) -> Result<PathBuf, Failure> {
     if from.is_dir() {
         return Ok(from.to_owned());
     }
-    Ok(default_folder(&match CodePlan::read(from)? {
-        Some(plan) => plan.name,
-        None => Plan::of_results(from)?.name,
-    }))
+    let name = match (CodePlan::read(from)?, SimPlan::read(from)?) {
+        (Some(plan), _) => plan.name,
+        (_, Some(plan)) => plan.name,
+        (None, None) => Plan::of_results(from)?.name,
+    };
+    Ok(default_folder(&name))
 }
 
 /// Draws each folder's pictures and table, and writes one page of them all.
@@ -104,6 +107,15 @@ fn results(folder: &Path) -> Result<Results, Failure> {
         let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), codes::picture(&plan, sweep, &records)));
         let (charts, table) = (charts.collect(), codes::csv(&records));
         return Ok(Results { measured: Measured::Codes(Box::new(plan), records), charts, table });
+    }
+    if let Some(plan) = SimPlan::read(&file)? {
+        let records = SimStore::read(folder)?;
+        if records.is_empty() {
+            return Err(nothing());
+        }
+        let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), simulated::picture(&plan, sweep, &records)));
+        let (charts, table) = (charts.collect(), simulated::csv(&records));
+        return Ok(Results { measured: Measured::Simulated(Box::new(plan), records), charts, table });
     }
     let plan = Plan::of_results(&file)?;
     let records = Store::read(folder)?;

@@ -13,6 +13,7 @@ use crate::exit::{Code, Failure};
 use crate::plan::Plan;
 use crate::results::Store;
 use crate::runner::{Account, Agenda, Estimate, Measure, Progress, Stop, run as run_all};
+use crate::simulated::{self, SimPlan};
 use crate::words;
 
 /// Measure what a plan says.
@@ -57,7 +58,7 @@ pub fn run(args: &RunArgs, measure: &dyn Measure, stop: &Stop) -> Result<u8, Fai
     run_file(&args.plan, &args.how, measure, stop).map(|(code, _)| code)
 }
 
-/// Runs the plan of a file, of either kind; the exit code, and where the results are.
+/// Runs the plan of a file, of any kind; the exit code, and where the results are.
 pub(super) fn run_file(
     file: &Path,
     how: &HowRun,
@@ -67,6 +68,10 @@ pub(super) fn run_file(
     if let Some(plan) = CodePlan::read(file)? {
         let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
         return Ok((codes::run(&plan, how, &folder, stop)?, folder));
+    }
+    if let Some(plan) = SimPlan::read(file)? {
+        let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
+        return Ok((simulated::run(&plan, how, &folder, stop)?, folder));
     }
     let plan = Plan::read(file, &measure.peers())?;
     let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));

@@ -14,16 +14,21 @@ const PERFECT: &str = "perfect";
 /// # Errors
 /// A link that makes no sense.
 pub(super) fn with(base: &str, parts: &str) -> Result<LinkText, TextError> {
-    let text = match (base.split_once(BETWEEN), parts.split_once(BETWEEN)) {
+    let text = put(base, parts);
+    let duplex = text.parse()?;
+    Ok(LinkText { text, duplex })
+}
+
+/// The text of that, whether it makes sense or not.
+pub(crate) fn put(base: &str, parts: &str) -> String {
+    match (base.split_once(BETWEEN), parts.split_once(BETWEEN)) {
         (None, None) => merged(base, parts),
         (base_ways, part_ways) => {
             let (there, back) = base_ways.unwrap_or((base, base));
             let (there_parts, back_parts) = part_ways.unwrap_or((parts, parts));
             [merged(there, there_parts), merged(back, back_parts)].join(BETWEEN)
         }
-    };
-    let duplex = text.parse()?;
-    Ok(LinkText { text, duplex })
+    }
 }
 
 /// The same link with the random streams of a seed. What the model prints is what records hold: one link has one text there.

@@ -21,6 +21,7 @@ pub(crate) use axis::{share as parse_share, time as parse_time};
 pub use case::{Case, Topology};
 pub use error::PlanError;
 pub(crate) use error::Source;
+pub(crate) use link::put as put_parts;
 pub use text::{Claim, Floor, Quantity, Spread};
 
 /// A plan that has been checked.

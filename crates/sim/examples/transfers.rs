@@ -1,4 +1,4 @@
-//! How many packets a second whole transfers are simulated at: `cargo run --release -p sim --example speed [REPEATS]`.
+//! How many packets a second whole transfers are simulated at: `cargo run --release -p sim --example transfers [REPEATS]`.
 
 use sim::Case;
 use std::time::Instant;

@@ -1,0 +1,18 @@
+//! Plans with `flow`s: what they say is run in the simulator, in virtual time, and kept, drawn and written up like the rest.
+//!
+//! A [`Scenario`] is a network and what goes on in it, all as text. A plan changes values of it by their paths, one at a time along an axis,
+//! and others for each line of the picture.
+
+mod plan;
+mod quantity;
+mod record;
+mod run;
+mod scenario;
+mod show;
+
+pub use plan::{Series, SimPicture, SimPlan, SimPoint, SimSweep, Vary};
+pub use quantity::SimQuantity;
+pub use record::{FlowRecord, SimCase, SimEnding, SimRecord, SimStore};
+pub(crate) use run::run;
+pub use scenario::{BackgroundText, FlowText, Scenario, Text};
+pub(crate) use show::{body, csv, picture};

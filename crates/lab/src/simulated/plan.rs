@@ -1,0 +1,492 @@
+//! A plan with `flow`s: what is simulated.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::scenario::{BackgroundText, FlowText, Scenario, Text};
+use super::{SimCase, SimQuantity};
+use crate::plan::{Claim, PlanError, Scale, Source, Spread, parse_time};
+
+/// A plan that is run in the simulator, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimPlan {
+    /// Its name, as in `downpour-lab reproduce NAME`.
+    pub name: String,
+    /// One line that says what is measured.
+    pub title: String,
+    /// What the document says.
+    pub claims: Vec<Claim>,
+    /// The network and what goes on in it, before anything is varied.
+    pub base: Scenario,
+    /// The lines of each picture.
+    pub series: Vec<Series>,
+    /// What is varied, each around the base.
+    pub sweeps: Vec<SimSweep>,
+    /// Seeds, with each of which every point is run once.
+    pub seeds: Vec<u64>,
+    /// Seconds of virtual time after which a run is ended.
+    pub cap: Duration,
+    /// For spans of this length the bytes that arrive are kept.
+    pub span: Duration,
+    /// The file it was read from.
+    pub file: PathBuf,
+}
+
+/// One line of a picture: values that differ from the base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Values by their paths, in the order in which they are put in.
+    pub set: Vec<(String, String)>,
+}
+
+/// One axis, varied around the base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimSweep {
+    /// Its name: that of the picture's file.
+    pub name: String,
+    /// What is varied.
+    pub vary: Vary,
+    /// The values; one without a value where time is the axis.
+    pub points: Vec<SimPoint>,
+    /// How it is drawn.
+    pub picture: SimPicture,
+}
+
+/// What a sweep varies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// The value at a path.
+    Path(String),
+    /// Nothing: what arrives is drawn over time.
+    Time,
+}
+
+/// How a sweep is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimPicture {
+    /// Title of the picture.
+    pub title: String,
+    /// Title of the horizontal axis, with its unit.
+    pub x: String,
+    /// How that is drawn.
+    pub x_scale: Scale,
+    /// What stands on the vertical axis.
+    pub y: SimQuantity,
+    /// How that is drawn.
+    pub y_scale: Scale,
+    /// What the error bars show.
+    pub spread: Spread,
+    /// The places of the flows that are shown.
+    pub flows: Vec<usize>,
+}
+
+/// One value of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimPoint {
+    /// As the plan writes it.
+    pub label: String,
+    /// Its place on the axis.
+    pub x: f64,
+    /// The scenario of each series.
+    pub scenarios: Vec<Scenario>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PlanText {
+    name: String,
+    title: String,
+    #[serde(default)]
+    claim: Vec<Claim>,
+    link: String,
+    #[serde(default = "perfect")]
+    access: String,
+    flow: Vec<FlowText>,
+    #[serde(default)]
+    background: Vec<BackgroundText>,
+    #[serde(default)]
+    series: Vec<SeriesText>,
+    repeats: Option<u32>,
+    seeds: Option<Vec<u64>>,
+    cap: String,
+    span: Option<String>,
+    #[serde(default)]
+    picture: PictureText,
+    sweep: Vec<Spanned<SweepText>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct PictureText {
+    y: SimQuantity,
+    y_scale: Scale,
+    spread: Spread,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesText {
+    name: String,
+    #[serde(default)]
+    set: BTreeMap<String, Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct SweepText {
+    name: String,
+    title: Option<String>,
+    vary: String,
+    #[serde(default)]
+    values: Vec<Text>,
+    x: Option<String>,
+    #[serde(default)]
+    scale: Scale,
+    y: Option<SimQuantity>,
+    flows: Option<Vec<String>>,
+    #[serde(default)]
+    set: BTreeMap<String, Text>,
+}
+
+fn perfect() -> String {
+    "perfect".to_owned()
+}
+
+impl SimPlan {
+    /// The plan of a file that has `flow`s; nothing for another kind.
+    ///
+    /// # Errors
+    /// One line that names the file, the line in it, and what to write.
+    pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
+        Self::parse(file, &text)
+    }
+
+    /// A plan from the text of its file; see [`SimPlan::read`].
+    ///
+    /// # Errors
+    /// Those of [`SimPlan::read`].
+    pub fn parse(file: &Path, text: &str) -> Result<Option<Self>, PlanError> {
+        // What is no TOML at all is said by those who read plans over links.
+        if !toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("flow")) {
+            return Ok(None);
+        }
+        let source = Source { file, text };
+        let written: PlanText = toml::from_str(text).map_err(|error| source.error(error.span(), error.message()))?;
+        let refuse = |message: String| PlanError::new(file, None, message);
+        let mut plan = Self::without_sweeps(file, &written).map_err(refuse)?;
+        for text in &written.sweep {
+            let sweep = plan.sweep(text.get_ref(), &written);
+            let sweep = sweep.map_err(|message| source.error(Some(text.span()), message))?;
+            plan.sweeps.push(sweep);
+        }
+        if plan.sweeps.is_empty() {
+            return Err(refuse("nothing is varied: write a [[sweep]]".to_owned()));
+        }
+        Ok(Some(plan))
+    }
+
+    fn without_sweeps(file: &Path, written: &PlanText) -> Result<Self, String> {
+        let PlanText { name, title, claim, link, access, flow, background, series, .. } = written;
+        if !is_name(name) {
+            return Err(format!("{name:?} is no name: write lower-case letters, digits, - and /, such as arq/fig6"));
+        }
+        let repeats = || u64::from(written.repeats.unwrap_or(1));
+        let seeds = written.seeds.clone().unwrap_or_else(|| (1..=repeats()).collect());
+        if seeds.is_empty() || (1..seeds.len()).any(|at| seeds[..at].contains(&seeds[at])) {
+            return Err("write at least one repeat, and no seed twice".to_owned());
+        }
+        let time = |key: &str, text: &str| match parse_time(key, text) {
+            Ok(time) if !time.is_zero() => Ok(time),
+            Ok(_) => Err(format!("{key} is 0: write a time such as 120s")),
+            Err(error) => Err(error.to_string()),
+        };
+        let base = Scenario {
+            link: link.clone(),
+            access: access.clone(),
+            flows: flow.clone(),
+            background: background.clone(),
+        };
+        let named = |text: &SeriesText| Series { name: text.name.clone(), set: ordered(&text.set) };
+        let mut series: Vec<Series> = series.iter().map(named).collect();
+        if series.is_empty() {
+            let name = base.flows.first().map(|flow| flow.profile.clone()).ok_or("write at least one [[flow]]")?;
+            series.push(Series { name, set: Vec::new() });
+        }
+        let plan = Self {
+            name: name.clone(),
+            title: title.clone(),
+            claims: claim.clone(),
+            base,
+            series,
+            sweeps: Vec::new(),
+            seeds,
+            cap: time("cap", &written.cap)?,
+            span: time("span", written.span.as_deref().unwrap_or("1s"))?,
+            file: file.to_owned(),
+        };
+        plan.check(&plan.base)?;
+        Ok(plan)
+    }
+
+    fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        scenario.case(self.span, self.cap).map(drop)
+    }
+
+    fn sweep(&self, text: &SweepText, plan: &PlanText) -> Result<SimSweep, String> {
+        let SweepText { name, title, vary, values, x, scale, y, flows, set } = text;
+        if !is_name(name) || name.contains('/') || self.sweeps.iter().any(|other| other.name == *name) {
+            return Err(format!("{name:?} is no name, or there twice: write lower-case letters, digits and -"));
+        }
+        let place = |name: &String| {
+            let found = self.base.flows.iter().position(|flow| flow.name == *name);
+            found.ok_or_else(|| format!("there is no flow {name:?} to show"))
+        };
+        let flows = match flows {
+            Some(names) => names.iter().map(place).collect::<Result<_, _>>()?,
+            None => (0..self.base.flows.len()).collect(),
+        };
+        let (vary, values) = match (vary.as_str(), &values[..]) {
+            ("time", []) => (Vary::Time, vec![None]),
+            ("time", _) => return Err("values of time are not for a plan to choose: leave them out".to_owned()),
+            (_, []) => return Err("values is empty: write at least one value".to_owned()),
+            (path, values) => {
+                (Vary::Path(path.to_owned()), values.iter().map(|value| Some(value.0.as_str())).collect())
+            }
+        };
+        let (places, unit) = coordinates(&values)?;
+        if *scale == Scale::Log && places.iter().any(|x| *x <= 0.0) {
+            return Err("0 has no place on a logarithmic axis: write a linear scale".to_owned());
+        }
+        let title_x = match (&vary, x) {
+            (_, Some(title)) => title.clone(),
+            (Vary::Time, None) => "Time, s".to_owned(),
+            (Vary::Path(path), None) if unit.is_empty() => path.clone(),
+            (Vary::Path(path), None) => format!("{path}, {unit}"),
+        };
+        let mut points = Vec::new();
+        for (value, x) in values.iter().zip(places) {
+            let scenarios = self.series.iter().map(|series| self.at(series, set, &vary, *value));
+            let label = value.unwrap_or_default().to_owned();
+            points.push(SimPoint { label, x, scenarios: scenarios.collect::<Result<_, _>>()? });
+        }
+        let picture = SimPicture {
+            title: title.clone().unwrap_or_else(|| self.title.clone()),
+            x: title_x,
+            x_scale: *scale,
+            y: y.unwrap_or(plan.picture.y),
+            y_scale: plan.picture.y_scale,
+            spread: plan.picture.spread,
+            flows,
+        };
+        Ok(SimSweep { name: name.clone(), vary, points, picture })
+    }
+
+    /// The scenario of a series at a value of a sweep.
+    fn at(
+        &self,
+        series: &Series,
+        of_sweep: &BTreeMap<String, Text>,
+        vary: &Vary,
+        value: Option<&str>,
+    ) -> Result<Scenario, String> {
+        let mut scenario = self.base.clone();
+        for (path, value) in ordered(of_sweep).iter().chain(&series.set) {
+            scenario.put(path, value)?;
+        }
+        if let (Vary::Path(path), Some(value)) = (vary, value) {
+            scenario.put(path, value)?;
+        }
+        self.check(&scenario)?;
+        Ok(scenario)
+    }
+
+    /// The cases of one series at one point, one for each seed.
+    pub fn cases_at<'a>(
+        &'a self,
+        sweep: &'a SimSweep,
+        point: &'a SimPoint,
+        series: usize,
+    ) -> impl Iterator<Item = SimCase> + 'a {
+        self.seeds.iter().map(move |seed| SimCase {
+            experiment: self.name.clone(),
+            sweep: sweep.name.clone(),
+            series: self.series[series].name.clone(),
+            point: point.label.clone(),
+            scenario: point.scenarios[series].clone(),
+            seed: *seed,
+            span_seconds: self.span.as_secs_f64(),
+            cap_seconds: self.cap.as_secs_f64(),
+        })
+    }
+
+    /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.
+    pub fn cases(&self) -> Vec<SimCase> {
+        let mut seen = std::collections::HashSet::new();
+        let points = self.sweeps.iter().flat_map(|sweep| sweep.points.iter().map(move |point| (sweep, point)));
+        let cases = points.flat_map(|(sweep, point)| {
+            (0..self.series.len()).flat_map(move |series| self.cases_at(sweep, point, series))
+        });
+        cases.filter(|case| seen.insert(case.id())).collect()
+    }
+}
+
+/// A profile before its choices, and a choice before its numbers.
+fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = set.iter().map(|(path, value)| (path.clone(), value.0.clone())).collect();
+    all.sort_by_key(|(path, _)| (!path.ends_with(".profile"), path.len()));
+    all
+}
+
+fn is_name(text: &str) -> bool {
+    let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    text.split('/').all(|part| !part.is_empty() && part.bytes().all(good))
+}
+
+/// Places of values on an axis, and their unit: numbers of one kind, or one after the other where they are names.
+fn coordinates(values: &[Option<&str>]) -> Result<(Vec<f64>, &'static str), String> {
+    let read: Vec<Option<(f64, &'static str)>> = values.iter().map(|value| value.and_then(number)).collect();
+    if read.iter().any(Option::is_none) {
+        return Ok(((0..values.len()).map(|index| index as f64).collect(), ""));
+    }
+    let read: Vec<(f64, &'static str)> = read.into_iter().flatten().collect();
+    match read.iter().find(|(_, unit)| *unit != read[0].1) {
+        Some((_, unit)) => Err(format!("values in {unit:?} and in {:?}: write all in one unit", read[0].1)),
+        None => Ok((read.iter().map(|(x, _)| *x).collect(), read[0].1)),
+    }
+}
+
+/// A number and what it is of: `1%`, `20ms`, `10MB`, `5M`, `3`. Of two directions the way there counts.
+fn number(text: &str) -> Option<(f64, &'static str)> {
+    const UNITS: [(&str, &str, f64); 14] = [
+        ("%", "%", 1.0),
+        ("us", "ms", 1e-3),
+        ("ns", "ms", 1e-6),
+        ("ms", "ms", 1.0),
+        ("s", "ms", 1e3),
+        ("GB", "MB", 1e3),
+        ("MB", "MB", 1.0),
+        ("KB", "MB", 1e-3),
+        ("B", "MB", 1e-6),
+        ("G", "Mbit/s", 1e3),
+        ("M", "Mbit/s", 1.0),
+        ("k", "Mbit/s", 1e-3),
+        ("bdp", "bdp", 1.0),
+        ("", "", 1.0),
+    ];
+    let text = text.split(" / ").next()?.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let (_, unit, scale) = UNITS.iter().find(|(name, ..)| *name == &text[digits.len()..])?;
+    // Rounded, since 0.07 * 100 is not 7.
+    Some(((digits.parse::<f64>().ok()? * scale * 1e9).round() / 1e9, unit))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) const PLAN: &str = r#"
+        name = "paper/fig6"
+        title = "Two flows"
+        link = "rate=10M,delay=2ms,queue-packets=20"
+        access = "rate=100M,delay=2ms"
+        repeats = 2
+        cap = "60s"
+        [[flow]]
+        name = "near"
+        profile = "arq"
+        size = "500KB"
+        [[flow]]
+        name = "far"
+        profile = "arq"
+        size = "500KB"
+        [[background]]
+        name = "cbr"
+        rate = "1M"
+        [[series]]
+        name = "cubic"
+        [[series]]
+        name = "told"
+        set = { "far.congestion.rate" = "2M", "far.congestion" = "told:1M", "far.profile" = "auto" }
+        [picture]
+        y = "jain"
+        [[sweep]]
+        name = "delay"
+        vary = "far.receiver.delay"
+        values = ["0ms", "20ms"]
+        [[sweep]]
+        name = "time"
+        vary = "time"
+        flows = ["far"]
+    "#;
+
+    pub(in super::super) fn plan() -> SimPlan {
+        SimPlan::parse(Path::new("plan.toml"), PLAN).expect("it makes sense").expect("it has flows")
+    }
+
+    #[test]
+    fn a_plan_becomes_cases() {
+        let plan = plan();
+        let [delay, time] = &plan.sweeps[..] else { panic!("two sweeps") };
+        assert_eq!(delay.points.iter().map(|point| point.x).collect::<Vec<_>>(), [0.0, 20.0]);
+        assert_eq!((delay.picture.x.as_str(), delay.picture.y), ("far.receiver.delay, ms", SimQuantity::Jain));
+        assert_eq!((time.vary.clone(), time.points.len(), &time.picture.flows), (Vary::Time, 1, &vec![1]));
+        assert_eq!(delay.points[1].scenarios[0].flows[1].receiver.0, "delay=20ms");
+        let far = &delay.points[1].scenarios[1].flows[1];
+        assert_eq!((far.profile.as_str(), far.set["congestion.rate"].0.as_str()), ("auto", "2M"));
+        // Two values and none, two series, two seeds.
+        let cases = plan.cases();
+        assert_eq!(cases.len(), 3 * 2 * 2);
+        let ids: std::collections::BTreeSet<String> = cases.iter().map(SimCase::id).collect();
+        assert_eq!(ids.len(), cases.len());
+    }
+
+    #[test]
+    fn other_plans_are_not_meant_and_bad_ones_refused_with_their_line() {
+        let parse = |text: &str| SimPlan::parse(Path::new("plan.toml"), text);
+        assert_eq!(parse("name = \"x\"\npeers = []"), Ok(None));
+        for (from, to, said) in [
+            (
+                "\"0ms\", \"20ms\"",
+                "\"0ms\", \"2%\"",
+                "plan.toml:37: values in \"%\" and in \"ms\": write all in one unit",
+            ),
+            ("\"20ms\"]", "\"soon\"]", "plan.toml:37: far: cannot read delay=soon"),
+            ("\"far.receiver.delay\"", "\"farther.size\"", "plan.toml:37: \"farther.size\" leads nowhere"),
+            ("[\"0ms\", \"20ms\"]", "[]", "plan.toml:37: values is empty: write at least one value"),
+            ("repeats = 2", "repeats = 0", "plan.toml: write at least one repeat"),
+            ("cap = \"60s\"", "cap = \"0s\"", "plan.toml: cap is 0: write a time such as 120s"),
+            ("[\"far\"]", "[\"nobody\"]", "plan.toml:41: there is no flow \"nobody\" to show"),
+            ("rate=10M", "rate=0", "plan.toml: link: rate is 0"),
+            ("title =", "subtitle =", "plan.toml:3: unknown field `subtitle`"),
+        ] {
+            assert!(PLAN.contains(from), "{from}");
+            let refused = parse(&PLAN.replace(from, to)).expect_err(to).to_string();
+            assert!(refused.starts_with(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn values_have_places() {
+        for (text, expected) in [
+            ("7%", Some((7.0, "%"))),
+            ("1% / 0%", Some((1.0, "%"))),
+            ("500us", Some((0.5, "ms"))),
+            ("1s", Some((1000.0, "ms"))),
+            ("300KB", Some((0.3, "MB"))),
+            ("2.5M", Some((2.5, "Mbit/s"))),
+            ("3", Some((3.0, ""))),
+            ("cubic:beta=0.5", None),
+            ("", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a simulated run comes to, in one number.
+
+use serde::Deserialize;
+
+use super::{FlowRecord, SimRecord};
+
+/// What stands on the vertical axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SimQuantity {
+    /// Seconds from a flow's first packet to its last byte at the receiver.
+    #[default]
+    Seconds,
+    /// Bytes of a flow's object per second of its own time, in Mbit/s.
+    Goodput,
+    /// Jain's index of all flows' goodput, each over its own time (arq 3.2.2).
+    Jain,
+    /// Jain's index of what arrived of all flows while every one of them was sending.
+    JainTogether,
+    /// IP bytes of both directions for each byte of a flow's object.
+    Wire,
+    /// Packets that the queues of the shared link had no room for, there and back.
+    QueueDrops,
+}
+
+impl SimQuantity {
+    /// Title of the axis.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Seconds => "Time until all bytes are there, s",
+            Self::Goodput => "Goodput, Mbit/s",
+            Self::Jain => "Jain's index of goodput",
+            Self::JainTogether => "Jain's index while all send",
+            Self::Wire => "IP bytes for each byte",
+            Self::QueueDrops => "Packets dropped by the full queue",
+        }
+    }
+
+    /// Whether each flow has one, or only the run.
+    pub const fn is_of_flows(self) -> bool {
+        matches!(self, Self::Seconds | Self::Goodput | Self::Wire)
+    }
+
+    /// Of flow number `flow` of a run, or of the run; and whether the true value lies above, because the run was ended.
+    pub fn of(self, record: &SimRecord, flow: usize) -> Option<(f64, bool)> {
+        let one = || record.flows.get(flow);
+        let exact = |value: f64| value.is_finite().then_some((value, false));
+        match self {
+            Self::Seconds => one().map(|flow| match flow.seconds {
+                Some(seconds) => (seconds, false),
+                None => (record.case.cap_seconds, true),
+            }),
+            Self::Goodput => exact(goodput(record, one()?)),
+            Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
+            Self::Jain => exact(sim::jain(&record.flows.iter().map(|flow| goodput(record, flow)).collect::<Vec<_>>())),
+            Self::JainTogether => exact(sim::jain(&together(record))),
+            Self::QueueDrops => exact(record.queue_drops as f64),
+        }
+    }
+}
+
+/// In Mbit/s, of what was written where the flow did not come to its end.
+fn goodput(record: &SimRecord, flow: &FlowRecord) -> f64 {
+    flow.written as f64 * 8e-6 / flow.seconds.unwrap_or(record.case.cap_seconds)
+}
+
+/// What arrived of each flow in the whole spans between the start of the last one and the end of the first one; in all spans where there are
+/// none such.
+fn together(record: &SimRecord) -> Vec<f64> {
+    let span = record.case.span_seconds;
+    let starts = record.flows.iter().map(|flow| flow.arrived.iter().position(|bytes| *bytes > 0).unwrap_or(usize::MAX));
+    let ends = record.flows.iter().map(|flow| flow.ended_at.map_or(usize::MAX, |end| (end / span) as usize));
+    // The span in which a flow starts is not all its own.
+    let (start, end) = (starts.max().unwrap_or(0).saturating_add(1), ends.min().unwrap_or(0));
+    let whole = if start < end { start..end } else { 0..usize::MAX };
+    let of = |flow: &FlowRecord| {
+        let spans = flow.arrived.iter().enumerate().filter(|(index, _)| whole.contains(index));
+        spans.map(|(_, bytes)| *bytes as f64).sum()
+    };
+    record.flows.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_run() {
+        // 1 MB in 2 s, and half of one in 60 s; 100 bytes a span each, but the second has 50 in the fourth.
+        let mut record = record();
+        let of = |record: &SimRecord, quantity: SimQuantity, flow| quantity.of(record, flow);
+        assert_eq!(of(&record, SimQuantity::Seconds, 0), Some((2.0, false)));
+        assert_eq!(of(&record, SimQuantity::Seconds, 1), Some((60.0, true)));
+        assert_eq!(of(&record, SimQuantity::Goodput, 0), Some((4.0, false)));
+        assert_eq!(of(&record, SimQuantity::Wire, 0), Some((1.1, false)));
+        assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some((5.0, false)));
+        let slow = 0.5 * 8.0 / 60.0;
+        assert_eq!(of(&record, SimQuantity::Jain, 0), Some((sim::jain(&[4.0, slow]), false)));
+        // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.
+        assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some((sim::jain(&[100.0, 25.0]), false)));
+        record.flows[1].written = 0;
+        assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
+    }
+}

@@ -1,0 +1,240 @@
+//! What is kept of a simulated run.
+
+use serde::{Deserialize, Serialize};
+use sim::{Ending, SharedOutcome};
+
+use super::Scenario;
+use crate::results::StoreOf;
+
+/// The records of simulated runs in one folder.
+pub type SimStore = StoreOf<SimRecord>;
+
+/// Everything that one run depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimCase {
+    /// Name of the plan.
+    pub experiment: String,
+    /// The first sweep that asks for it.
+    pub sweep: String,
+    /// The line it belongs to.
+    pub series: String,
+    /// The value of the sweep.
+    pub point: String,
+    /// What is simulated.
+    pub scenario: Scenario,
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// Length of the spans for which the bytes that arrive are kept.
+    pub span_seconds: f64,
+    /// Seconds of virtual time after which the run is ended.
+    pub cap_seconds: f64,
+}
+
+/// One run: what was asked for, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimRecord {
+    /// Version of this form: [`crate::results::SCHEMA`].
+    pub schema: u32,
+    /// [`SimCase::id`].
+    pub id: String,
+    /// What was asked for.
+    pub case: SimCase,
+    /// When it was run, in UTC, as RFC 3339 writes it.
+    pub date: String,
+    /// Version of the program: another engine may run otherwise.
+    pub version: String,
+    /// Seconds of real time that it took.
+    pub took_seconds: f64,
+    /// How it ended.
+    pub ending: SimEnding,
+    /// The flows, in the order of the plan.
+    pub flows: Vec<FlowRecord>,
+    /// Packets that the queues of the shared link had no room for, both directions together.
+    pub queue_drops: u64,
+    /// Packets that the shared link lost at random, likewise.
+    pub random_drops: u64,
+    /// Packets that all nodes sent.
+    pub packets: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SimEnding {
+    /// Every flow came to its end.
+    Finished,
+    /// The cap came first.
+    NotFinished,
+    /// A host kept the network busy without letting time pass, or what arrived is not what was sent: a fault of the engine.
+    Failed,
+}
+
+/// What came of one flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// Its name.
+    pub name: String,
+    /// From its first packet to its last byte at the receiver.
+    pub seconds: Option<f64>,
+    /// When that was, since the start of the run.
+    pub ended_at: Option<f64>,
+    /// Bytes of the object that are there.
+    pub written: u64,
+    /// IP bytes that both sides sent.
+    pub wire_bytes: u64,
+    /// Packets that the sender sent.
+    pub packets_sent: u64,
+    /// Of those, the ones it called lost.
+    pub packets_lost: u64,
+    /// Seconds that encoding and decoding took in the model.
+    pub coding_seconds: [f64; 2],
+    /// IP bytes that arrived in each span.
+    pub arrived: Vec<u64>,
+}
+
+impl SimCase {
+    /// 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap is left out: a run that finished
+    /// is not made again because more time is given.
+    pub fn id(&self) -> String {
+        let content = ("simulated", &self.scenario, self.seed, self.span_seconds);
+        let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
+        blake3::hash(&content).to_hex()[..16].to_owned()
+    }
+
+    /// One line for lists, and for `--only` to look in.
+    pub fn label(&self) -> String {
+        let Self { experiment, sweep, series, point, seed, .. } = self;
+        format!("{experiment}/{sweep} {series} {point} seed {seed}")
+    }
+}
+
+impl SimRecord {
+    /// Whether a case needs no further run: this one came to its end, or had no less time than is given now.
+    pub fn settles(&self, case: &SimCase) -> bool {
+        match self.ending {
+            SimEnding::Finished => true,
+            SimEnding::NotFinished => self.case.cap_seconds >= case.cap_seconds,
+            SimEnding::Failed => false,
+        }
+    }
+
+    /// What a run came to.
+    pub(super) fn of(case: SimCase, outcome: &SharedOutcome, date: String, took_seconds: f64) -> Self {
+        let is_wrong = |flow: &sim::FlowOutcome| flow.completed.is_some() && !flow.is_identical;
+        let ending = match outcome.ending {
+            Ending::Stalled => SimEnding::Failed,
+            _ if outcome.flows.iter().any(is_wrong) => SimEnding::Failed,
+            _ if outcome.flows.iter().all(|flow| flow.completed.is_some()) => SimEnding::Finished,
+            _ => SimEnding::NotFinished,
+        };
+        let flows = case.scenario.flows.iter().zip(&outcome.flows).map(|(text, flow)| FlowRecord {
+            name: text.name.clone(),
+            seconds: flow.completed.map(|time| time.as_secs_f64()),
+            ended_at: flow.completed_at.map(|time| time.as_secs_f64()),
+            written: flow.written,
+            wire_bytes: flow.wire_bytes,
+            packets_sent: flow.packets_sent,
+            packets_lost: flow.packets_lost,
+            coding_seconds: flow.coding.map(|time| time.as_secs_f64()),
+            arrived: flow.arrived.clone(),
+        });
+        // The shared link is the first of a dumbbell.
+        let shared = outcome.links.first().into_iter().flatten();
+        let (queue, random) = shared.fold((0, 0), |(queue, random), stats| {
+            (queue + stats.dropped_queue_full.packets, random + stats.dropped_random.packets)
+        });
+        Self {
+            schema: crate::results::SCHEMA,
+            id: case.id(),
+            date,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            took_seconds,
+            ending,
+            flows: flows.collect(),
+            queue_drops: queue,
+            random_drops: random,
+            packets: outcome.packets,
+            case,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::scenario::tests::scenario;
+    use super::*;
+
+    /// 1 MB in 2 s, and half of one in 60 s.
+    pub(in super::super) fn record() -> SimRecord {
+        let case = SimCase {
+            experiment: "paper/fig6".into(),
+            sweep: "delay".into(),
+            series: "cubic".into(),
+            point: "20ms".into(),
+            scenario: scenario(),
+            seed: 1,
+            span_seconds: 1.0,
+            cap_seconds: 60.0,
+        };
+        let flow = |name: &str, ended_at: Option<f64>, arrived: &[u64]| FlowRecord {
+            name: name.into(),
+            seconds: ended_at.map(|end| end - 1.5),
+            ended_at,
+            written: if ended_at.is_some() { 1_000_000 } else { 500_000 },
+            wire_bytes: 1_100_000,
+            packets_sent: 800,
+            packets_lost: 3,
+            coding_seconds: [0.5, 0.0],
+            arrived: arrived.to_vec(),
+        };
+        SimRecord {
+            schema: 1,
+            id: case.id(),
+            case,
+            date: "2026-01-02T03:04:05Z".into(),
+            version: "0.1.0".into(),
+            took_seconds: 0.25,
+            ending: SimEnding::NotFinished,
+            flows: vec![flow("test", Some(3.5), &[100, 100, 100, 70]), flow("tcp", None, &[0, 25, 25, 25, 30])],
+            queue_drops: 5,
+            random_drops: 2,
+            packets: 2_000,
+        }
+    }
+
+    #[test]
+    fn the_id_is_that_of_the_run() {
+        let case = record().case;
+        let id = case.id();
+        for same in [
+            SimCase { sweep: "other".into(), ..case.clone() },
+            SimCase { series: "other".into(), ..case.clone() },
+            SimCase { cap_seconds: 5.0, ..case.clone() },
+        ] {
+            assert_eq!(same.id(), id);
+        }
+        let mut scenario = case.scenario.clone();
+        scenario.put("test.size", "2MB").expect("a path");
+        for other in [
+            SimCase { seed: 2, ..case.clone() },
+            SimCase { span_seconds: 0.1, ..case.clone() },
+            SimCase { scenario, ..case.clone() },
+        ] {
+            assert_ne!(other.id(), id);
+        }
+        assert_eq!(case.label(), "paper/fig6/delay cubic 20ms seed 1");
+    }
+
+    #[test]
+    fn records_read_back_and_settle_cases() {
+        let mut record = record();
+        let text = serde_json::to_string(&record).expect("JSON");
+        assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);
+        let longer = SimCase { cap_seconds: 61.0, ..record.case.clone() };
+        assert!(record.settles(&record.case) && !record.settles(&longer));
+        record.ending = SimEnding::Finished;
+        assert!(record.settles(&longer));
+        record.ending = SimEnding::Failed;
+        assert!(!record.settles(&record.case));
+    }
+}

@@ -1,0 +1,132 @@
+//! `run` for a plan that is simulated.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::{Timestamp, Unit};
+
+use super::{SimCase, SimEnding, SimPlan, SimRecord, SimStore};
+use crate::commands::{HowRun, PLAN, nothing, say, warn, write};
+use crate::exit::{Code, Failure};
+use crate::runner::Stop;
+use crate::words;
+
+/// Simulates what has no record yet, as many runs side by side as are wanted; the exit code.
+pub(crate) fn run(plan: &SimPlan, how: &HowRun, folder: &Path, stop: &Stop) -> Result<u8, Failure> {
+    let wanted = |case: &SimCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
+    let cases: Vec<SimCase> = plan.cases().into_iter().filter(wanted).collect();
+    if cases.is_empty() {
+        return Err(nothing(&plan.name, how));
+    }
+    let left = |records: &[SimRecord]| {
+        let is_new = |case: &&SimCase| {
+            let id = case.id();
+            !records.iter().any(|record| record.id == id && record.settles(case))
+        };
+        cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
+    };
+    if how.dry_run {
+        say(&list(&left(&SimStore::read(folder)?)));
+        return Ok(0);
+    }
+    let mut store = SimStore::open(folder)?;
+    if store.cut() > 0 {
+        warn("the last result had not been written whole: it is cut off, and its case run again");
+    }
+    let text = fs::read(&plan.file).map_err(Failure::at(&plan.file))?;
+    write(&folder.join(PLAN), &text)?;
+    let account = all(left(store.records()), how.jobs.get(), &mut store, stop)?;
+    say(&format!("{}\n", folder.display()));
+    Ok(account)
+}
+
+/// Runs the cases on so many threads, and keeps every record as it comes.
+fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &Stop) -> Result<u8, Failure> {
+    let total = cases.len();
+    let agenda = Mutex::new(cases);
+    let next = || agenda.lock().unwrap_or_else(PoisonError::into_inner).pop_front().filter(|_| !stop.is_set());
+    let mut code = Code::Done;
+    thread::scope(|scope| {
+        let (sender, results) = channel();
+        for _ in 0..jobs.min(total) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                // Nobody waits any more when results cannot be kept.
+                while let Some(case) = next() {
+                    if sender.send(simulate(case)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (done, result) in (1..).zip(results) {
+            match result {
+                Ok(record) => {
+                    warn(&format!("{done} of {total}: {}", line(&record)));
+                    if record.ending == SimEnding::Failed {
+                        code = Code::Invalid;
+                    }
+                    store.append(record)?;
+                }
+                Err(message) => {
+                    warn(&format!("{done} of {total}: {message}"));
+                    code = Code::Invalid;
+                }
+            }
+        }
+        Ok::<(), Failure>(())
+    })?;
+    if stop.is_set() && some_are_left(&agenda) {
+        warn("stopped: the same command goes on");
+        return Ok(Code::Interrupted as u8);
+    }
+    Ok(code as u8)
+}
+
+/// Whether runs are left that were not begun.
+fn some_are_left(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
+    !agenda.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
+/// One run; why there is no record of it, where the engine broke.
+fn simulate(case: SimCase) -> Result<SimRecord, String> {
+    let label = case.label();
+    let times = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
+    let start = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        case.scenario.case(times[0], times[1])?.run(case.seed).map_err(|error| error.to_string())
+    }));
+    let outcome = outcome.unwrap_or_else(|_| Err("the engine broke".to_owned()));
+    let outcome = outcome.map_err(|error| format!("{label}: {error}"))?;
+    let date = Timestamp::now().round(Unit::Second).unwrap_or_default().to_string();
+    Ok(SimRecord::of(case, &outcome, date, start.elapsed().as_secs_f64()))
+}
+
+fn list(cases: &VecDeque<SimCase>) -> String {
+    let mut text = String::new();
+    for case in cases {
+        writeln!(text, "{}", case.label()).expect("a string takes all");
+    }
+    writeln!(text, "{} to simulate", words::count(cases.len(), "case", "cases")).expect("a string takes all");
+    text
+}
+
+/// `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
+fn line(record: &SimRecord) -> String {
+    let flow = |flow: &super::FlowRecord| match flow.seconds {
+        Some(seconds) => format!("{} {}", flow.name, words::seconds(seconds)),
+        None => format!("{} not finished", flow.name),
+    };
+    let flows: Vec<String> = record.flows.iter().map(flow).collect();
+    let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
+    let took = words::seconds(record.took_seconds);
+    format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets)
+}

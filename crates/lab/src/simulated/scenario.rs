@@ -1,0 +1,381 @@
+//! A network and what goes on in it, as text.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use netsim::topology::{HostPair, Side, Topology};
+use netsim::{ConstantRate, Duplex, Rate, Time};
+use serde::{Deserialize, Serialize};
+use sim::{Background, Flow, OnOff, SharedCase, Traffic};
+use transport::Profile;
+
+use crate::plan::{parse_bytes, parse_time, put_parts};
+
+/// A dumbbell: pairs of hosts, each behind links of its own, and one link that they share. Two nodes are the same with one pair whose own
+/// links are perfect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Scenario {
+    /// The link that all share, in the text form of links.
+    pub link: String,
+    /// What joins each host to it.
+    pub access: String,
+    /// What is measured.
+    pub flows: Vec<FlowText>,
+    /// What is only there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundText>,
+}
+
+/// One object that goes from a host to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FlowText {
+    /// What it is called in paths and pictures.
+    pub name: String,
+    /// How it is sent.
+    pub profile: String,
+    /// Other choices than the profile's own, by their keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, Text>,
+    /// Bytes of the object.
+    pub size: Text,
+    /// When it begins.
+    #[serde(default = "at_once")]
+    pub start: Text,
+    /// Connections at once, each with an equal part.
+    #[serde(default = "one")]
+    pub connections: Text,
+    /// How long coding takes.
+    #[serde(default = "no_time")]
+    pub coding: Text,
+    /// What is different about the sender's own link.
+    #[serde(default)]
+    pub sender: Text,
+    /// What is different about the receiver's.
+    #[serde(default)]
+    pub receiver: Text,
+}
+
+/// Traffic that shares the link: of a constant rate, or with bursts and pauses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundText {
+    /// What it is called in paths.
+    pub name: String,
+    /// What it sends, by its keys: `rate` and `packet`, or `burst`, `idle`, `shape`, `profile`, and choices of that.
+    #[serde(flatten)]
+    pub set: BTreeMap<String, Text>,
+}
+
+/// A value of a plan: text, though a number may stand there without quotes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Written", into = "String")]
+pub struct Text(pub String);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+}
+
+impl From<Written> for Text {
+    fn from(written: Written) -> Self {
+        Self(match written {
+            Written::Text(text) => text,
+            Written::Whole(number) => number.to_string(),
+            Written::Number(number) => number.to_string(),
+        })
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.0
+    }
+}
+
+fn at_once() -> Text {
+    Text("0s".to_owned())
+}
+
+fn one() -> Text {
+    Text("1".to_owned())
+}
+
+fn no_time() -> Text {
+    Text("none".to_owned())
+}
+
+/// The path that names every flow at once.
+const ALL: &str = "flows";
+
+impl Scenario {
+    /// Puts a value at a path: `link` or `access` with parts of a link, `link.KEY`, `FLOW.KEY` or `BACKGROUND.KEY` with a value; `flows.KEY`
+    /// is that of every flow. A flow's keys are those of its table, `sender.KEY` and `receiver.KEY`, and the choices of its profile.
+    ///
+    /// # Errors
+    /// A path that leads nowhere. Values are looked at by [`Scenario::case`].
+    pub fn put(&mut self, path: &str, value: &str) -> Result<(), String> {
+        let (place, key) = path.split_once('.').map_or((path, None), |(place, key)| (place, Some(key)));
+        match (place, key) {
+            ("link", key) => put_link(&mut self.link, key, value),
+            ("access", key) => put_link(&mut self.access, key, value),
+            _ => return self.put_at(path, place, key, value),
+        }
+        Ok(())
+    }
+
+    fn put_at(&mut self, path: &str, place: &str, key: Option<&str>, value: &str) -> Result<(), String> {
+        let Some(key) = key else { return Err(self.nowhere(path)) };
+        let mut found = false;
+        for flow in self.flows.iter_mut().filter(|flow| place == ALL || flow.name == place) {
+            found = true;
+            flow.put(key, value);
+        }
+        for background in self.background.iter_mut().filter(|background| background.name == place) {
+            found = true;
+            background.set.insert(key.to_owned(), Text(value.to_owned()));
+        }
+        if found { Ok(()) } else { Err(self.nowhere(path)) }
+    }
+
+    fn nowhere(&self, path: &str) -> String {
+        let names = self.flows.iter().map(|flow| &flow.name).chain(self.background.iter().map(|other| &other.name));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        format!("{path:?} leads nowhere: write link.KEY, access.KEY, flows.KEY, or KEY of one of {}", names.join(", "))
+    }
+
+    /// What is to be simulated.
+    ///
+    /// # Errors
+    /// The first value that makes no sense, with its place.
+    pub fn case(&self, count_every: Duration, limit: Duration) -> Result<SharedCase, String> {
+        let access = |name: &str, own: &str| {
+            put_parts(&self.access, own).parse::<Duplex>().map_err(|error| format!("{name}: {error}"))
+        };
+        let link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
+        let mut sides = Vec::new();
+        for FlowText { name, sender, receiver, .. } in &self.flows {
+            let sender = access(name, &sender.0)?;
+            sides.push(Side { name: name.clone(), sender, receiver: access(name, &receiver.0)? });
+        }
+        for BackgroundText { name, .. } in &self.background {
+            let link = || access(name, "");
+            sides.push(Side { name: name.clone(), sender: link()?, receiver: link()? });
+        }
+        if let Some(name) = ["link", "access", ALL].into_iter().find(|name| sides.iter().any(|side| side.name == *name))
+        {
+            return Err(format!("{name} has a meaning of its own in paths: give the flow another name"));
+        }
+        let topology = Topology::dumbbell(&link, &sides).map_err(|error| error.to_string())?;
+        let mut pairs = topology.pairs().to_vec().into_iter();
+        let flows = self.flows.iter().zip(&mut pairs);
+        let flows = flows.map(|(flow, pair)| flow.build(pair).map_err(|error| format!("{}: {error}", flow.name)));
+        let flows = flows.collect::<Result<_, _>>()?;
+        let background = self.background.iter().zip(&mut pairs);
+        let background =
+            background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
+        Ok(SharedCase { topology, flows, background: background.collect::<Result<_, _>>()?, count_every, limit })
+    }
+}
+
+fn put_link(link: &mut String, key: Option<&str>, value: &str) {
+    // `1%` for both directions, `1% / 0%` for each its own.
+    let parts = match key {
+        None => value.to_owned(),
+        Some(key) => value.split(" / ").map(|value| format!("{key}={value}")).collect::<Vec<_>>().join(" / "),
+    };
+    *link = put_parts(link, &parts);
+}
+
+impl FlowText {
+    fn put(&mut self, key: &str, value: &str) {
+        let text = || Text(value.to_owned());
+        match key.split_once('.').map_or((key, None), |(place, key)| (place, Some(key))) {
+            ("profile", None) => {
+                value.clone_into(&mut self.profile);
+                // They were choices of another profile.
+                self.set.clear();
+            }
+            ("size", None) => self.size = text(),
+            ("start", None) => self.start = text(),
+            ("connections", None) => self.connections = text(),
+            ("coding", None) => self.coding = text(),
+            ("sender", key) => put_link(&mut self.sender.0, key, value),
+            ("receiver", key) => put_link(&mut self.receiver.0, key, value),
+            _ => {
+                // Another algorithm does not have the numbers of the one before.
+                self.set.retain(|other, _| other.strip_prefix(key).is_none_or(|rest| !rest.starts_with('.')));
+                self.set.insert(key.to_owned(), text());
+            }
+        }
+    }
+
+    fn build(&self, pair: HostPair) -> Result<Flow, String> {
+        let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
+        Ok(Flow {
+            pair,
+            profile: profile(&self.profile, self.set.iter())?,
+            size: parse_bytes(&self.size.0).map_err(|error| error.to_string())?,
+            start: time("start", &self.start.0)?,
+            connections: connections
+                .ok_or_else(|| format!("connections is {:?}: write a number from 1 to 256", self.connections.0))?,
+            coding: self.coding.0.parse().map_err(|error: netsim::TextError| error.to_string())?,
+        })
+    }
+}
+
+/// ns-2's default packet of a source of constant rate.
+const CONSTANT_PACKET: u64 = 210;
+
+impl BackgroundText {
+    fn build(&self, pair: HostPair) -> Result<Background, String> {
+        let mut left = self.set.clone();
+        let mut take = |key: &str| left.remove(key).map(|text| text.0);
+        let start = take("start").map_or(Ok(Duration::ZERO), |text| time("start", &text))?;
+        let bytes = |text: String| parse_bytes(&text).map_err(|error| error.to_string());
+        if let Some(rate) = take("rate") {
+            let rate: Rate = rate.parse().map_err(|error: netsim::TextError| error.to_string())?;
+            let packet = take("packet").map_or(Ok(CONSTANT_PACKET), bytes)?;
+            let stop = take("stop").map_or(Ok(Time::MAX), |text| time("stop", &text).map(Time::from))?;
+            if rate.bits_per_second() == 0 || !(28..=65_535).contains(&packet) {
+                return Err("a source of constant rate has a rate such as 1M, and packets of 28B to 65535B".to_owned());
+            }
+            if let Some(key) = left.keys().next() {
+                return Err(format!("a source of constant rate has no {key:?}: it has rate, packet, start and stop"));
+            }
+            let traffic = ConstantRate { rate, packet: packet as u32, start: Time::from(start), stop };
+            return Ok(Background { pair, traffic: Traffic::Constant(traffic) });
+        }
+        let Some(burst) = take("burst") else {
+            return Err("write rate = \"1M\" for a constant rate, or burst = \"4KB\" for bursts and pauses".to_owned());
+        };
+        let standard = OnOff::default();
+        let shape = take("shape").map_or(Ok(standard.shape), |text| {
+            let shape = text.parse::<f64>().ok().filter(|shape| *shape > 1.0 && shape.is_finite());
+            shape.ok_or_else(|| format!("shape is {text:?}: write a number above 1, such as 1.5"))
+        })?;
+        let idle = take("idle").map_or(Ok(standard.idle), |text| time("idle", &text))?;
+        let script = OnOff { burst: bytes(burst)?, idle, shape };
+        let name = take("profile").unwrap_or_else(|| "arq".to_owned());
+        let profile = Box::new(profile(&name, left.iter())?);
+        Ok(Background { pair, traffic: Traffic::OnOff { script, profile, start } })
+    }
+}
+
+fn time(key: &str, text: &str) -> Result<Duration, String> {
+    parse_time(key, text).map_err(|error| error.to_string())
+}
+
+fn profile<'a>(name: &str, set: impl Iterator<Item = (&'a String, &'a Text)>) -> Result<Profile, String> {
+    let mut profile = Profile::named(name).map_err(|error| error.to_string())?;
+    for (key, value) in set {
+        profile.set(key, &value.0).map_err(|error| error.to_string())?;
+    }
+    Ok(profile)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn scenario() -> Scenario {
+        toml::from_str(
+            r#"
+            link = "rate=50M,delay=25ms,queue-packets=10"
+            access = "rate=10M,delay=2ms"
+            flows = [
+                { name = "test", profile = "auto", size = "1MB", set = { "congestion" = "told:9M" }, coding = "raptorq" },
+                { name = "tcp", profile = "arq", size = "1MB", receiver = "delay=50ms" },
+            ]
+            background = [
+                { name = "cbr", rate = "1M" },
+                { name = "pareto", burst = "4KB", idle = "200ms", limit = "5M" },
+            ]
+            "#,
+        )
+        .expect("a scenario")
+    }
+
+    fn case(scenario: &Scenario) -> Result<SharedCase, String> {
+        scenario.case(Duration::from_secs(1), Duration::from_secs(60))
+    }
+
+    #[test]
+    fn texts_become_a_case() {
+        let case = case(&scenario()).expect("it makes sense");
+        assert_eq!(case.topology.hosts().len(), 8);
+        let [test, tcp] = &case.flows[..] else { panic!("two flows") };
+        assert_eq!((test.size, test.coding), (1_000_000, "raptorq".parse().expect("measured")));
+        assert_eq!(test.profile.told_rate(), Some(transport::Rate::from_bits_per_second(9_000_000)));
+        let delays = case.topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
+        assert_eq!(delays, [25, 2, 2, 2, 50, 2, 2, 2, 2]);
+        assert_eq!(case.topology.name(tcp.pair.to), Some("tcp-receiver"));
+        let Traffic::Constant(constant) = &case.background[0].traffic else { panic!("constant") };
+        assert_eq!((constant.rate, constant.packet), (Rate::from_megabits_per_second(1), 210));
+        let Traffic::OnOff { script, profile, .. } = &case.background[1].traffic else { panic!("bursts") };
+        assert_eq!((script.burst, script.idle, script.shape), (4_000, Duration::from_millis(200), 1.5));
+        assert_eq!((profile.name.as_str(), profile.limit.is_some()), ("arq", true));
+    }
+
+    #[test]
+    fn every_value_has_a_path() {
+        let mut scenario = scenario();
+        for (path, value) in [
+            ("link.loss", "1% / 0%"),
+            ("access", "delay=5ms"),
+            ("tcp.receiver.delay", "80ms"),
+            ("test.sender.loss", "2%"),
+            ("flows.size", "3MB"),
+            ("tcp.connections", "8"),
+            ("tcp.start", "2s"),
+            ("tcp.congestion.beta", "0.5"),
+            ("cbr.packet", "1000B"),
+            ("pareto.shape", "1.2"),
+        ] {
+            scenario.put(path, value).expect(path);
+        }
+        let case = case(&scenario).expect("it makes sense");
+        assert_eq!(case.topology.links()[0].link.forward.loss.mean(), 0.01);
+        assert_eq!(case.topology.links()[0].link.backward.loss.mean(), 0.0);
+        let delays = case.topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
+        assert_eq!(delays[..5], [25, 5, 5, 5, 80]);
+        assert_eq!(case.topology.links()[1].link.forward.loss.mean(), 0.02);
+        assert_eq!(case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>(), [3_000_000; 2]);
+        assert_eq!((case.flows[1].connections, case.flows[1].start), (8, Duration::from_secs(2)));
+        assert!(serde_json::to_string(&case.flows[1].profile).expect("text").contains("beta=0.5"));
+        scenario.put("tcp.congestion", "told:1M").expect("the numbers of the one before are gone");
+        assert_eq!(scenario.flows[1].set.len(), 1);
+        scenario.put("test.profile", "arq").expect("a profile");
+        assert!(scenario.flows[0].set.is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_with_its_place() {
+        for (path, value, said) in [
+            ("link.loss", "120%", "link: loss is 1.2"),
+            ("tcp.sender.delay", "soon", "tcp: cannot read delay=soon"),
+            ("tcp.profile", "brutal", "tcp: no profile is called 'brutal'"),
+            ("tcp.colour", "red", "tcp: a profile has no 'colour'"),
+            ("tcp.size", "much", "tcp: cannot read size=much"),
+            ("tcp.connections", "0", "tcp: connections is \"0\": write a number from 1 to 256"),
+            ("test.coding", "slow", "test: cannot read coding=slow"),
+            ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
+            ("cbr.rate", "0", "cbr: a source of constant rate has a rate such as 1M"),
+            ("pareto.shape", "1", "pareto: shape is \"1\""),
+            ("pareto.colour", "red", "pareto: a profile has no 'colour'"),
+        ] {
+            let mut scenario = scenario();
+            scenario.put(path, value).expect(path);
+            let refused = case(&scenario).expect_err(path);
+            assert!(refused.starts_with(said), "{refused}");
+        }
+        let nowhere = scenario().put("udp.size", "1MB").expect_err("no such flow");
+        assert!(nowhere.ends_with("or KEY of one of test, tcp, cbr, pareto"), "{nowhere}");
+        let mut named = scenario();
+        named.flows[0].name = "link".to_owned();
+        assert!(case(&named).expect_err("a name with a meaning").starts_with("link has a meaning of its own"));
+    }
+}

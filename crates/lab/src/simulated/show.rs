@@ -1,0 +1,309 @@
+//! Records of simulated runs as pictures, as tables, and as a part of the page.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+
+use super::{SimEnding, SimPlan, SimPoint, SimRecord, SimSweep, Vary};
+use crate::picture::{Chart, Lines, Mark, escaped};
+use crate::plan::{Scale, Spread};
+use crate::words;
+
+/// Records by their cases: of two of one case, which differ in the cap, the last.
+type ById<'a> = HashMap<&'a str, &'a SimRecord>;
+
+fn by_id(records: &[SimRecord]) -> ById<'_> {
+    records.iter().map(|record| (record.id.as_str(), record)).collect()
+}
+
+/// The runs of a series at a point that may be drawn.
+fn runs<'a>(
+    plan: &SimPlan,
+    sweep: &SimSweep,
+    point: &SimPoint,
+    series: usize,
+    records: &ById<'a>,
+) -> Vec<&'a SimRecord> {
+    let cases = plan.cases_at(sweep, point, series).map(|case| case.id());
+    let found = cases.filter_map(|id| records.get(id.as_str()).copied());
+    found.filter(|record| record.ending != SimEnding::Failed).collect()
+}
+
+/// One line of a picture: a series, a flow of it, and its name.
+struct Line {
+    series: usize,
+    flow: usize,
+    name: String,
+}
+
+fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
+    let of_flows = sweep.vary == Vary::Time || sweep.picture.y.is_of_flows();
+    let flows = if of_flows { &sweep.picture.flows[..] } else { &[0] };
+    let name = |series: usize, flow: usize| {
+        let (series, flow) = (&plan.series[series].name, &plan.base.flows[flow].name);
+        match (of_flows && flows.len() > 1, plan.series.len() > 1) {
+            (true, true) => format!("{series}: {flow}"),
+            (true, false) => flow.clone(),
+            (false, _) => series.clone(),
+        }
+    };
+    let all = (0..plan.series.len()).flat_map(|series| flows.iter().map(move |flow| (series, *flow)));
+    all.map(|(series, flow)| Line { series, flow, name: name(series, flow) }).collect()
+}
+
+/// What the runs of one line at one point come to: the median and its bar, and whether they are bounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    median: (f64, bool),
+    low: (f64, bool),
+    high: (f64, bool),
+    runs: usize,
+}
+
+fn cell(sweep: &SimSweep, line: &Line, runs: &[&SimRecord]) -> Option<Cell> {
+    let mut values: Vec<_> = runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect();
+    // What did not finish comes last.
+    values.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)));
+    let quantile = |share: f64| {
+        let place = share * (values.len() - 1) as f64;
+        let (lower, upper) = (values[place.floor() as usize], values[place.ceil() as usize]);
+        (lower.0 + (upper.0 - lower.0) * place.fract(), upper.1)
+    };
+    let bar = match sweep.picture.spread {
+        Spread::Range => [0.0, 1.0],
+        Spread::Quartiles => [0.25, 0.75],
+    };
+    (!values.is_empty()).then(|| Cell {
+        median: quantile(0.5),
+        low: quantile(bar[0]),
+        high: quantile(bar[1]),
+        runs: values.len(),
+    })
+}
+
+/// The picture of a sweep.
+pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -> Chart {
+    let records = by_id(records);
+    let over_time = sweep.vary == Vary::Time;
+    let marks = |line: &Line| {
+        if over_time {
+            return throughput(&runs(plan, sweep, &sweep.points[0], line.series, &records), line.flow);
+        }
+        let mark = |point: &SimPoint| {
+            let cell = cell(sweep, line, &runs(plan, sweep, point, line.series, &records))?;
+            let mark = Mark::with_bar(point.x, cell.median.0, [cell.low.0, cell.high.0]);
+            Some(Mark { is_bound: cell.median.1, bar_is_bound: cell.high.1, ..mark })
+        };
+        let mut marks: Vec<Mark> = sweep.points.iter().filter_map(mark).collect();
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        marks
+    };
+    let series = lines(plan, sweep).into_iter().map(|line| (line.name.clone(), marks(&line))).collect();
+    let label = |point: &SimPoint| match point.label.parse::<f64>().is_ok() || point.x == 0.0 && point.label.is_empty()
+    {
+        true => words::number(point.x),
+        false => point.label.clone(),
+    };
+    let ticks = if over_time { Vec::new() } else { sweep.points.iter().map(|point| (point.x, label(point))).collect() };
+    let y = if over_time { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
+    Lines {
+        title: sweep.picture.title.clone(),
+        caption: vec![caption(plan, sweep, &records)],
+        x: (sweep.picture.x.clone(), if over_time { Scale::Linear } else { sweep.picture.x_scale }),
+        ticks,
+        y: (y.to_owned(), sweep.picture.y_scale),
+        series,
+    }
+    .into()
+}
+
+/// What arrived of a flow in each span, in Mbit/s: the mean of the runs. The last span of a run counts for nothing, as it may not be over.
+fn throughput(runs: &[&SimRecord], flow: usize) -> Vec<Mark> {
+    let spans = |record: &&SimRecord| record.flows.get(flow).map_or(0, |flow| flow.arrived.len().saturating_sub(1));
+    let longest = runs.iter().map(spans).max().unwrap_or(0);
+    let mark = |span: usize| {
+        let bytes = runs.iter().map(|run| if span < spans(run) { run.flows[flow].arrived[span] } else { 0 });
+        let length = runs[0].case.span_seconds;
+        let rate = |bytes: f64| bytes * 8e-6 / length;
+        Mark::at((span as f64 + 0.5) * length, rate(bytes.sum::<u64>() as f64) / runs.len() as f64)
+    };
+    (0..longest).map(mark).collect()
+}
+
+fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
+    let counts = sweep
+        .points
+        .iter()
+        .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
+    let counts: Vec<usize> = counts.filter(|runs| *runs > 0).collect();
+    let runs = match (counts.iter().min(), counts.iter().max()) {
+        (Some(least), Some(most)) if least == most => words::count(*least, "run", "runs"),
+        (Some(least), Some(most)) => format!("{least} to {most} runs"),
+        _ => return "Nothing has been simulated yet.".to_owned(),
+    };
+    let what = match (&sweep.vary, sweep.picture.spread) {
+        (Vary::Time, _) => format!("mean of {runs} in spans of {}", words::seconds(plan.span.as_secs_f64())),
+        (_, Spread::Range) => format!("median of {runs}, bars from the least to the most"),
+        (_, Spread::Quartiles) => format!("median of {runs}, bars from the first to the third quartile"),
+    };
+    let cap = words::seconds(plan.cap.as_secs_f64());
+    format!("Simulated: {}, ends behind {}; {what}; ended at {cap}.", plan.base.link, plan.base.access)
+}
+
+/// One line for each flow of each record, under one of names.
+pub(crate) fn csv(records: &[SimRecord]) -> String {
+    let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,\
+                    encode_seconds,decode_seconds,queue_drops,random_drops,packets,took_seconds,date,version\n"
+        .to_owned();
+    let quoted = |field: &str| match field.contains([',', '"']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_owned(),
+    };
+    let known = |time: Option<f64>| time.map_or_else(String::new, |time| time.to_string());
+    for record in records {
+        let SimRecord { id, case, ending, queue_drops, random_drops, packets, took_seconds, date, version, .. } =
+            record;
+        let ending = match ending {
+            SimEnding::Finished => "finished",
+            SimEnding::NotFinished => "not-finished",
+            SimEnding::Failed => "failed",
+        };
+        for flow in &record.flows {
+            writeln!(
+                text,
+                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
+                case.experiment,
+                case.sweep,
+                quoted(&case.series),
+                quoted(&case.point),
+                case.seed,
+                quoted(&flow.name),
+                known(flow.seconds),
+                known(flow.ended_at),
+                flow.written,
+                flow.wire_bytes,
+                flow.packets_sent,
+                flow.packets_lost,
+                flow.coding_seconds[0],
+                flow.coding_seconds[1],
+            )
+            .expect("a string takes all");
+        }
+    }
+    text
+}
+
+/// Pictures and tables of all sweeps, and what was simulated, as HTML.
+pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -> String {
+    let mut html = String::new();
+    let found = by_id(records);
+    for (sweep, picture) in plan.sweeps.iter().zip(pictures) {
+        let title = escaped(&sweep.picture.title);
+        write!(html, "<h2>{title}</h2>\n<figure>{picture}</figure>\n").expect("a string takes all");
+        if sweep.vary != Vary::Time {
+            table(&mut html, plan, sweep, &found);
+        }
+    }
+    let all = |of: fn(&SimRecord) -> &str| {
+        let set: BTreeSet<&str> = records.iter().map(of).collect();
+        escaped(&set.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    let dates: BTreeSet<&str> = records.iter().map(|record| record.date.as_str()).collect();
+    let base = serde_json::to_string(&plan.base).expect("plain values have a JSON form");
+    write!(
+        html,
+        "<h2>What was simulated</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
+         <tr><td>From, to</td><td>{}, {}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
+        all(|record| &record.version),
+        dates.first().unwrap_or(&""),
+        dates.last().unwrap_or(&""),
+        records.len(),
+        escaped(&base)
+    )
+    .expect("a string takes all");
+    html
+}
+
+fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) {
+    let heads: String = sweep.points.iter().map(|point| format!("<th>{}</th>", escaped(&point.label))).collect();
+    let mut put = |line: String| writeln!(html, "{line}").expect("a string takes all");
+    put(format!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(&sweep.picture.x)));
+    let number = |(value, is_bound): (f64, bool)| {
+        let sign = if is_bound { "&ge; " } else { "" };
+        format!("{sign}{}", words::number(value))
+    };
+    for line in lines(plan, sweep) {
+        let cell = |point: &SimPoint| {
+            let Some(cell) = cell(sweep, &line, &runs(plan, sweep, point, line.series, records)) else {
+                return "<td>-</td>".to_owned();
+            };
+            let Cell { median, low, high, runs } = cell;
+            let runs = words::count(runs, "run", "runs");
+            format!(
+                "<td>{}<small>{} &ndash; {}</small><small>{runs}</small></td>",
+                number(median),
+                number(low),
+                number(high)
+            )
+        };
+        let cells: String = sweep.points.iter().map(cell).collect();
+        put(format!("<tr><td>{}</td>{cells}</tr>", escaped(&line.name)));
+    }
+    put(format!("</table></div>\n<p><small>{}: median and spread.</small></p>", sweep.picture.y.title()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::plan;
+    use super::super::record::tests::record;
+    use super::*;
+    use crate::picture::svg;
+
+    /// A record of each seed at a point of the first sweep, the far flow with so many seconds.
+    fn records(plan: &SimPlan, point: usize, series: usize, seconds: [Option<f64>; 2]) -> Vec<SimRecord> {
+        let sweep = &plan.sweeps[0];
+        let cases = plan.cases_at(sweep, &sweep.points[point], series);
+        cases
+            .zip(seconds)
+            .map(|(case, seconds)| {
+                let mut record = SimRecord { id: case.id(), case, ..record() };
+                record.flows[1].seconds = seconds;
+                record
+            })
+            .collect()
+    }
+
+    #[test]
+    fn records_become_marks_rows_and_lines() {
+        let mut plan = plan();
+        plan.sweeps[0].picture.y = super::super::SimQuantity::Seconds;
+        plan.sweeps[0].picture.flows = vec![1];
+        let all = [records(&plan, 0, 0, [Some(4.0), Some(2.0)]), records(&plan, 1, 0, [Some(9.0), None])].concat();
+        let chart = picture(&plan, &plan.sweeps[0], &all);
+        let [cubic] = &chart.series[..] else { panic!("the other series has no runs") };
+        assert_eq!(cubic.name, "cubic");
+        let bound = Mark { is_bound: true, bar_is_bound: true, ..Mark::with_bar(20.0, 34.5, [9.0, 60.0]) };
+        assert_eq!(cubic.marks, [Mark::with_bar(0.0, 3.0, [2.0, 4.0]), bound]);
+        assert!(chart.caption[0].contains("median of 2 runs"), "{:?}", chart.caption);
+        assert!(svg(&chart).contains(">20ms<"));
+        let html = body(&plan, &all, &["<svg/>".to_owned(), "<svg/>".to_owned()]);
+        assert!(html.contains("<td>&ge; 34.5<small>9 &ndash; &ge; 60</small><small>2 runs</small></td>"), "{html}");
+        let table = csv(&all[..1]);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 1 + 2);
+        assert!(lines.iter().all(|line| line.split(',').count() == 22), "{table}");
+    }
+
+    #[test]
+    fn throughput_over_time_is_the_mean_of_the_runs() {
+        let (first, mut second) = (record(), record());
+        second.flows[0].arrived = vec![300, 300];
+        let marks = throughput(&[&first, &second], 0);
+        let rates: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y * 1e6 / 8.0)).collect();
+        // 100, 100, 100 of one run and 300 of the other; the last span of each is not whole.
+        let expected = [(0.5, 200.0), (1.5, 50.0), (2.5, 50.0)];
+        for ((x, y), (at, mean)) in rates.iter().zip(expected) {
+            assert!(*x == at && (y - mean).abs() < 1e-9, "{rates:?}");
+        }
+        assert_eq!(rates.len(), 3);
+    }
+}
