@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use lab::codes::CodePlan;
 use lab::plan::{Axis, Plan};
 use lab::runner::{Agenda, Estimate};
+use lab::simulated::SimPlan;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../experiments/{name}.toml"))
@@ -52,6 +53,19 @@ fn plans_of_codes_are_what_their_documents_say() {
         assert_eq!(settings.iter().map(|setting| setting.size).max(), Some(largest), "{name}");
         assert!(settings.iter().all(|setting| (128..=1024).contains(&setting.symbol)), "{name}");
     }
+}
+
+/// Those that are simulated: figure 6 of arq over 0 to 100 ms beyond the access link's own delay.
+#[test]
+fn plans_of_flows_are_what_their_documents_say() {
+    let plan = SimPlan::read(&file("arq/fig6")).unwrap_or_else(|error| panic!("{error}")).expect("it has flows");
+    assert_eq!((plan.name.as_str(), plan.seeds.len()), ("arq/fig6", 5), "five runs for each setting");
+    for sweep in &plan.sweeps {
+        let places: Vec<f64> = sweep.points.iter().map(|point| point.x - 2.0).collect();
+        assert_eq!(places, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+    }
+    // Its sweeps show the same runs.
+    assert_eq!(plan.cases().len(), 6 * 5);
 }
 
 #[test]

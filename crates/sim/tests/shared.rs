@@ -172,26 +172,31 @@ fn background_traffic_takes_its_share() {
 /// A host codes one block after the other: where that is slower than the link, it is what the transfer takes.
 #[test]
 fn coding_can_be_the_bottleneck() {
-    let topology = short_slim(&["test"], "rate=50M,delay=5ms,loss=10% / rate=50M,delay=5ms");
+    // All is sent within a round trip, so that repair goes along and most of the 23 blocks need a decoder.
+    let topology = short_slim(&["test"], "rate=50M,delay=300ms,loss=10% / rate=50M,delay=300ms");
     let pair = topology.pairs()[0];
     let mut profile = told(9);
-    profile.set("blocks.k", "64").expect("blocks of one size");
+    profile.set("blocks.k", "16").expect("blocks of one size");
     let run = |coding: &str| {
         let coding: Coding = coding.parse().expect("times");
-        let flows = vec![Flow { coding, ..Flow::new(pair, profile.clone(), 3_000_000) }];
+        let flows = vec![Flow { coding, ..Flow::new(pair, profile.clone(), 500_000) }];
         let outcome = SharedCase { flows, ..SharedCase::new(topology.clone()) }.run(1).expect("runs");
         assert!(outcome.flows[0].is_identical, "{outcome:?}");
         (outcome.flows[0].completed.expect("complete").as_secs_f64(), outcome.flows[0].coding)
     };
     let (free, none) = run("none");
     assert_eq!(none, [Duration::ZERO; 2]);
-    // 4 us a byte are 2 Mbit/s, a fifth of the link; about half of the blocks of this size need no decoder.
-    let (slow, [_, decoding]) = run("encode=0,decode=4000");
-    assert!(decoding > Duration::from_secs(1), "{decoding:?}");
+    // 8 us a byte are 1 Mbit/s, a ninth of the link: 180 ms a block.
+    let (slow, [encoding, decoding]) = run("encode=0,decode=8000");
+    assert!(encoding.is_zero() && decoding > Duration::from_millis(2_000), "{encoding:?}, {decoding:?}");
     assert!(slow > decoding.as_secs_f64() && slow > free + 1.0, "{slow} s, {free} s without, {decoding:?} of decoding");
-    // Many workers hide it.
-    let (many, _) = run("encode=0,decode=4000,workers=64");
-    assert!(many < free + 0.6, "{many} s, {free} s without");
+    // A worker for each block: the last one takes its own time.
+    let (many, [_, decoding]) = run("encode=0,decode=8000,workers=64");
+    assert!(decoding > Duration::from_millis(2_000) && many < free + 0.4, "{many} s, {free} s without");
+    // The sender waits for its repair symbols, but sends the source meanwhile.
+    let (encoded, [encoding, decoding]) = run("encode=8000,decode=0");
+    assert!(encoding > Duration::from_millis(2_000) && decoding.is_zero(), "{encoding:?}, {decoding:?}");
+    assert!(encoded > free, "{encoded} s, {free} s without");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::plan::{Case, Plan};
 use crate::results::tests::record;
 use crate::results::{Ending, Outcome, RECORDS, Store};
 use crate::runner::{Account, Agenda, Measure, MeasureError, Stop};
+use crate::simulated::SimStore;
 
 const PLAN_TEXT: &str = r#"
 name = "paper/fig1"
@@ -234,4 +235,77 @@ values = ["1KB", "20KB"]
     assert_eq!(CodeStore::read(&out).expect("records"), records);
     let jobs = HowRun { jobs: NonZeroUsize::new(2).expect("two"), ..how(&out) };
     assert!(reproduce(&args(jobs), &Fixed, &Stop::default()).expect_err("refused").message.contains("--jobs"));
+}
+
+/// A plan that is simulated goes through the same commands, on any number of processors, and goes on where it was stopped.
+#[test]
+fn flows_are_simulated_drawn_and_written_up() {
+    let text = r#"
+name = "paper/fig6"
+title = "Two flows"
+link = "rate=10M,delay=5ms,queue-packets=20,loss=1%"
+repeats = 2
+cap = "60s"
+[[claim]]
+text = "They are fair."
+section = "6"
+[[flow]]
+name = "near"
+profile = "arq"
+size = "300KB"
+[[flow]]
+name = "far"
+profile = "arq"
+size = "300KB"
+[[sweep]]
+name = "delay"
+vary = "far.receiver.delay"
+values = ["0ms", "20ms"]
+y = "jain"
+[[sweep]]
+name = "over-time"
+vary = "time"
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("experiments/paper/fig6.toml");
+    write(&plan, text.as_bytes()).expect("written");
+    let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &Stop| {
+        let jobs = NonZeroUsize::new(jobs).expect("one or more");
+        let how = HowRun { jobs, only: only.map(str::to_owned), ..how(out) };
+        let args = ReproduceArgs {
+            name: "paper/fig6".into(),
+            experiments: Some(folder.path().join("experiments")),
+            how,
+        };
+        let code = reproduce(&args, &Fixed, stop);
+        let mut records = SimStore::read(out).expect("readable");
+        for record in &mut records {
+            (record.date, record.took_seconds) = (String::new(), 0.0);
+        }
+        records.sort_by(|a, b| a.id.cmp(&b.id));
+        (code, records)
+    };
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let stopped = Stop::default();
+    stopped.set();
+    assert_eq!(simulate(&first, 2, None, &stopped), (Ok(Code::Interrupted as u8), Vec::new()));
+    let (code, some) = simulate(&first, 2, Some("20ms"), &Stop::default());
+    assert_eq!((code, some.len()), (Ok(0), 2));
+    let (code, all) = simulate(&first, 2, None, &Stop::default());
+    // Two values with two seeds, and the base with two.
+    assert_eq!((code, all.len()), (Ok(0), 6));
+    assert!(some.iter().all(|record| all.contains(record)));
+    assert_eq!(simulate(&second, 1, None, &Stop::default()), (Ok(0), all.clone()), "the same on one processor");
+    let lines = fs::read_to_string(first.join(RECORDS)).expect("records").lines().count();
+    assert_eq!(lines, 6, "what has a record is not run again");
+    let files: HashSet<String> = fs::read_dir(&first)
+        .expect("results")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    let pictures = ["delay.svg", "delay.png", "over-time.svg", "over-time.png"];
+    let expected: HashSet<String> =
+        [RECORDS, PLAN, "results.csv", "report.html"].into_iter().chain(pictures).map(str::to_owned).collect();
+    assert_eq!(files, expected);
+    let page = fs::read_to_string(first.join("report.html")).expect("a page");
+    assert!(page.contains("They are fair. <small>(6)</small>") && page.contains("<small>2 runs</small>"), "{page}");
 }
