@@ -403,6 +403,28 @@ pub fn list<T: Settings>(value: &T) -> Vec<Shown> {
     T::SETTINGS.iter().map(shown).collect()
 }
 
+/// What other crates add to a family: found by the name under which it was registered.
+pub trait Added: Sized + Display {
+    /// The choice of this name with these numbers; None when nothing has the name.
+    fn find(name: &str, numbers: &str) -> Option<Result<Self, SettingError>>;
+
+    /// The names there are.
+    fn names() -> Vec<&'static str>;
+
+    /// Changes one number.
+    ///
+    /// # Errors
+    /// What the crate that has added it does not allow.
+    fn change(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
+}
+
+/// `numbers` with one of them changed, or added.
+pub fn changed(numbers: &str, key: &str, value: &str) -> String {
+    let others =
+        numbers.split(',').filter(|part| !part.is_empty() && part.split_once('=').is_none_or(|(name, _)| name != key));
+    others.map(String::from).chain([format!("{key}={value}")]).collect::<Vec<_>>().join(",")
+}
+
 /// No numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoNumbers;
@@ -412,9 +434,10 @@ impl Settings for NoNumbers {
 }
 
 /// Makes an enum a [`Choice`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq" => Arq } }`. Each variant
-/// holds nothing or one struct that is [`Settings`].
+/// holds nothing or one struct that is [`Settings`]. `else Added(AddedSchedule)` at the end takes the names that other crates have
+/// registered: see [`Added`].
 macro_rules! choices {
-    ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? }) => {
+    ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident($added:ident))?) => {
         impl $choice {
             /// The names there are.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
@@ -425,6 +448,7 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         f.write_str(&$crate::settings::write($name, $crate::settings::choices!(@value numbers $($numbers)?))),)+
+                    $(Self::$other(added) => std::fmt::Display::fmt(added, f),)?
                 }
             }
         }
@@ -436,11 +460,18 @@ macro_rules! choices {
                 let (name, rest) = text.split_once(':').unwrap_or((text, ""));
                 match name {
                     $($name => $crate::settings::choices!(@read $name rest $variant $($numbers)?),)+
-                    _ => Err($crate::settings::SettingError::UnknownName {
-                        family: $family.into(),
-                        name: name.into(),
-                        names: Self::NAMES.join(", "),
-                    }),
+                    _ => {
+                        #[allow(unused_mut, reason = "only some families take names from elsewhere")]
+                        let mut names = Self::NAMES.to_vec();
+                        $(
+                            if let Some(found) = <$added as $crate::settings::Added>::find(name, rest) {
+                                return found.map(Self::$other);
+                            }
+                            names.extend(<$added as $crate::settings::Added>::names());
+                        )?
+                        let names = names.join(", ");
+                        Err($crate::settings::SettingError::UnknownName { family: $family.into(), name: name.into(), names })
+                    }
                 }
             }
         }
@@ -454,6 +485,8 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::list($crate::settings::choices!(@value numbers $($numbers)?)),)+
+                    // Their numbers are known to the crate that has added it.
+                    $(Self::$other(_) => Vec::new(),)?
                 }
             }
 
@@ -461,6 +494,7 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::change($name, $crate::settings::choices!(@change numbers $($numbers)?), key, value),)+
+                    $(Self::$other(added) => $crate::settings::Added::change(added, key, value),)?
                 }
             }
 

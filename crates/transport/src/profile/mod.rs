@@ -134,7 +134,7 @@ impl Profile {
     pub const fn told_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
             CongestionConfig::Told(told) => Some(told.rate),
-            CongestionConfig::Cubic(_) => None,
+            _ => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside.
 
 mod black_hole;
-mod congestion;
+pub mod congestion;
 mod delivery_rate;
 mod detection;
 mod ecn;

@@ -1,70 +1,69 @@
 //! Controllers by name: parsed, printed, built.
 
 use super::CongestionControl;
-use super::cubic::Cubic;
-use super::told::Told;
-use crate::settings::{BitRate, Number, Setting, Settings, Switch, choices, field};
-use crate::time::Rate;
+use super::added::AddedController;
+use super::ccid2::{self, Ccid2Config};
+use super::cubic::{Cubic, CubicConfig};
+use super::fixed::{Fixed, FixedConfig};
+use super::grow_only::{GrowOnly, GrowOnlyConfig};
+use super::highspeed::{self, HighSpeedConfig};
+use super::ledbat::{Ledbat, LedbatConfig};
+use super::reno::{Reno, RenoConfig, Response};
+use super::told::{Told, ToldConfig};
+use super::ttp::{Ttp, TtpConfig};
+use crate::settings::choices;
 
 /// A controller and its numbers, written as text: `told:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionConfig {
     /// Sends at a rate it is told, whatever is lost.
     Told(ToldConfig),
+    /// A window that does not change (arq §2.1).
+    Fixed(FixedConfig),
+    /// Reno and NewReno (arq §3, RFC 5681, RFC 6582).
+    Reno(RenoConfig),
     /// CUBIC (RFC 9438).
     Cubic(CubicConfig),
+    /// HighSpeed TCP (RFC 3649).
+    HighSpeed(HighSpeedConfig),
+    /// CCID 2 of DCCP (RFC 4341).
+    Ccid2(Ccid2Config),
+    /// LEDBAT (RFC 6817).
+    Ledbat(LedbatConfig),
+    /// TTP's rate (ttp §II-B).
+    Ttp(TtpConfig),
+    /// A window that never shrinks (lt-tcp §2.3).
+    GrowOnly(GrowOnlyConfig),
+    /// One that another crate has registered.
+    Added(AddedController),
 }
 
-choices! { "congestion control", CongestionConfig { "told" => Told(ToldConfig), "cubic" => Cubic(CubicConfig) } }
-
-/// Numbers of a told rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ToldConfig {
-    /// In IP bits per second.
-    pub rate: Rate,
-}
-
-impl Default for ToldConfig {
-    fn default() -> Self {
-        Self { rate: Rate::from_bits_per_second(10_000_000) }
-    }
-}
-
-impl Settings for ToldConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "rate", rate, BitRate)];
-}
-
-/// Numbers of CUBIC (RFC 9438 section 4).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CubicConfig {
-    /// What a congestion event leaves of the window: 0.7, between 0.1 and 0.95.
-    pub beta: f64,
-    /// C, in packets per second cubed: 0.4, between 0.01 and 10.
-    pub c: f64,
-    /// A flow that loses ground gives up more (section 4.7): on.
-    pub fast_convergence: bool,
-}
-
-impl Default for CubicConfig {
-    fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true }
-    }
-}
-
-impl Settings for CubicConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("beta", beta, Number(0.1, 0.95)),
-        field!("c", c, Number(0.01, 10.0)),
-        field!("fast-convergence", fast_convergence, Switch),
-    ];
-}
+choices! { "congestion control", CongestionConfig {
+    "told" => Told(ToldConfig),
+    "fixed" => Fixed(FixedConfig),
+    "reno" => Reno(RenoConfig),
+    "cubic" => Cubic(CubicConfig),
+    "highspeed" => HighSpeed(HighSpeedConfig),
+    "ccid2" => Ccid2(Ccid2Config),
+    "ledbat" => Ledbat(LedbatConfig),
+    "ttp" => Ttp(TtpConfig),
+    "grow-only" => GrowOnly(GrowOnlyConfig),
+} else Added(AddedController) }
 
 impl CongestionConfig {
     /// The controller, for packets of `max_packet` IP bytes.
     pub fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         match self {
             Self::Told(told) => Box::new(Told::new(told.rate, max_packet)),
+            Self::Fixed(config) => Box::new(Fixed::new(*config, max_packet)),
+            Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
+            Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
+            Self::Ccid2(config) => Box::new(ccid2::ccid2(*config, max_packet)),
+            Self::Ledbat(config) => Box::new(Ledbat::new(*config, max_packet)),
+            Self::Ttp(config) => Box::new(Ttp::new(*config, max_packet)),
+            Self::GrowOnly(config) => Box::new(GrowOnly::new(*config, max_packet)),
+            Self::Added(added) => added.build(max_packet),
         }
     }
 }
@@ -79,6 +78,7 @@ impl Default for CongestionConfig {
 mod tests {
     use super::*;
     use crate::settings::{Choice, SettingError};
+    use crate::time::Rate;
 
     #[test]
     fn text_reads_back_as_itself() {
@@ -90,6 +90,19 @@ mod tests {
             "cubic",
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",
+            "fixed",
+            "fixed:segments=20",
+            "fixed:rate=50M",
+            "reno",
+            "reno:initial=10,threshold=none,inflation=0",
+            "reno:signal=ecn",
+            "reno:limit=20",
+            "reno:limit=told:155M",
+            "highspeed",
+            "ccid2",
+            "ledbat:target=25ms",
+            "ttp:start=50%,max=100M,q=5",
+            "grow-only:initial=2",
         ];
         for text in texts {
             let config: CongestionConfig = text.parse().unwrap();

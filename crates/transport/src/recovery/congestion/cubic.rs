@@ -1,15 +1,42 @@
 //! CUBIC (RFC 9438). Windows are in bytes, so a segment of the RFC is a full packet here.
 
-use super::config::CubicConfig;
 use super::hystart::HyStart;
+use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
-use crate::recovery::sent::Report;
+use crate::recovery::sent::{Cause, Report};
+use crate::settings::{Number, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
+
+/// Numbers of CUBIC (RFC 9438 section 4).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CubicConfig {
+    /// What a congestion event leaves of the window: 0.7, between 0.1 and 0.95.
+    pub beta: f64,
+    /// C, in packets per second cubed: 0.4, between 0.01 and 10.
+    pub c: f64,
+    /// A flow that loses ground gives up more (section 4.7): on.
+    pub fast_convergence: bool,
+}
+
+impl Default for CubicConfig {
+    fn default() -> Self {
+        Self { beta: 0.7, c: 0.4, fast_convergence: true }
+    }
+}
+
+impl Settings for CubicConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("beta", beta, Number(0.1, 0.95)),
+        field!("c", c, Number(0.01, 10.0)),
+        field!("fast-convergence", fast_convergence, Switch),
+    ];
+}
 
 /// CUBIC with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2), collapse on persistent
 /// congestion (section 7.6) and undoing of reductions that turn out to be mistaken (RFC 9438 section 4.9).
 ///
-/// A probe timeout alone changes nothing: the probe brings feedback, and that tells what was lost.
+/// A probe timeout alone changes nothing: the probe brings feedback, and that tells what was lost. A timeout that calls everything lost
+/// leaves one packet.
 #[derive(Debug)]
 pub(super) struct Cubic {
     config: CubicConfig,
@@ -17,8 +44,7 @@ pub(super) struct Cubic {
     packet: f64,
     growth: Growth,
     hystart: HyStart,
-    /// Losses of packets sent until then belong to the reduction made then.
-    recovery_start: Option<Time>,
+    period: RecoveryPeriod,
     /// No growth since then, because the window was not used.
     paused: Option<Time>,
     undo: Option<Undo>,
@@ -63,7 +89,16 @@ impl Cubic {
         let window = f64::from(INITIAL_PACKETS) * packet;
         let growth = Growth { window, threshold: f64::INFINITY, plateau: 0.0, prior: 0.0, epoch: None };
         let hystart = HyStart::default();
-        Self { config, packet, growth, hystart, recovery_start: None, paused: None, undo: None, started: false }
+        Self {
+            config,
+            packet,
+            growth,
+            hystart,
+            period: RecoveryPeriod::default(),
+            paused: None,
+            undo: None,
+            started: false,
+        }
     }
 
     fn smallest(&self) -> f64 {
@@ -72,12 +107,7 @@ impl Cubic {
 
     /// One reduction per round trip: what was sent before the last one does not count again.
     fn on_congestion(&mut self, report: &Report<'_>, path: &PathView<'_>) {
-        let is_new = |sent: Time| self.recovery_start.is_none_or(|start| sent > start);
-        let lost = report.lost.last().is_some_and(|sent| is_new(sent.time));
-        // Feedback that marks packets but names none tells of what was sent about a round trip ago.
-        let round_trip_ago = report.now - path.rtt.smoothed();
-        let marked_time = report.delivered.last().map_or(round_trip_ago, |sent| sent.time);
-        let marked = report.newly_marked > 0 && is_new(marked_time);
+        let Congestion { lost, marked } = self.period.congestion(report, path);
         let losses = report.lost.len() as u64;
         if lost || marked {
             // A mark is never mistaken, so a reduction with one cannot be undone.
@@ -98,7 +128,7 @@ impl Cubic {
         self.growth.window = (window * self.config.beta).max(self.smallest());
         self.growth.threshold = self.growth.window;
         self.growth.epoch = None;
-        self.recovery_start = Some(now);
+        self.period.begin(now);
         self.paused = None;
     }
 
@@ -106,13 +136,25 @@ impl Cubic {
     fn collapse(&mut self) {
         self.growth.window = self.smallest();
         self.growth.epoch = None;
-        self.recovery_start = None;
+        self.period.clear();
+        self.undo = None;
+    }
+
+    /// RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and there a new epoch with its plateau where it
+    /// begins. A timeout after a timeout leaves the threshold (RFC 5681 section 3.1).
+    fn on_timeout(&mut self, now: Time) {
+        if self.growth.window > self.packet {
+            self.reduce(now);
+        }
+        self.growth.window = self.packet;
+        self.growth.plateau = 0.0;
+        self.period.begin(now);
         self.undo = None;
     }
 
     /// Losses that were none: the window from before comes back when all losses of the reduction are refuted.
     fn on_spurious(&mut self, report: &Report<'_>) {
-        let Some(start) = self.recovery_start else {
+        let Some(start) = self.period.start() else {
             return;
         };
         let refuted = report.spurious.iter().filter(|sent| sent.time <= start).count() as u64;
@@ -123,7 +165,7 @@ impl Cubic {
             // Time went on while the window was reduced; the cubic starts anew from where it stood.
             self.growth.epoch = None;
             self.undo = None;
-            self.recovery_start = None;
+            self.period.clear();
         }
     }
 
@@ -183,14 +225,16 @@ impl CongestionControl for Cubic {
 
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         self.on_spurious(report);
+        if report.cause == Cause::Timeout {
+            self.on_timeout(report.now);
+            return;
+        }
         self.on_congestion(report, path);
         if path.persistent_congestion {
             self.collapse();
             return;
         }
-        let in_recovery = |start: Time| report.delivered.partition_point(|sent| sent.time <= start);
-        let first = self.recovery_start.map_or(0, in_recovery);
-        let acked: u64 = report.delivered[first..].iter().map(|sent| u64::from(sent.bytes)).sum();
+        let acked = self.period.acknowledged(report);
         if report.app_limited {
             self.paused.get_or_insert(report.now);
         } else if acked > 0 {

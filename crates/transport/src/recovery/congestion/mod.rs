@@ -1,11 +1,33 @@
 //! Congestion control: how much may be in flight and how fast. One file per controller; [`CongestionConfig`] names them.
 
+mod added;
+#[cfg(test)]
+mod bench;
+mod ccid2;
 mod config;
 mod cubic;
+mod fixed;
+mod grow_only;
+mod highspeed;
 mod hystart;
+mod ledbat;
+mod period;
+mod reno;
 mod told;
+mod ttp;
 
-pub use config::{CongestionConfig, CubicConfig, ToldConfig};
+pub use added::{AddedController, Build, register};
+pub use ccid2::Ccid2Config;
+pub use config::CongestionConfig;
+pub use cubic::CubicConfig;
+pub use fixed::FixedConfig;
+pub use grow_only::GrowOnlyConfig;
+pub use highspeed::HighSpeedConfig;
+pub use ledbat::LedbatConfig;
+pub use period::{Congestion, RecoveryPeriod};
+pub use reno::{RenoConfig, Signal, WindowLimit};
+pub use told::ToldConfig;
+pub use ttp::TtpConfig;
 
 use super::loss_estimate::LossEstimate;
 use super::rtt::RttEstimator;

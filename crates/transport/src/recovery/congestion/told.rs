@@ -3,8 +3,26 @@
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::recovery::sent::Report;
+use crate::settings::{BitRate, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
+
+/// Numbers of a told rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ToldConfig {
+    /// In IP bits per second.
+    pub rate: Rate,
+}
+
+impl Default for ToldConfig {
+    fn default() -> Self {
+        Self { rate: Rate::from_bits_per_second(10_000_000) }
+    }
+}
+
+impl Settings for ToldConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "rate", rate, BitRate)];
+}
 
 /// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
 /// late. Above a round trip of 8 ms the second round trip covers it.

@@ -1,0 +1,66 @@
+//! CCID 2, TCP-like congestion control of DCCP (RFC 4341): a Reno whose acknowledgements name every packet, as TCP's with SACK do, and
+//! which counts packets. It was one of Tornado transfer's two (tornado-transfer §2.2).
+//!
+//! Departs: the ack ratio (section 6.1) is not negotiated. How often feedback comes is the profile's choice, and it is never congestion
+//! controlled beyond that.
+
+use super::reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
+use crate::settings::{Count, Setting, Settings, field};
+
+/// Numbers of CCID 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ccid2Config {
+    /// cwnd at first, in packets: 3, which is what RFC 3390 allows for packets of 1460 bytes (RFC 4341 section 5).
+    pub initial: u32,
+}
+
+impl Default for Ccid2Config {
+    fn default() -> Self {
+        Self { initial: 3 }
+    }
+}
+
+impl Settings for Ccid2Config {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
+}
+
+/// RFC 4341 section 5: ssthresh is arbitrarily high at first, the window is halved once per window of data that lost or marked a packet, a
+/// timeout leaves one packet. No window is inflated, since "pipe" leaves out what has arrived.
+pub(super) fn ccid2(config: Ccid2Config, max_packet: u32) -> Reno {
+    let numbers = RenoConfig {
+        initial: config.initial,
+        threshold: None,
+        beta: 0.5,
+        inflation: 0,
+        signal: Signal::Loss,
+        limit: WindowLimit::None,
+    };
+    Reno::new("ccid2", numbers, Response::Standard, max_packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CongestionControl;
+    use super::super::bench::{Bench, Event};
+    use super::*;
+    use crate::recovery::sent::Cause;
+
+    #[test]
+    fn starts_with_three_packets_and_halves_once_a_window() {
+        let mut bench = Bench::new(ccid2(Ccid2Config::default(), Bench::<Reno>::PACKET), 100);
+        assert_eq!((bench.packets(), bench.controller.name()), (3.0, "ccid2"));
+        for expected in [6.0, 12.0, 24.0, 48.0, 96.0] {
+            bench.report(Event { delivered: bench.packets() as u64, ..Event::default() });
+            assert_eq!(bench.packets(), expected, "slow start has no threshold");
+        }
+        bench.report(Event { delivered: 90, lost: 3, ..Event::default() });
+        bench.later(50);
+        bench.report(Event { lost: 3, ..Event::default() });
+        assert_eq!(bench.packets(), 48.0);
+        bench.later(60);
+        bench.report(Event { delivered: 1, marked: 1, ..Event::default() });
+        assert_eq!(bench.packets(), 24.0);
+        bench.report(Event { lost: 24, cause: Some(Cause::Timeout), ..Event::default() });
+        assert_eq!(bench.packets(), 1.0);
+    }
+}

@@ -1,0 +1,101 @@
+//! A window that does not change: the arq document's sliding window (arq §2.1).
+
+use super::{CongestionControl, PathView};
+use crate::recovery::sent::Report;
+use crate::settings::{BitRate, Count, Or, Setting, Settings, field};
+use crate::time::{Rate, Time};
+
+/// The window of the arq document's first part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedConfig {
+    /// In packets: 5 (arq §2.1.1).
+    pub segments: u32,
+    /// If given, the window is this rate times the round-trip time measured at the start instead (arq §2.1.1).
+    pub rate: Option<Rate>,
+}
+
+impl Default for FixedConfig {
+    fn default() -> Self {
+        Self { segments: 5, rate: None }
+    }
+}
+
+impl Settings for FixedConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("segments", segments, Count(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
+}
+
+/// So many packets in flight, whatever is lost.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    config: FixedConfig,
+    window: u64,
+    /// The round-trip time of the ping-pong at the start, here of the handshake, is known.
+    measured: bool,
+}
+
+impl Fixed {
+    pub(super) fn new(config: FixedConfig, max_packet: u32) -> Self {
+        Self { config, window: u64::from(config.segments) * u64::from(max_packet), measured: false }
+    }
+}
+
+impl CongestionControl for Fixed {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        let packet = u64::from(path.max_packet);
+        match self.config.rate {
+            None => self.window = u64::from(self.config.segments) * packet,
+            Some(rate) if path.rtt.has_sample() && !self.measured => {
+                self.measured = true;
+                self.window = rate.bytes_in(path.rtt.latest()).max(packet);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
+
+    fn on_report(&mut self, _report: &Report<'_>, path: &PathView<'_>) {
+        self.on_path(path);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, Event};
+    use super::*;
+
+    #[test]
+    fn the_window_is_so_many_segments() {
+        let mut bench = Bench::new(Fixed::new(FixedConfig::default(), Bench::<Fixed>::PACKET), 100);
+        bench.report(Event { delivered: 5, lost: 5, marked: 1, persistent: true, ..Event::default() });
+        assert_eq!(bench.controller.window(), 5000);
+    }
+
+    #[test]
+    fn or_the_rate_times_the_first_round_trip() {
+        let rate = Some(Rate::from_bits_per_second(8_000_000));
+        let mut bench =
+            Bench::new(Fixed::new(FixedConfig { rate, ..FixedConfig::default() }, Bench::<Fixed>::PACKET), 50);
+        assert_eq!(bench.controller.window(), 50_000);
+        bench.rtt.sample(std::time::Duration::from_millis(80), std::time::Duration::ZERO);
+        bench.report(Event { delivered: 5, ..Event::default() });
+        assert_eq!(bench.controller.window(), 50_000);
+    }
+}

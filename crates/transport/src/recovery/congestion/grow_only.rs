@@ -1,0 +1,106 @@
+//! The control case of lt-tcp's table 2.9: a window that grows and never shrinks (lt-tcp §2.3).
+
+use super::period::{Congestion, RecoveryPeriod};
+use super::{CongestionControl, PathView};
+use crate::recovery::sent::Report;
+use crate::settings::{Count, Setting, Settings, field};
+use crate::time::{Rate, Time};
+
+/// Numbers of the controller that only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrowOnlyConfig {
+    /// The window at first, in packets: 10 (RFC 6928).
+    pub initial: u32,
+}
+
+impl Default for GrowOnlyConfig {
+    fn default() -> Self {
+        Self { initial: 10 }
+    }
+}
+
+impl Settings for GrowOnlyConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
+}
+
+/// Slow start until the first loss or mark, then a packet per round trip, whatever happens: a Reno whose reductions take nothing.
+#[derive(Debug)]
+pub(super) struct GrowOnly {
+    config: GrowOnlyConfig,
+    /// Bytes of a full packet.
+    packet: f64,
+    window: f64,
+    period: RecoveryPeriod,
+    started: bool,
+}
+
+impl GrowOnly {
+    pub(super) fn new(config: GrowOnlyConfig, max_packet: u32) -> Self {
+        let packet = f64::from(max_packet);
+        let window = f64::from(config.initial) * packet;
+        Self { config, packet, window, period: RecoveryPeriod::default(), started: false }
+    }
+}
+
+impl CongestionControl for GrowOnly {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.packet = f64::from(path.max_packet);
+        if !self.started {
+            self.window = f64::from(self.config.initial) * self.packet;
+        }
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {
+        self.started = true;
+    }
+
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        let Congestion { lost, marked } = self.period.congestion(report, path);
+        if self.in_slow_start() && (lost || marked) {
+            self.period.begin(report.now);
+        }
+        if report.app_limited {
+            return;
+        }
+        let acked = report.delivered_bytes as f64;
+        self.window += if self.in_slow_start() { acked } else { self.packet * acked / self.window };
+    }
+
+    fn window(&self) -> u64 {
+        self.window as u64
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn name(&self) -> &'static str {
+        "grow-only"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.period.start().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, Event};
+    use super::*;
+
+    #[test]
+    fn grows_through_everything() {
+        let mut bench = Bench::new(GrowOnly::new(GrowOnlyConfig::default(), Bench::<GrowOnly>::PACKET), 100);
+        bench.report(Event { delivered: 10, ..Event::default() });
+        assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.0, true));
+        bench.report(Event { delivered: 10, app_limited: true, ..Event::default() });
+        assert_eq!(bench.packets(), 20.0);
+        bench.report(Event { delivered: 5, lost: 5, ..Event::default() });
+        assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.25, false));
+        bench.later(110);
+        bench.report(Event { lost: 20, persistent: true, ..Event::default() });
+        assert_eq!(bench.packets(), 20.25);
+        bench.report(Event { delivered: 81, marked: 3, ..Event::default() });
+        assert_eq!(bench.packets(), 24.25);
+    }
+}

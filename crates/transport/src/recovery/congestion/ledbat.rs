@@ -1,0 +1,273 @@
+//! LEDBAT (RFC 6817): takes what others leave, by keeping the delay it adds near a target.
+//!
+//! Departs: the RFC measures one-way delays, which needs the receiver's clock. Feedback here carries none, so these are round-trip times; a
+//! queue on the way back counts too.
+
+use super::period::{Congestion, RecoveryPeriod};
+use super::{CongestionControl, PathView};
+use crate::recovery::sent::{Cause, Report};
+use crate::settings::{Count, Number, Setting, Settings, Span, field};
+use crate::time::{Rate, Time};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Numbers of LEDBAT (RFC 6817 section 2.5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LedbatConfig {
+    /// TARGET, the delay it adds at most: 100 ms.
+    pub target: Duration,
+    /// GAIN: 1, packets per round trip when nothing is queued; 1 is also the most that is allowed.
+    pub gain: f64,
+    /// BASE_HISTORY: 10 minutes of minima.
+    pub base_history: u32,
+    /// CURRENT_FILTER: the least of 4 samples counts as the present delay.
+    pub current_filter: u32,
+    /// INIT_CWND in packets: 2.
+    pub initial: u32,
+    /// ALLOWED_INCREASE: the window is at most so many packets larger than what was in flight: 1.
+    pub allowed_increase: u32,
+}
+
+impl Default for LedbatConfig {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(100),
+            gain: 1.0,
+            base_history: 10,
+            current_filter: 4,
+            initial: 2,
+            allowed_increase: 1,
+        }
+    }
+}
+
+impl Settings for LedbatConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("target", target, Span(Duration::from_millis(1), Duration::from_millis(100))),
+        field!("gain", gain, Number(0.01, 1.0)),
+        field!("base-history", base_history, Count(1, 60)),
+        field!("current-filter", current_filter, Count(1, 64)),
+        field!("initial", initial, Count(2, 4)),
+        field!("allowed-increase", allowed_increase, Count(1, 100)),
+    ];
+}
+
+/// MIN_CWND, in packets.
+const MIN_PACKETS: f64 = 2.0;
+
+/// How long each base delay is collected.
+const BASE_SPAN: Duration = Duration::from_secs(60);
+
+/// Linear control of the window by the delay it adds, halved by a loss.
+#[derive(Debug)]
+pub(super) struct Ledbat {
+    config: LedbatConfig,
+    /// Bytes of a full packet.
+    packet: f64,
+    window: f64,
+    /// The least delay of each minute, the newest last.
+    base: VecDeque<Duration>,
+    /// When the newest of them began.
+    base_since: Time,
+    /// The last samples.
+    current: VecDeque<Duration>,
+    period: RecoveryPeriod,
+    started: bool,
+}
+
+impl Ledbat {
+    pub(super) fn new(config: LedbatConfig, max_packet: u32) -> Self {
+        let packet = f64::from(max_packet);
+        let window = f64::from(config.initial) * packet;
+        Self {
+            config,
+            packet,
+            window,
+            base: VecDeque::new(),
+            base_since: Time::ZERO,
+            current: VecDeque::new(),
+            period: RecoveryPeriod::default(),
+            started: false,
+        }
+    }
+
+    fn smallest(&self) -> f64 {
+        MIN_PACKETS * self.packet
+    }
+
+    /// Takes a sample of the delay (`update_current_delay` and `update_base_delay` of section 2.4.2).
+    fn sample(&mut self, now: Time, delay: Duration) {
+        while self.current.len() >= self.config.current_filter as usize {
+            self.current.pop_front();
+        }
+        self.current.push_back(delay);
+        match self.base.back_mut() {
+            Some(newest) if now.since(self.base_since) < BASE_SPAN => *newest = delay.min(*newest),
+            _ => {
+                while self.base.len() >= self.config.base_history as usize {
+                    self.base.pop_front();
+                }
+                self.base.push_back(delay);
+                self.base_since = now;
+            }
+        }
+    }
+
+    /// Delay beyond the base: what stands in queues. None before the first sample.
+    fn queueing_delay(&self) -> Option<Duration> {
+        let current = self.current.iter().min()?;
+        let base = self.base.iter().min()?;
+        Some(current.saturating_sub(*base))
+    }
+
+    /// Section 2.4.2: `cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd`, within its limits.
+    fn steer(&mut self, report: &Report<'_>, acked: f64) {
+        let Some(queueing) = self.queueing_delay() else { return };
+        let target = self.config.target.as_secs_f64();
+        let off_target = (target - queueing.as_secs_f64()) / target;
+        let wanted = self.window + self.config.gain * off_target * acked * self.packet / self.window;
+        let allowed = report.in_flight_before as f64 + f64::from(self.config.allowed_increase) * self.packet;
+        // It limits growth; a window that is not used does not shrink for it.
+        self.window = wanted.min(allowed.max(self.window)).max(self.smallest());
+    }
+}
+
+impl CongestionControl for Ledbat {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.packet = f64::from(path.max_packet);
+        if !self.started {
+            self.window = f64::from(self.config.initial) * self.packet;
+        }
+        self.window = self.window.max(self.packet);
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {
+        self.started = true;
+    }
+
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        if let Some(rtt) = report.rtt {
+            self.sample(report.now, rtt);
+        }
+        if report.cause == Cause::Timeout || path.persistent_congestion {
+            // Section 2.4.2 has one packet here, too.
+            self.window = self.packet;
+            self.period.begin(report.now);
+            return;
+        }
+        let acked = self.period.acknowledged(report);
+        if acked > 0 {
+            self.steer(report, acked as f64);
+        }
+        let Congestion { lost, marked } = self.period.congestion(report, path);
+        if lost || marked {
+            // Section 2.4.2: at most once per round trip, and never up.
+            self.window = self.window.min((self.window / 2.0).max(self.smallest()));
+            self.period.begin(report.now);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.window as u64
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn name(&self) -> &'static str {
+        "ledbat"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{self, Event};
+    use super::*;
+
+    type Bench = bench::Bench<Ledbat>;
+
+    fn bench(numbers: &str) -> Bench {
+        Bench::new(Ledbat::new(crate::settings::read("ledbat", numbers).unwrap(), Bench::PACKET), 50)
+    }
+
+    const fn millis(millis: u64) -> Option<Duration> {
+        Some(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn the_window_follows_the_distance_to_the_target() {
+        let mut bench = bench("");
+        assert_eq!(bench.packets(), 2.0);
+        bench.controller.window = 10_000.0;
+        bench.report(Event { delivered: 10, rtt: millis(50), ..Event::default() });
+        assert_eq!(bench.packets(), 11.0, "nothing queued: a packet per round trip");
+        bench.controller.window = 10_000.0;
+        // The least of the last four samples counts: three of 75 ms change nothing yet.
+        for _ in 0..3 {
+            bench.report(Event { rtt: millis(75), ..Event::default() });
+        }
+        bench.report(Event { delivered: 10, rtt: millis(75), ..Event::default() });
+        assert_eq!(bench.packets(), 10.75, "a quarter of the target is queued");
+        for _ in 0..4 {
+            bench.report(Event { rtt: millis(250), ..Event::default() });
+        }
+        bench.controller.window = 10_000.0;
+        bench.report(Event { delivered: 10, rtt: millis(250), ..Event::default() });
+        assert_eq!(bench.packets(), 9.0, "twice the target is queued");
+        for _ in 0..100 {
+            bench.report(Event { delivered: 10, rtt: millis(250), ..Event::default() });
+        }
+        assert_eq!(bench.packets(), 2.0);
+    }
+
+    #[test]
+    fn base_delays_are_forgotten_after_so_many_minutes() {
+        let mut bench = bench("base-history=2,current-filter=1");
+        let queueing = |bench: &Bench| bench.controller.queueing_delay().unwrap().as_millis();
+        bench.report(Event { rtt: millis(50), ..Event::default() });
+        bench.later(61_000);
+        bench.report(Event { rtt: millis(80), ..Event::default() });
+        assert_eq!(queueing(&bench), 30);
+        bench.later(61_000);
+        bench.report(Event { rtt: millis(90), ..Event::default() });
+        assert_eq!(queueing(&bench), 10, "the minute of 50 ms is gone");
+    }
+
+    #[test]
+    fn a_loss_halves_once_a_round_trip_and_a_timeout_leaves_one_packet() {
+        let mut bench = bench("");
+        bench.controller.window = 40_000.0;
+        bench.report(Event { lost: 1, ..Event::default() });
+        bench.later(20);
+        bench.report(Event { lost: 1, ..Event::default() });
+        assert_eq!(bench.packets(), 20.0);
+        bench.later(40);
+        bench.report(Event { delivered: 1, marked: 1, ..Event::default() });
+        assert_eq!(bench.packets(), 10.0);
+        bench.report(Event { cause: Some(Cause::Timeout), lost: 10, ..Event::default() });
+        assert_eq!(bench.packets(), 1.0);
+        bench.later(200);
+        bench.report(Event { lost: 1, ..Event::default() });
+        assert_eq!(bench.packets(), 1.0, "a loss never raises it");
+    }
+
+    #[test]
+    fn an_unused_window_does_not_grow() {
+        let mut bench = bench("");
+        bench.controller.window = 10_000.0;
+        let sent = crate::recovery::sent::Sent {
+            number: 0,
+            time: bench.now,
+            bytes: 1000,
+            content: crate::recovery::sent::Content::Nothing,
+        };
+        bench.in_flight = Some(5000);
+        bench.report_of(Event { rtt: millis(50), ..Event::default() }, &[sent; 5], &[], &[]);
+        assert_eq!(bench.packets(), 10.0);
+    }
+}

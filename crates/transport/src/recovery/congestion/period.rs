@@ -1,0 +1,58 @@
+//! At most one reduction per round trip (RFC 9002 section 7.3.2).
+
+use super::PathView;
+use crate::recovery::sent::Report;
+use crate::time::Time;
+
+/// The recovery period that a reduction begins: what was sent until then belongs to it, and its losses and marks do not count again.
+/// The period ends with the first arrival of a packet sent later, which is where a window may grow again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecoveryPeriod {
+    start: Option<Time>,
+}
+
+/// What a report says of packets sent after the last reduction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// One of them was lost.
+    pub lost: bool,
+    /// One of them was marked CE.
+    pub marked: bool,
+}
+
+impl RecoveryPeriod {
+    /// The controller reduces now.
+    pub const fn begin(&mut self, now: Time) {
+        self.start = Some(now);
+    }
+
+    /// There was no reduction, or it does not stand any more.
+    pub const fn clear(&mut self) {
+        self.start = None;
+    }
+
+    /// When the last reduction was.
+    pub const fn start(&self) -> Option<Time> {
+        self.start
+    }
+
+    /// Whether a packet that left at `sent` left after the last reduction.
+    pub fn is_new(&self, sent: Time) -> bool {
+        self.start.is_none_or(|start| sent > start)
+    }
+
+    /// Whether `report` calls for a reduction, and why.
+    pub fn congestion(&self, report: &Report<'_>, path: &PathView<'_>) -> Congestion {
+        let lost = report.lost.last().is_some_and(|sent| self.is_new(sent.time));
+        // Feedback that marks packets but names none tells of what was sent about a round trip ago.
+        let round_trip_ago = report.now - path.rtt.smoothed();
+        let marked_time = report.delivered.last().map_or(round_trip_ago, |sent| sent.time);
+        Congestion { lost, marked: report.newly_marked > 0 && self.is_new(marked_time) }
+    }
+
+    /// IP bytes that `report` delivers of packets sent after the last reduction: those that a window grows by.
+    pub fn acknowledged(&self, report: &Report<'_>) -> u64 {
+        let first = report.delivered.partition_point(|sent| !self.is_new(sent.time));
+        report.delivered[first..].iter().map(|sent| u64::from(sent.bytes)).sum()
+    }
+}

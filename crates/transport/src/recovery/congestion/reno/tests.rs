@@ -1,0 +1,142 @@
+//! Reno step by step.
+
+use super::super::bench;
+use super::super::highspeed::{HighSpeedConfig, highspeed};
+use super::*;
+use bench::Event;
+use std::time::Duration;
+
+type Bench = bench::Bench<Reno>;
+
+fn bench(numbers: &str, rtt_millis: u64) -> Bench {
+    let config = crate::settings::read("reno", numbers).unwrap();
+    Bench::new(Reno::new("reno", config, Response::Standard, Bench::PACKET), rtt_millis)
+}
+
+const fn acked(packets: u64) -> Event {
+    Event {
+        delivered: packets,
+        cause: None,
+        lost: 0,
+        spurious: 0,
+        marked: 0,
+        app_limited: false,
+        persistent: false,
+        age_millis: 0,
+        rtt: None,
+        rate_sample: None,
+    }
+}
+
+/// arq §3.1: from one segment to 64 by one for each acknowledgement, then by MSS^2 / cwnd.
+#[test]
+fn grows_as_the_document_says() {
+    let mut bench = bench("", 100);
+    assert_eq!(bench.controller.window(), 1000);
+    for segments in 1..=63 {
+        assert!(bench.controller.in_slow_start());
+        bench.report(acked(1));
+        assert_eq!(bench.controller.window(), (segments + 1) * 1000);
+    }
+    assert!(!bench.controller.in_slow_start());
+    bench.report(acked(1));
+    assert_eq!(bench.controller.window(), 64_015, "1000 * 1000 / 64000 = 15.625");
+    bench.report(acked(1));
+    assert_eq!(bench.controller.window(), 64_031, "and 15.621 more");
+    bench.report(Event { app_limited: true, ..acked(10) });
+    assert_eq!(bench.controller.window(), 64_031, "an unused window does not grow");
+    bench.controller.window = 2e6;
+    bench.report(acked(1));
+    assert_eq!(bench.controller.window(), 2_000_001, "at least a byte");
+}
+
+/// arq §3.1: ssthresh is half the window, the window ssthresh + 3 MSS until new data is acknowledged, and then ssthresh.
+#[test]
+fn fast_recovery_halves_inflates_and_deflates() {
+    let mut bench = bench("", 100);
+    bench.controller.window = 40_000.0;
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!((bench.controller.window(), bench.controller.threshold), (23_000, 20_000.0));
+    bench.later(10);
+    bench.report(acked(0));
+    assert_eq!(bench.controller.window(), 24_000, "a duplicate acknowledgement inflates");
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!(bench.controller.window(), 24_000, "one reduction a window of data");
+    bench.report(acked(3));
+    assert_eq!(bench.controller.window(), 22_000, "a partial acknowledgement of three packets");
+    bench.report(acked(30));
+    assert_eq!(bench.controller.window(), 21_000, "one packet stays");
+    bench.later(200);
+    bench.report(acked(1));
+    assert_eq!(
+        bench.controller.window(),
+        20_050,
+        "what was sent in recovery has arrived: ssthresh, and 1000 * 1000 / 20000 more"
+    );
+    bench.report(acked(0));
+    assert_eq!(bench.controller.window(), 20_050, "nothing inflates outside of recovery");
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_and_slow_start() {
+    let mut bench = bench("", 100);
+    bench.controller.window = 40_000.0;
+    let timeout = Event { cause: Some(Cause::Timeout), lost: 40, ..acked(0) };
+    bench.report(timeout);
+    assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 20_000.0));
+    bench.later(1000);
+    bench.report(timeout);
+    assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 20_000.0));
+    bench.later(1000);
+    bench.report(acked(1));
+    assert_eq!((bench.controller.window(), bench.controller.in_slow_start()), (2000, true));
+    bench.report(Event { lost: 1, persistent: true, ..acked(0) });
+    assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 2000.0));
+}
+
+/// lt-tcp §1.1: loss means nothing, a mark halves, at most once in a round trip.
+#[test]
+fn the_window_can_be_driven_by_marks_alone() {
+    let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
+    bench.report(Event { lost: 20, ..acked(10) });
+    assert_eq!(bench.packets(), 50.0, "still slow start");
+    bench.report(Event { marked: 1, ..acked(1) });
+    assert_eq!(bench.packets(), 25.0);
+    bench.later(50);
+    bench.report(Event { marked: 5, ..acked(5) });
+    assert_eq!(bench.packets(), 25.0);
+    bench.later(51);
+    bench.report(Event { marked: 1, ..acked(1) });
+    assert_eq!(bench.packets(), 12.5);
+    bench.report(Event { cause: Some(Cause::Timeout), lost: 12, ..acked(0) });
+    assert_eq!(bench.packets(), 1.0, "a timeout counts all the same");
+}
+
+/// ttp §III-A: a receive window of 20 packets; dynamic right-sizing.
+#[test]
+fn a_limit_holds() {
+    let mut bench = bench("initial=10,threshold=none,inflation=0,limit=20", 100);
+    bench.report(acked(100));
+    assert_eq!(bench.packets(), 20.0);
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!(bench.packets(), 10.0, "half of what was in use");
+    // 155 Mbit/s and 104 ms hold 2015 packets of 1000 bytes.
+    let mut bench = self::bench("initial=10,threshold=none,limit=told:155M", 104);
+    bench.report(acked(10_000));
+    assert_eq!(bench.controller.window(), 2_015_000);
+    bench.rtt.sample(Duration::from_millis(52), Duration::ZERO);
+    bench.report(acked(1));
+    assert_eq!(bench.controller.window(), 1_007_500);
+}
+
+/// RFC 3649 section 5, at 10,661 packets: 30.6 a round trip, and 0.207 of the window for a loss.
+#[test]
+fn highspeed_grows_more_and_falls_less() {
+    let mut bench = Bench::new(highspeed(HighSpeedConfig::default(), Bench::PACKET), 100);
+    assert_eq!((bench.packets(), bench.controller.name()), (10.0, "highspeed"));
+    (bench.controller.window, bench.controller.threshold) = (10_661_000.0, 10_661_000.0);
+    bench.report(acked(10_661));
+    assert!((bench.packets() - 10_661.0 - 30.63).abs() < 0.01, "{}", bench.packets());
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert!((bench.packets() - 10_691.6 * (1.0 - 0.20661)).abs() < 1.0, "{}", bench.packets());
+}

@@ -1,0 +1,250 @@
+//! Flow control of the Tornado transport protocol (ttp §II-B, figure 1): a rate that is halved when loss passes one of two thresholds,
+//! raised when nothing is lost, and held otherwise.
+//!
+//! Departs: a CE mark, which the document does not know, is congestion; so is a timeout. Feedback comes as the profile has it; the document's
+//! control packets come every n packets.
+
+use super::{CongestionControl, PathView};
+use crate::recovery::rtt::INITIAL_RTT;
+use crate::recovery::sent::{Cause, Report, Sent};
+use crate::settings::{BitRate, Count, Setting, Settings, Share, field};
+use crate::time::{Rate, Time};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Numbers of TTP's flow control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TtpConfig {
+    /// The bottleneck's rate, which the document takes as known (§II-B): 50 Mbit/s, that of its short-slim network (§III-A).
+    pub bottleneck: Rate,
+    /// The share of it to start with: 80 % (§III-A), within `min` and `max`.
+    pub start: f64,
+    /// The least rate: 8 Mbit/s (§III-A).
+    pub min: Rate,
+    /// The highest rate: 10 Mbit/s in the short-slim network, 100 Mbit/s in the long-fat one (§III-A).
+    pub max: Rate,
+    /// By how much feedback without loss raises the rate. Chosen: 1 Mbit/s; the document says "a constant" (§II-B).
+    pub add: Rate,
+    /// q: so many packets lost in a row are congestion: 3 (§III-A).
+    pub q: u32,
+    /// n: the perceived loss is that of the last so many packets: 1024 (§III-A, control packets of 1K bits).
+    pub last: u32,
+}
+
+impl Default for TtpConfig {
+    fn default() -> Self {
+        let mbit = |mbit: u64| Rate::from_bits_per_second(mbit * 1_000_000);
+        Self { bottleneck: mbit(50), start: 0.8, min: mbit(8), max: mbit(10), add: mbit(1), q: 3, last: 1024 }
+    }
+}
+
+impl Settings for TtpConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("bottleneck", bottleneck, BitRate),
+        field!("start", start, Share(0.01, 1.0)),
+        field!("min", min, BitRate),
+        field!("max", max, BitRate),
+        field!("add", add, BitRate),
+        field!("q", q, Count(1, 10_000)),
+        field!("last", last, Count(16, 65_536)),
+    ];
+}
+
+/// Feedback may be this many times rarer than every n packets (§II-B: by a constant factor while nothing is lost) without the window
+/// standing in its way.
+const RAREST_FEEDBACK: u64 = 8;
+
+/// What became of the last n packets, and of all.
+#[derive(Debug, Default)]
+struct Losses {
+    /// The last n packets whose fate is known: true for those lost.
+    last: VecDeque<bool>,
+    /// Of these, the lost ones.
+    missing: u64,
+    total: u64,
+    total_lost: u64,
+    /// The last packet lost, and how many were lost in a row up to it.
+    run: Option<(u64, u32)>,
+}
+
+impl Losses {
+    fn push(&mut self, lost: bool, n: u32) {
+        if self.last.len() >= n as usize && self.last.pop_front() == Some(true) {
+            self.missing -= 1;
+        }
+        self.last.push_back(lost);
+        self.missing += u64::from(lost);
+        self.total += 1;
+        self.total_lost += u64::from(lost);
+    }
+
+    /// Packets are known to be lost. True when one makes `q` in a row.
+    fn on_lost(&mut self, lost: &[Sent], n: u32, q: u32) -> bool {
+        let mut reached = false;
+        for sent in lost {
+            let before = self.run.filter(|(number, _)| number + 1 == sent.number);
+            let count = before.map_or(1, |(_, count)| count + 1);
+            self.run = Some((sent.number, count));
+            // One run is one event, however long it becomes.
+            reached |= count == q;
+            self.push(true, n);
+        }
+        reached
+    }
+
+    /// Short-term: missing to received, over the last n (§II-B).
+    fn perceived(&self) -> f64 {
+        self.missing as f64 / (self.last.len() as u64 - self.missing).max(1) as f64
+    }
+
+    /// Long-term: lost to transmitted, over all (§II-B).
+    fn link(&self) -> f64 {
+        self.total_lost as f64 / self.total.max(1) as f64
+    }
+}
+
+/// The rate and the losses it follows from.
+#[derive(Debug)]
+pub(super) struct Ttp {
+    config: TtpConfig,
+    rate: Rate,
+    window: u64,
+    losses: Losses,
+}
+
+impl Ttp {
+    pub(super) fn new(config: TtpConfig, max_packet: u32) -> Self {
+        let rate = config.bottleneck.scaled(config.start);
+        let mut ttp = Self { config, rate, window: 0, losses: Losses::default() };
+        ttp.set_rate(rate);
+        ttp.resize(INITIAL_RTT, max_packet);
+        ttp
+    }
+
+    /// §II-B: never beyond the maximum and the minimum. A maximum below the minimum wins.
+    fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate.max(self.config.min).min(self.config.max);
+    }
+
+    /// The document has no window. This one only stops a sender that hears nothing: two round trips, and the packets between feedbacks.
+    fn resize(&mut self, rtt: Duration, max_packet: u32) {
+        let unreported = RAREST_FEEDBACK * u64::from(self.config.last) * u64::from(max_packet);
+        self.window = self.rate.bytes_in(2 * rtt) + unreported;
+    }
+}
+
+impl CongestionControl for Ttp {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.resize(path.rtt.smoothed(), path.max_packet);
+    }
+
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
+
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        let TtpConfig { last, q, add, .. } = self.config;
+        let in_a_row = self.losses.on_lost(report.lost, last, q);
+        report.delivered.iter().for_each(|_| self.losses.push(false, last));
+        let told = !report.delivered.is_empty() || !report.lost.is_empty();
+        let lost = !report.lost.is_empty() || report.newly_marked > 0;
+        let congested = in_a_row || report.newly_marked > 0 || (lost && self.losses.perceived() > self.losses.link());
+        if congested || report.cause == Cause::Timeout || path.persistent_congestion {
+            self.set_rate(self.rate.scaled(0.5));
+        } else if told && !lost && report.cause == Cause::Feedback && !report.app_limited {
+            self.set_rate(Rate::from_bits_per_second(
+                self.rate.bits_per_second().saturating_add(add.bits_per_second()),
+            ));
+        }
+        self.resize(path.rtt.smoothed(), path.max_packet);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        Some(self.rate)
+    }
+
+    fn name(&self) -> &'static str {
+        "ttp"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{self, Event};
+    use super::*;
+    use crate::recovery::sent::Content;
+
+    type Bench = bench::Bench<Ttp>;
+
+    fn bench(numbers: &str) -> Bench {
+        Bench::new(Ttp::new(crate::settings::read("ttp", numbers).unwrap(), Bench::PACKET), 50)
+    }
+
+    fn mbits(bench: &Bench) -> f64 {
+        bench.controller.rate.bits_per_second() as f64 / 1e6
+    }
+
+    /// A control packet: of packets `from..from + count`, those in `lost` are missing.
+    fn bitmap(bench: &mut Bench, from: u64, count: u64, lost: &[u64]) {
+        let sent = |number: u64| Sent { number, time: bench.now, bytes: 1000, content: Content::Nothing };
+        let arrived: Vec<Sent> = (from..from + count).filter(|number| !lost.contains(number)).map(sent).collect();
+        let lost: Vec<Sent> = lost.iter().copied().map(sent).collect();
+        bench.report_of(Event::default(), &arrived, &lost, &[]);
+    }
+
+    #[test]
+    fn starts_at_a_share_of_the_bottleneck_within_its_bounds() {
+        assert_eq!(mbits(&bench("")), 10.0, "40 Mbit/s, and 10 at most");
+        assert_eq!(mbits(&bench("bottleneck=155M,max=100M")), 100.0, "124 Mbit/s, and 100 at most");
+        assert_eq!(mbits(&bench("bottleneck=20M,max=100M")), 16.0);
+        assert_eq!(mbits(&bench("bottleneck=5M")), 8.0);
+        // Two round trips at 10 Mbit/s, and eight times 1024 packets that no feedback tells of.
+        assert_eq!(bench("").controller.window(), 125_000 + 8 * 1024 * 1000);
+    }
+
+    /// Figure 1: no loss adds, a loss below both thresholds holds, above one of them halves.
+    #[test]
+    fn adds_holds_and_halves() {
+        let mut bench = bench("bottleneck=50M,max=100M");
+        assert_eq!(mbits(&bench), 40.0);
+        bitmap(&mut bench, 0, 1024, &[]);
+        assert_eq!(mbits(&bench), 41.0, "no loss");
+        // 2 of 1026 lost, by both counts but for the two packets of a shorter memory: 2 / 1022 > 2 / 1026.
+        bitmap(&mut bench, 1024, 2, &[1024, 1025]);
+        assert_eq!(mbits(&bench), 20.5, "perceived loss above the link's");
+        bitmap(&mut bench, 1026, 1022, &[]);
+        assert_eq!(mbits(&bench), 21.5);
+        bitmap(&mut bench, 2048, 8, &[2048, 2050, 2052, 2054]);
+        assert_eq!(mbits(&bench), 10.75, "4 of 1020 against 6 of 2056");
+        bitmap(&mut bench, 2056, 1024, &[]);
+        bitmap(&mut bench, 3080, 1024, &[]);
+        assert_eq!(mbits(&bench), 12.75);
+        bitmap(&mut bench, 4104, 1024, &[4200]);
+        assert_eq!(mbits(&bench), 12.75, "1 of 1023 against 7 of 5128: held");
+        bitmap(&mut bench, 5128, 100, &[5130, 5131, 5132, 5133]);
+        assert_eq!(mbits(&bench), 8.0, "halved, and never below the minimum");
+    }
+
+    #[test]
+    fn q_in_a_row_halve_once_also_across_reports() {
+        let mut bench = bench("bottleneck=100M,max=100M,last=16384");
+        // A long-term loss of 10 %, so that only runs count.
+        for at in 0..100 {
+            bench.controller.losses.push(at % 10 == 0, 16_384);
+        }
+        (0..16_384).for_each(|_| bench.controller.losses.push(false, 16_384));
+        assert_eq!(mbits(&bench), 80.0);
+        bitmap(&mut bench, 10, 0, &[10, 11, 13, 14]);
+        assert_eq!(mbits(&bench), 80.0, "two and two");
+        bitmap(&mut bench, 15, 0, &[15]);
+        assert_eq!(mbits(&bench), 40.0, "the third in a row");
+        bitmap(&mut bench, 16, 0, &[16, 17, 18]);
+        assert_eq!(mbits(&bench), 40.0, "still the same run");
+    }
+}
