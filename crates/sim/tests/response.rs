@@ -1,0 +1,53 @@
+//! Response functions: what loss-based controllers get at a loss rate, from end to end in virtual time, against closed formulas.
+
+use sim::{Case, Ending};
+use std::time::Duration;
+use transport::Profile;
+
+/// Packets per round trip of a transfer over a path that loses data packets at random and has no bottleneck.
+fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss_percent: u64) -> f64 {
+    let delay = rtt_millis * 500;
+    let link = format!("delay={delay}us,loss={loss_percent}% / delay={delay}us");
+    let mut profile = Profile::named(profile).expect("a name");
+    profile.set("congestion", congestion).expect("a controller");
+    let size = 6_000_000;
+    let limit = Duration::from_secs(3600);
+    let case = Case { size, profile, limit, ..Case::new(link.parse().expect("a link")) };
+    let rates: Vec<f64> = (1..=3)
+        .map(|seed| {
+            let outcome = case.run(seed);
+            assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "seed {seed}");
+            let packets = (size as f64 / 1408.0) / (1.0 - loss_percent as f64 / 100.0);
+            packets * rtt_millis as f64 / 1000.0 / outcome.completed_secs()
+        })
+        .collect();
+    rates.iter().sum::<f64>() / rates.len() as f64
+}
+
+/// Mathis et al.: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of the window are in
+/// flight, half a packet less on average, which at 5 % is a tenth.
+#[test]
+fn reno_gets_what_its_response_function_says() {
+    for profile in ["arq", "auto"] {
+        for (rtt, loss) in [(20, 1), (100, 1), (20, 2), (100, 2), (20, 5), (100, 5)] {
+            let got = packets_per_round_trip(profile, "reno:initial=10,threshold=none,inflation=0", rtt, loss);
+            let expected = (150.0 / loss as f64).sqrt() - 0.5;
+            let ratio = got / expected;
+            assert!((0.85..1.15).contains(&ratio), "{profile}, {rtt} ms, {loss} %: {got:.2} for {expected:.2}");
+        }
+    }
+}
+
+/// Where Reno is faster than the cubic, CUBIC is to average what Reno does (RFC 9438 section 4.3). It gets somewhat more: back above the
+/// window of the last reduction it adds a whole packet per round trip.
+#[test]
+fn cubic_gets_at_least_renos_response() {
+    for profile in ["arq", "auto"] {
+        for (rtt, loss) in [(20, 1), (100, 1), (20, 2), (100, 2), (20, 5), (100, 5)] {
+            let got = packets_per_round_trip(profile, "cubic", rtt, loss);
+            let expected = (150.0 / loss as f64).sqrt() - 0.5;
+            let ratio = got / expected;
+            assert!((0.95..1.3).contains(&ratio), "{profile}, {rtt} ms, {loss} %: {got:.2} for {expected:.2}");
+        }
+    }
+}
