@@ -26,7 +26,8 @@ pub use pool::Pool;
 pub use receiving::{FlowLimits, ObjectReceiver, Taken};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
-    BlockAtATimeConfig, InterleavedConfig, Next, PathEstimate, Schedule, ScheduleConfig, WindowedConfig,
+    BlockAtATimeConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
+    WindowedConfig,
 };
 pub use send_block::SendBlock;
 pub use sender::{FlowSender, FlowView, Picked, Step, SymbolKind};

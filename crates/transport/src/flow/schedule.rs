@@ -2,13 +2,19 @@
 
 mod arq;
 mod block_at_a_time;
+mod first_round;
 #[cfg(test)]
 mod harness;
 mod interleaved;
+mod proactive;
+#[cfg(test)]
+mod tests;
+mod wants;
 mod windowed;
 
 pub use block_at_a_time::BlockAtATimeConfig;
 pub use interleaved::InterleavedConfig;
+pub use proactive::ProactiveConfig;
 pub use windowed::WindowedConfig;
 
 use super::sender::FlowView;
@@ -90,6 +96,8 @@ pub enum ScheduleConfig {
     BlockAtATime(BlockAtATimeConfig),
     /// Source in order with repair of earlier blocks in between, then repair of each block in turn.
     Interleaved(InterleavedConfig),
+    /// Repair with each block by the loss estimate, and more as soon as that was too little.
+    Proactive(ProactiveConfig),
 }
 
 choices! {
@@ -99,6 +107,7 @@ choices! {
         "arq" => Arq,
         "block-at-a-time" => BlockAtATime(BlockAtATimeConfig),
         "interleaved" => Interleaved(InterleavedConfig),
+        "proactive" => Proactive(ProactiveConfig),
     }
 }
 
@@ -110,6 +119,7 @@ impl ScheduleConfig {
             Self::Arq => Box::new(arq::Arq),
             Self::BlockAtATime(config) => Box::new(block_at_a_time::BlockAtATime::new(config.clone())),
             Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
+            Self::Proactive(config) => Box::new(proactive::Proactive::new(config.clone())),
         }
     }
 }

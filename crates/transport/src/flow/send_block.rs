@@ -162,10 +162,14 @@ impl SendBlock {
         self.repairs.made - self.repairs.sent
     }
 
+    /// Every repair symbol that its code has is made.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.shape.k + self.repairs.made >= self.code().symbol_limit(self.shape.k)
+    }
+
     /// More repair symbols can be asked for now.
     pub fn can_prepare(&self) -> bool {
-        let next = self.shape.k + self.repairs.made;
-        !self.repairs.busy && self.data.is_some() && next < self.code().symbol_limit(self.shape.k)
+        !self.repairs.busy && self.is_filled() && !self.is_exhausted()
     }
 
     /// A source symbol can go out for the first time now.

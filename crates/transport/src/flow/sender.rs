@@ -88,6 +88,16 @@ impl FlowView {
         self.blocks.iter().filter(|block| !block.is_done())
     }
 
+    /// The block whose source goes out now; one behind the last where all is out.
+    pub(super) const fn cursor(&self) -> u32 {
+        self.cursor
+    }
+
+    /// The oldest block that the receiver is not known to have.
+    pub(super) const fn first_open(&self) -> u32 {
+        self.base
+    }
+
     /// How many [`FlowView::open_blocks`] there are.
     pub const fn unfinished(&self) -> usize {
         self.unfinished

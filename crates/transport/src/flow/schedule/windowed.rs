@@ -3,6 +3,7 @@
 //! Mid-transfer a lost source symbol costs the same on the wire as a repair symbol and spares the decoder (anchors, field
 //! §3). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
 
+use super::wants::Wants;
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
@@ -11,7 +12,6 @@ use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, Span, field};
 use crate::time::Time;
 use crate::wire::BlockId;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Numbers of the windowed schedule.
@@ -40,24 +40,23 @@ impl Settings for WindowedConfig {
 #[derive(Debug)]
 pub(super) struct Windowed {
     config: WindowedConfig,
-    /// In the tail: blocks that want symbols, and how many.
-    wants: VecDeque<(u32, u32)>,
+    /// In the tail: blocks that want symbols.
+    wants: Wants,
     /// The wants were worked out from what is known now.
     current: bool,
 }
 
 impl Windowed {
-    pub(super) const fn new(config: WindowedConfig) -> Self {
-        Self { config, wants: VecDeque::new(), current: false }
+    pub(super) fn new(config: WindowedConfig) -> Self {
+        Self { config, wants: Wants::default(), current: false }
     }
 
     /// Works out anew what each open block wants.
     fn survey(&mut self, flow: &FlowView, path: &PathEstimate) {
         self.current = true;
-        self.wants.clear();
         // The chance is for all blocks together.
         let odds = path.odds(self.config.tail_failure / flow.unfinished().max(1) as f64);
-        for block in flow.open_blocks() {
+        self.wants.survey(flow, |block| {
             let outstanding = Outstanding {
                 need: block.need(),
                 in_flight: block.in_flight(),
@@ -65,30 +64,8 @@ impl Windowed {
                 code: block.code(),
                 k: block.k(),
             };
-            let extra = outstanding.extra(odds);
-            if extra > 0 {
-                self.wants.push_back((block.number(), extra));
-            }
-        }
-    }
-
-    /// The next symbol that a wanting block can have now; a block whose repair is not made yet lets others go first.
-    fn serve(&mut self, flow: &FlowView) -> Next {
-        for at in 0..self.wants.len() {
-            let (number, extra) = self.wants[at];
-            let Some(block) = flow.block(number) else {
-                continue;
-            };
-            let next = supply(flow, block, extra);
-            match next {
-                Next::Idle => continue,
-                Next::Prepare { .. } => {}
-                _ if extra == 1 => drop(self.wants.remove(at)),
-                _ => self.wants[at].1 -= 1,
-            }
-            return next;
-        }
-        Next::Idle
+            outstanding.extra(odds)
+        });
     }
 }
 
@@ -117,7 +94,7 @@ impl Schedule for Windowed {
         if !self.current {
             self.survey(flow, path);
         }
-        self.serve(flow)
+        self.wants.serve(flow, supply).unwrap_or(Next::Idle)
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {

@@ -1,0 +1,69 @@
+//! The first round of each block: its source, then as much repair as was fixed when its coding began.
+
+use super::Next;
+use crate::flow::send_block::SendBlock;
+use crate::flow::sender::FlowView;
+use crate::wire::{BlockId, FlowId};
+use std::collections::VecDeque;
+
+/// Blocks whose coding has begun and whose repair is not all sent.
+#[derive(Debug, Default)]
+pub(super) struct FirstRound {
+    /// A flow of smaller symbols that succeeds another begins its blocks anew.
+    flow: Option<FlowId>,
+    /// The first block whose coding has not begun.
+    next: u32,
+    /// Blocks, and how many repair symbols each is to have.
+    repairing: VecDeque<(u32, u32)>,
+}
+
+impl FirstRound {
+    /// Begins the coding of the block whose source goes out now, and of `ahead` behind it; `repair` says how many repair symbols one gets.
+    pub(super) fn begin(&mut self, flow: &FlowView, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
+        if self.flow != Some(flow.id()) {
+            *self = Self { flow: Some(flow.id()), ..Self::default() };
+        }
+        let last = flow.cursor().saturating_add(ahead);
+        self.next = self.next.max(flow.first_open());
+        while self.next <= last
+            && let Some(block) = flow.block(self.next)
+        {
+            // One that is done needs none; one without its bytes yet is asked for again.
+            if !block.is_done() && !block.is_filled() {
+                break;
+            }
+            let most = block.code().symbol_limit(block.k()) - block.k();
+            let count = if block.is_done() { 0 } else { repair(block).min(most) };
+            if count > 0 {
+                self.repairing.push_back((self.next, count));
+            }
+            self.next += 1;
+        }
+    }
+
+    /// The next repair symbol of a block whose source is all sent, or the work that has to be done for one.
+    pub(super) fn next(&mut self, flow: &FlowView) -> Option<Next> {
+        let left = |number: u32, count: u32| {
+            let block = flow.block(number).filter(|block| !block.is_done())?;
+            Some((block, count.saturating_sub(block.repair_sent()))).filter(|(_, left)| *left > 0)
+        };
+        self.repairing.retain(|&(number, count)| left(number, count).is_some());
+        for &(number, count) in &self.repairing {
+            let Some((block, left)) = left(number, count) else { continue };
+            let id = BlockId { flow: flow.id(), block: number };
+            if block.repair_ready() < left && block.can_prepare() {
+                return Some(Next::Prepare { block: id, count: left - block.repair_ready() });
+            }
+            if block.source_left() == 0 && block.repair_ready() > 0 {
+                return Some(Next::Repair(id));
+            }
+        }
+        None
+    }
+
+    /// All that the first round of this block has is sent.
+    pub(super) fn is_over(&self, block: &SendBlock) -> bool {
+        let repair_left = |&(number, count): &(u32, u32)| number == block.number() && block.repair_sent() < count;
+        block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left)
+    }
+}

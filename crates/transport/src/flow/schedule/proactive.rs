@@ -1,0 +1,105 @@
+//! Each block goes out with as much repair as the loss estimate asks for; when too few of its symbols are left to decode it, more
+//! repair follows at once (lt-tcp §3.1, §3.4).
+
+use super::first_round::FirstRound;
+use super::wants::Wants;
+use super::{Next, PathEstimate, Schedule};
+use crate::flow::send_block::SendBlock;
+use crate::flow::sender::FlowView;
+use crate::flow::tail::{Odds, Outstanding};
+use crate::recovery::Report;
+use crate::settings::{Setting, Settings, Share, field};
+use crate::time::Time;
+use crate::wire::BlockId;
+
+/// Numbers of the proactive schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProactiveConfig {
+    /// Accepted chance that a block wants reactive repair. lt-tcp §3.1 wants it small and names no number.
+    pub failure: f64,
+}
+
+impl Default for ProactiveConfig {
+    fn default() -> Self {
+        Self { failure: 1e-2 }
+    }
+}
+
+impl Settings for ProactiveConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("failure", failure, Share(1e-9, 0.5))];
+}
+
+impl ProactiveConfig {
+    /// n - k of lt-tcp §3.4: the fewest repair symbols with which a block is decodable but for the accepted chance.
+    fn repair(&self, block: &SendBlock, path: &PathEstimate) -> u32 {
+        // lt-tcp §3.1: the estimate is the share of packets lost, and nothing is made of how they cluster.
+        let odds = Odds { burst: 1.0, ..path.odds(self.failure) };
+        let (k, code) = (block.k(), block.code());
+        Outstanding { need: k, in_flight: k, intact: true, code, k }.extra(odds)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Proactive {
+    config: ProactiveConfig,
+    first_round: FirstRound,
+    /// Blocks that cannot be decoded from what has arrived and what is in flight.
+    wants: Wants,
+    /// The wants were worked out from what is known now.
+    current: bool,
+}
+
+impl Proactive {
+    pub(super) fn new(config: ProactiveConfig) -> Self {
+        Self { config, first_round: FirstRound::default(), wants: Wants::default(), current: false }
+    }
+}
+
+/// lt-tcp §3.4: once the first n symbols of a block are out and more than n - k of them are known lost, those that are missing. Of reactive
+/// repair that is lost, or called lost by a timeout, the same holds (lt-tcp §3.5).
+fn missing(block: &SendBlock) -> u32 {
+    block.need().saturating_sub(block.in_flight())
+}
+
+/// What serves a block that wants `missing` symbols. Repair, for lt-tcp sends nothing twice (§3.5).
+/// Departs: a code with few symbols may have sent them all, of which the document does not speak; then lost source goes again.
+fn supply(flow: &FlowView, block: &SendBlock, missing: u32) -> Next {
+    let id = BlockId { flow: flow.id(), block: block.number() };
+    if block.repair_ready() > 0 {
+        return Next::Repair(id);
+    }
+    if block.can_prepare() {
+        return Next::Prepare { block: id, count: missing };
+    }
+    match flow.first_lost_of(block) {
+        Some(lost) if block.is_exhausted() => Next::Resend(lost),
+        _ => Next::Idle,
+    }
+}
+
+impl Schedule for Proactive {
+    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+        self.first_round.begin(flow, 0, |block| self.config.repair(block, path));
+        if !self.current {
+            self.current = true;
+            self.wants.survey(flow, |block| if self.first_round.is_over(block) { missing(block) } else { 0 });
+        }
+        if let Some(next) = self.wants.serve(flow, supply) {
+            return next;
+        }
+        let next = self.first_round.next(flow);
+        let next = next.unwrap_or(if flow.source_ready() { Next::Source } else { Next::Idle });
+        // It may end a first round, and losses of that block may be known already.
+        let ends = match next {
+            Next::Source => flow.block(flow.cursor()).is_some_and(|block| block.source_left() == 1),
+            Next::Repair(_) => true,
+            _ => false,
+        };
+        self.current &= !ends;
+        next
+    }
+
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
+        self.current = false;
+    }
+}

@@ -1,0 +1,43 @@
+//! Blocks that want symbols, and how many: worked out once after something was heard, served one symbol at a time.
+
+use super::Next;
+use crate::flow::send_block::SendBlock;
+use crate::flow::sender::FlowView;
+use std::collections::VecDeque;
+
+/// What open blocks want, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Wants(VecDeque<(u32, u32)>);
+
+impl Wants {
+    /// What the open blocks want as `wanted` sees them.
+    pub(super) fn survey(&mut self, flow: &FlowView, mut wanted: impl FnMut(&SendBlock) -> u32) {
+        self.0.clear();
+        let wants = flow.open_blocks().map(|block| (block.number(), wanted(block)));
+        self.0.extend(wants.filter(|(_, symbols)| *symbols > 0));
+    }
+
+    /// The next symbol that a wanting block can have now, as `supply` finds one for a block that wants so many; a block for which it finds none
+    /// lets others go first.
+    pub(super) fn serve(
+        &mut self,
+        flow: &FlowView,
+        supply: impl Fn(&FlowView, &SendBlock, u32) -> Next,
+    ) -> Option<Next> {
+        for at in 0..self.0.len() {
+            let (number, wanted) = self.0[at];
+            let Some(block) = flow.block(number) else {
+                continue;
+            };
+            let next = supply(flow, block, wanted);
+            match next {
+                Next::Idle => continue,
+                Next::Prepare { .. } => {}
+                _ if wanted == 1 => drop(self.0.remove(at)),
+                _ => self.0[at].1 -= 1,
+            }
+            return Some(next);
+        }
+        None
+    }
+}
