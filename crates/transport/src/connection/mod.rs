@@ -439,6 +439,7 @@ impl Connection {
             rtt: rtt.has_sample().then(|| rtt.smoothed()),
             loss: self.recovery.loss().loss(),
             burst: self.recovery.loss().mean_burst(),
+            window: self.recovery.window() / u64::from(self.recovery.max_packet()),
         }
     }
 

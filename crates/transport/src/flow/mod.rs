@@ -26,7 +26,7 @@ pub use pool::Pool;
 pub use receiving::{FlowLimits, ObjectReceiver, Taken};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
-    BlockAtATimeConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
+    BlockAtATimeConfig, ChunksConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
     WindowedConfig,
 };
 pub use send_block::SendBlock;

@@ -2,6 +2,7 @@
 
 mod arq;
 mod block_at_a_time;
+mod chunks;
 mod first_round;
 #[cfg(test)]
 mod harness;
@@ -13,6 +14,7 @@ mod wants;
 mod windowed;
 
 pub use block_at_a_time::BlockAtATimeConfig;
+pub use chunks::ChunksConfig;
 pub use interleaved::InterleavedConfig;
 pub use proactive::ProactiveConfig;
 pub use windowed::WindowedConfig;
@@ -35,6 +37,8 @@ pub struct PathEstimate {
     pub loss: f64,
     /// Mean number of packets lost together.
     pub burst: f64,
+    /// Packets that congestion control lets be in flight.
+    pub window: u64,
 }
 
 /// Loss is made up for in advance up to this share. Where more is lost, as after a pause of the whole path, feedback comes first:
@@ -98,6 +102,8 @@ pub enum ScheduleConfig {
     Interleaved(InterleavedConfig),
     /// Repair with each block by the loss estimate, and more as soon as that was too little.
     Proactive(ProactiveConfig),
+    /// Padding with each chunk by the loss estimate, encoded while the one before is sent.
+    Chunks(ChunksConfig),
 }
 
 choices! {
@@ -108,6 +114,7 @@ choices! {
         "block-at-a-time" => BlockAtATime(BlockAtATimeConfig),
         "interleaved" => Interleaved(InterleavedConfig),
         "proactive" => Proactive(ProactiveConfig),
+        "chunks" => Chunks(ChunksConfig),
     }
 }
 
@@ -120,6 +127,7 @@ impl ScheduleConfig {
             Self::BlockAtATime(config) => Box::new(block_at_a_time::BlockAtATime::new(config.clone())),
             Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
             Self::Proactive(config) => Box::new(proactive::Proactive::new(config.clone())),
+            Self::Chunks(config) => Box::new(chunks::Chunks::new(config.clone())),
         }
     }
 }

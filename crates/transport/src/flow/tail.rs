@@ -58,6 +58,11 @@ impl Outstanding {
         high
     }
 
+    /// A block of which nothing is sent yet, as it will be when all of its source is.
+    pub(super) const fn whole(k: u32, code: BlockCode) -> Self {
+        Self { need: k, in_flight: k, intact: true, code, k }
+    }
+
     /// The chance that too few of the symbols in flight arrive.
     pub(super) fn undecodable(self, odds: Odds) -> f64 {
         if self.in_flight < self.need {

@@ -191,7 +191,7 @@ mod tests {
     const LATER: Time = Time::from_nanos(7_000_000);
 
     fn path(loss: f64) -> PathEstimate {
-        PathEstimate { rtt: Some(Duration::from_millis(200)), loss, burst: 1.0 }
+        PathEstimate { rtt: Some(Duration::from_millis(200)), loss, burst: 1.0, window: 100 }
     }
 
     fn sender(symbols: u32) -> WindowSender {

@@ -110,6 +110,11 @@ impl Recovery {
         self.path_changed(now);
     }
 
+    /// IP bytes of a full packet.
+    pub const fn max_packet(&self) -> u32 {
+        self.max_packet
+    }
+
     /// A full packet has `ip_bytes` bytes from now on, headers included.
     pub fn set_max_packet(&mut self, ip_bytes: u32) {
         self.max_packet = ip_bytes.max(1);

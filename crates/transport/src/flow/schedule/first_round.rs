@@ -61,9 +61,21 @@ impl FirstRound {
         None
     }
 
-    /// All that the first round of this block has is sent.
-    pub(super) fn is_over(&self, block: &SendBlock) -> bool {
+    /// Symbols without which the block cannot be decoded, once all of its first round is sent: more of that are known lost than were
+    /// added (lt-tcp §3.4). Where what follows is lost in turn, or called lost by a timeout, the same holds.
+    pub(super) fn missing(&self, block: &SendBlock) -> u32 {
         let repair_left = |&(number, count): &(u32, u32)| number == block.number() && block.repair_sent() < count;
-        block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left)
+        let all_sent =
+            block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left);
+        if all_sent { block.need().saturating_sub(block.in_flight()) } else { 0 }
+    }
+}
+
+/// What goes out next may be the last of a block's first round; losses of it may be known already.
+pub(super) fn may_end_round(flow: &FlowView, next: Next) -> bool {
+    match next {
+        Next::Source => flow.block(flow.cursor()).is_some_and(|block| block.source_left() == 1),
+        Next::Repair(_) => true,
+        _ => false,
     }
 }

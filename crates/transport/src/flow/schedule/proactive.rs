@@ -1,7 +1,7 @@
 //! Each block goes out with as much repair as the loss estimate asks for; when too few of its symbols are left to decode it, more
 //! repair follows at once (lt-tcp §3.1, §3.4).
 
-use super::first_round::FirstRound;
+use super::first_round::{FirstRound, may_end_round};
 use super::wants::Wants;
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
@@ -34,8 +34,7 @@ impl ProactiveConfig {
     fn repair(&self, block: &SendBlock, path: &PathEstimate) -> u32 {
         // lt-tcp §3.1: the estimate is the share of packets lost, and nothing is made of how they cluster.
         let odds = Odds { burst: 1.0, ..path.odds(self.failure) };
-        let (k, code) = (block.k(), block.code());
-        Outstanding { need: k, in_flight: k, intact: true, code, k }.extra(odds)
+        Outstanding::whole(block.k(), block.code()).extra(odds)
     }
 }
 
@@ -53,12 +52,6 @@ impl Proactive {
     pub(super) fn new(config: ProactiveConfig) -> Self {
         Self { config, first_round: FirstRound::default(), wants: Wants::default(), current: false }
     }
-}
-
-/// lt-tcp §3.4: once the first n symbols of a block are out and more than n - k of them are known lost, those that are missing. Of reactive
-/// repair that is lost, or called lost by a timeout, the same holds (lt-tcp §3.5).
-fn missing(block: &SendBlock) -> u32 {
-    block.need().saturating_sub(block.in_flight())
 }
 
 /// What serves a block that wants `missing` symbols. Repair, for lt-tcp sends nothing twice (§3.5).
@@ -82,20 +75,14 @@ impl Schedule for Proactive {
         self.first_round.begin(flow, 0, |block| self.config.repair(block, path));
         if !self.current {
             self.current = true;
-            self.wants.survey(flow, |block| if self.first_round.is_over(block) { missing(block) } else { 0 });
+            self.wants.survey(flow, |block| self.first_round.missing(block));
         }
         if let Some(next) = self.wants.serve(flow, supply) {
             return next;
         }
         let next = self.first_round.next(flow);
         let next = next.unwrap_or(if flow.source_ready() { Next::Source } else { Next::Idle });
-        // It may end a first round, and losses of that block may be known already.
-        let ends = match next {
-            Next::Source => flow.block(flow.cursor()).is_some_and(|block| block.source_left() == 1),
-            Next::Repair(_) => true,
-            _ => false,
-        };
-        self.current &= !ends;
+        self.current &= !may_end_round(flow, next);
         next
     }
 

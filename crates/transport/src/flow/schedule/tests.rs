@@ -8,6 +8,7 @@ use crate::flow::{EncodeJob, Reply, Request};
 use crate::recovery::Cause;
 use crate::wire::{BlockStatus, FlowId, FlowStatus};
 use erasure::BlockCode;
+use erasure::tornado::Rate;
 
 const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 8;
@@ -23,7 +24,7 @@ struct Bench {
 
 impl Bench {
     fn new(schedule: &ScheduleConfig, loss: f64) -> Self {
-        let path = PathEstimate { rtt: Some(Duration::from_millis(50)), loss, burst: 1.0 };
+        let path = PathEstimate { rtt: Some(Duration::from_millis(50)), loss, burst: 1.0, window: 100 };
         Self { flow: FlowSender::new(FLOW, SIZE, 0, schedule.build()), path, at_once: true, jobs: Vec::new() }
     }
 
@@ -112,7 +113,7 @@ mod proactive {
 
     #[test]
     fn repair_follows_the_source_of_its_block() {
-        // Of 5 symbols 2 or more are lost with chance 0.081 at 10 %, of 6 at most 2 with 0.984; of 1 and 1 both with 0.01.
+        // Of 5 symbols 2 or more are lost with chance 0.081 at 10 %, of 6 more than 2 with 0.016; of 1 and 1 both with 0.01.
         assert_eq!(bench(0.1, &[4, 1]).send(99), "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5 1?1 1:0 1:+1");
         assert_eq!(bench(0.0, &[2, 2]).send(99), "0:0 0:1 1:0 1:1", "nothing is coded where nothing is lost");
     }
@@ -181,5 +182,63 @@ mod proactive {
         bench.hear(&all(130, 256), &[(0, 128), (0, 129)]);
         let sent = bench.send(999);
         assert!(sent.starts_with("0:0 again 0:1 again") && sent.ends_with("0:125 again"), "{sent}");
+    }
+}
+
+mod chunks {
+    use super::*;
+
+    fn bench(config: &str, loss: f64, chunks: &[u32]) -> Bench {
+        let mut bench = Bench::new(&config.parse().expect("a schedule"), loss);
+        chunks.iter().for_each(|k| bench.open(*k, BlockCode::Tornado(Rate::HALF)));
+        bench
+    }
+
+    #[test]
+    fn the_next_chunk_is_encoded_while_one_is_sent() {
+        // Of 6 symbols more than 2 are lost with chance 0.016 at 10 %, of 7 more than 3 with 0.0027.
+        let mut bench = bench("chunks:padding=99%", 0.1, &[4, 4, 4]);
+        bench.at_once = false;
+        assert_eq!(bench.send(3), "0?3 1?3 0:0");
+        bench.encode();
+        assert_eq!(bench.send(9), "0:1 0:2 0:3 0:+4 0:+5 0:+6 2?3 1:0 1:1");
+    }
+
+    #[test]
+    fn lost_source_of_a_chunk_that_fails_goes_again() {
+        let mut bench = bench("chunks:padding=99%", 0.1, &[4, 4]);
+        assert_eq!(bench.send(9), "0?3 1?3 0:0 0:1 0:2 0:3 0:+4 0:+5 0:+6");
+        bench.hear(&[(0, 0), (0, 1), (0, 5)], &[]);
+        assert_eq!(bench.send(1), "1:0", "the padding bears three");
+        bench.hear(&[(0, 4)], &[(0, 2), (0, 3)]);
+        assert_eq!(bench.send(2), "0:0 again 1:1", "the fourth, before the next chunk goes on");
+        bench.hear(&[(0, 6)], &[(0, 0)]);
+        assert_eq!(bench.send(2), "0:1 again 1:2");
+        bench.done(0);
+        assert_eq!(bench.send(99), "1:3 1:+4 1:+5 1:+6");
+    }
+
+    #[test]
+    fn nothing_is_mended_where_the_document_does_not() {
+        let mut bench = bench("chunks:padding=document,mend=off", 0.5, &[4]);
+        // n (1 - p) = k.
+        assert_eq!(bench.send(99), "0?4 0:0 0:1 0:2 0:3 0:+4 0:+5 0:+6 0:+7");
+        bench.hear(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)], &[]);
+        assert_eq!(bench.send(99), "");
+    }
+
+    /// The chance of completion is that of the binomial, and the average half of it.
+    #[test]
+    fn padding_follows_the_estimate() {
+        let path = |loss| PathEstimate { rtt: None, loss, burst: 5.0, window: 1 };
+        let padding = |text: &str, k, loss| {
+            let ScheduleConfig::Chunks(config) = text.parse().expect("a schedule") else { panic!("{text}") };
+            config.padding(k, BlockCode::Tornado(Rate::HALF), &path(loss))
+        };
+        assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks", 89, loss)), [0, 5, 22]);
+        assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks:padding=document", 89, loss)), [0, 1, 10]);
+        // Beyond 120 symbols a Tornado code needs more than k, though not where all of the source arrives.
+        assert_eq!(padding("chunks", 1_000, 0.0), 0);
+        assert!((250..320).contains(&padding("chunks", 1_000, 0.01)), "{}", padding("chunks", 1_000, 0.01));
     }
 }

@@ -48,7 +48,7 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
     assert_eq!(lacking(&flow), 0);
 }
 
-const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0 };
+const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
 /// Repair of block 0, ten symbols at a time; a pause after each ten.
 #[derive(Debug)]

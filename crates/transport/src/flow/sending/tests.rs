@@ -2,7 +2,7 @@ use super::*;
 use crate::flow::ScheduleConfig;
 use erasure::BlockCode;
 
-const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0 };
+const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
 /// Sizes by turns, then the last one for ever.
 #[derive(Debug)]
