@@ -265,7 +265,7 @@ impl Connection {
         let symbol_size = self.symbol_size();
         let largest_k = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
         let symbols = options.length.div_ceil(symbol_size.into());
-        let plans = self.profile.blocks.plans(id, symbols, symbol_size, largest_k);
+        let plans = self.profile.blocks.plans(id, symbols, symbol_size, largest_k, &self.path_estimate());
         let announcement = Announcement {
             flow: id,
             length: options.length,
@@ -275,7 +275,7 @@ impl Connection {
             plan: plans[0],
         };
         let mut flow = ObjectSender::new(&announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
-        flow.set_sizer(self.profile.blocks.sizer(), largest_k);
+        flow.set_sizer(self.profile.blocks.sizer(symbol_size), largest_k);
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
         self.outgoing.open(flow);

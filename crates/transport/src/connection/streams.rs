@@ -53,7 +53,11 @@ impl Connection {
         }
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         let announcement = StreamAnnouncement { flow, symbol_size, tag: options.tag, k, code, short_code };
-        self.outgoing.open_stream(StreamSender::new(announcement, allowed.window, schedule));
+        let mut stream = StreamSender::new(announcement, allowed.window, schedule);
+        if let StreamCoding::Blocks = self.profile.streams {
+            stream.set_sizer(self.profile.blocks.sizer(symbol_size));
+        }
+        self.outgoing.open_stream(stream);
         self.trace.record(now, TraceEvent::StreamOpened { flow });
         Ok(flow)
     }

@@ -194,6 +194,7 @@ mod tests {
             length.div_ceil(1_408),
             1_408,
             u32::MAX,
+            &crate::flow::sizing::PATH,
         );
         let announcement =
             Announcement { flow: FlowId(1), length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan: plans[0] };

@@ -32,7 +32,9 @@ pub use schedule::{
 pub use send_block::SendBlock;
 pub use sender::{FlowSender, FlowView, Picked, Step, SymbolKind};
 pub use sending::ObjectSender;
-pub use sizing::{BlockSizer, BlockSizing, BytesBlocks, FixedBlocks, StreamCoding, SubFiles, WindowCoding};
+pub use sizing::{
+    BlockSizer, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
+};
 pub use stream_layout::StreamLayout;
 pub use stream_receiving::{BadBlock, StreamReceiver};
 pub use stream_sending::StreamSender;

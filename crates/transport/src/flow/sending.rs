@@ -167,6 +167,7 @@ impl ObjectSender {
         path: &PathEstimate,
         pool: &mut Pool,
     ) -> Option<Request> {
+        let read_ahead = self.sizer.as_ref().map_or(read_ahead, |sizer| sizer.rule.read_ahead(path).min(read_ahead));
         if self.flow.unsent() >= read_ahead {
             return None;
         }

@@ -1,14 +1,19 @@
 //! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
 
 mod bytes;
+mod lt_tcp;
 mod partition;
+mod ttp;
 
 pub use bytes::BytesBlocks;
+pub use lt_tcp::LtTcpBlocks;
 pub use partition::SubFiles;
+pub use ttp::TtpBlocks;
 
 use super::schedule::PathEstimate;
 use crate::settings::{Count, Itself, Setting, Settings, choices, field};
 use crate::wire::{FlowId, Plan};
+use erasure::tornado::Rate;
 use erasure::{BlockCode, WindowCode};
 use std::fmt::Debug;
 
@@ -23,6 +28,10 @@ pub enum BlockSizing {
     Partition,
     /// As small as RFC 6330 allows for files of one size, that the object is made of.
     SubFiles(SubFiles),
+    /// About a window's worth of symbols.
+    LtTcp(LtTcpBlocks),
+    /// Chunks of so many bits, whose code follows the loss.
+    Ttp(TtpBlocks),
 }
 
 choices! {
@@ -32,6 +41,8 @@ choices! {
         "bytes" => Bytes(BytesBlocks),
         "partition" => Partition,
         "sub-files" => SubFiles(SubFiles),
+        "lt-tcp" => LtTcp(LtTcpBlocks),
+        "ttp" => Ttp(TtpBlocks),
     }
 }
 
@@ -76,9 +87,11 @@ impl Default for BlockSizing {
 
 impl BlockSizing {
     /// Who says how blocks are cut where that is not settled before the first one.
-    pub fn sizer(&self) -> Option<Box<dyn BlockSizer>> {
+    pub fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
+            Self::LtTcp(blocks) => Some(Box::new(blocks.clone())),
+            Self::Ttp(blocks) => Some(Box::new(ttp::Chunker::new(blocks.clone(), symbol_size))),
         }
     }
 
@@ -89,6 +102,8 @@ impl BlockSizing {
             Self::Bytes(blocks) => blocks.k(symbol_size),
             Self::Partition => BlockCode::RaptorQ.max_source_symbols(),
             Self::SubFiles(files) => files.k(symbol_size),
+            Self::LtTcp(blocks) => blocks.largest(),
+            Self::Ttp(blocks) => blocks.k(symbol_size),
         }
     }
 
@@ -100,21 +115,25 @@ impl BlockSizing {
             Self::Bytes(blocks) => alike(blocks.k(symbol_size), blocks.code),
             Self::Partition => alike(FixedBlocks::default().k, BlockCode::RaptorQ),
             Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ),
+            Self::LtTcp(blocks) => alike(blocks.largest(), blocks.code),
+            // A stream keeps its code; the schedule pads as far as the loss asks for.
+            Self::Ttp(blocks) => alike(blocks.k(symbol_size), BlockCode::Tornado(Rate::HALF)),
         }
     }
 
     /// The plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most `most`, then what is left.
-    pub fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32) -> Vec<Plan> {
+    /// Where a [`BlockSizing::sizer`] cuts the blocks, the plan of the first one.
+    pub fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32, path: &PathEstimate) -> Vec<Plan> {
+        let alike = |k: u32, code| FixedBlocks { k: k.min(most).max(1), code, small_code: code, small_k: 0 };
         match self {
             Self::Fixed(blocks) => FixedBlocks { k: blocks.k.min(most).max(1), ..blocks.clone() }.plans(flow, symbols),
-            Self::Bytes(blocks) => {
-                let k = blocks.k(symbol_size).min(most).max(1);
-                FixedBlocks { k, code: blocks.code, small_code: blocks.code, small_k: 0 }.plans(flow, symbols)
-            }
+            Self::Bytes(blocks) => alike(blocks.k(symbol_size), blocks.code).plans(flow, symbols),
             Self::Partition => partition::plans(flow, symbols, most),
-            Self::SubFiles(files) => {
-                let (k, code) = (files.k(symbol_size).min(most).max(1), BlockCode::RaptorQ);
-                FixedBlocks { k, code, small_code: code, small_k: 0 }.plans(flow, symbols)
+            Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ).plans(flow, symbols),
+            Self::LtTcp(blocks) => alike(blocks.k(path), blocks.code).plans(flow, symbols),
+            Self::Ttp(blocks) => {
+                let k = blocks.k(symbol_size);
+                alike(k, BlockCode::Tornado(blocks.rate(k, path.loss))).plans(flow, symbols)
             }
         }
     }
@@ -150,6 +169,11 @@ pub trait BlockSizer: Debug + Send {
     /// Source symbols and code of the next block. `left` symbols of the object are in no block yet; where there are fewer than the
     /// block would have, it has those.
     fn next(&mut self, left: u64, path: &PathEstimate) -> (u32, BlockCode);
+
+    /// Source symbols that wait in open blocks where no other is opened yet: the later it is, the more is known by then.
+    fn read_ahead(&self, _path: &PathEstimate) -> u64 {
+        u64::MAX
+    }
 }
 
 /// What codes the bytes of a stream.
@@ -185,13 +209,17 @@ impl Settings for WindowCoding {
         &[field!("code", code, Itself("rlc")), field!("symbols", symbols, Count(1, 4_095))];
 }
 
+/// A path that loses nothing, for tests.
+#[cfg(test)]
+pub(in crate::flow) const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn shape(symbols: u64) -> Vec<(u32, u32, BlockCode)> {
         BlockSizing::default()
-            .plans(FlowId(1), symbols, 1_408, u32::MAX)
+            .plans(FlowId(1), symbols, 1_408, u32::MAX, &PATH)
             .iter()
             .map(|p| (p.first_block, p.k, p.code))
             .collect()

@@ -6,6 +6,7 @@ use super::layout::BadPlan;
 use super::pool::Pool;
 use super::schedule::{PathEstimate, Schedule};
 use super::sender::{FlowSender, Step};
+use super::sizing::BlockSizer;
 use super::stream_layout::{StreamHeader, StreamLayout};
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, StreamSuccessor};
@@ -49,6 +50,8 @@ pub struct StreamSender {
     flow: FlowSender,
     layout: StreamLayout,
     usage: StreamUse,
+    /// Says how large blocks are as they are opened; without it, as the announcement has it.
+    sizer: Option<Box<dyn BlockSizer>>,
     phase: Phase,
     /// Written and in no block yet.
     waiting: VecDeque<u8>,
@@ -73,6 +76,7 @@ impl StreamSender {
             flow,
             layout,
             usage: StreamUse::new(window),
+            sizer: None,
             phase: Phase::Writing,
             waiting: VecDeque::new(),
             offset: 0,
@@ -82,6 +86,11 @@ impl StreamSender {
             held_back: false,
             short_at: None,
         }
+    }
+
+    /// Blocks have at most as many source symbols as `rule` says.
+    pub fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>) {
+        self.sizer = rule;
     }
 
     /// The flow.
@@ -253,7 +262,8 @@ impl StreamSender {
         }
         let unit = self.layout.unit();
         let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(unit)).unwrap_or(u32::MAX);
-        let full = self.layout.full();
+        let largest = self.sizer.as_mut().map_or(u32::MAX, |rule| rule.next(symbols.into(), path).0);
+        let full = self.layout.full().min(largest);
         // Where every block is one symbol, it may not be filled.
         let short = if full == 1 { self.waiting.len() + STREAM_HEADER < unit } else { symbols < full };
         let spacing = path.rtt.unwrap_or_default() / SHORT_BLOCKS_PER_RTT;
@@ -262,7 +272,7 @@ impl StreamSender {
             self.short_at = Some(due);
             return false;
         }
-        let most = u32::try_from(room.min(self.usage.left(shared))).unwrap_or(u32::MAX);
+        let most = u32::try_from(room.min(self.usage.left(shared))).unwrap_or(u32::MAX).min(full);
         let number = self.flow.next_number();
         // The last number of all stands for a stream that is over.
         let most_blocks = if self.layout.window().is_some() { MOST_AHEAD as usize } else { MOST_BLOCKS };

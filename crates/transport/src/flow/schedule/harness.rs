@@ -37,7 +37,7 @@ impl Line {
             flow.open(BlockShape { number, plan: 0, k, code, offset, length, cost: k });
             flow.block_mut(number).expect("it is open").fill(vec![number as u8; length]);
         }
-        let path = PathEstimate { rtt: None, loss: 0.0, burst: 1.0 };
+        let path = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
         Self { flow, path, now: Time::ZERO, encodes: Vec::new(), holds_replies: false, held: Vec::new() }
     }
 

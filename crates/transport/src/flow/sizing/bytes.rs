@@ -34,6 +34,7 @@ impl BytesBlocks {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PATH;
     use crate::flow::BlockSizing;
     use crate::wire::FlowId;
     use erasure::BlockCode;
@@ -43,7 +44,7 @@ mod tests {
         let shape = |sizing: &str, length: u64, symbol_size: u16| {
             let sizing: BlockSizing = sizing.parse().expect("a sizing");
             let symbols = length.div_ceil(symbol_size.into());
-            let plans = sizing.plans(FlowId(1), symbols, symbol_size, 8_192);
+            let plans = sizing.plans(FlowId(1), symbols, symbol_size, 8_192, &PATH);
             plans.iter().map(|plan| (plan.first_block, plan.k, plan.code)).collect::<Vec<_>>()
         };
         // rc-udp §IV-C: 1 MB of symbols of 1 KB.

@@ -68,6 +68,7 @@ impl SubFiles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PATH;
     use super::*;
 
     fn shape(bytes: u64, most: u32) -> Vec<(u32, u32)> {
@@ -106,7 +107,7 @@ mod tests {
     fn sub_files_have_blocks_of_one_size() {
         let sizing = crate::flow::BlockSizing::SubFiles(SubFiles { bytes: 10_000_000 });
         for bytes in [1_000_000u64, 10_000_000, 1 << 33] {
-            let plans = sizing.plans(FlowId(1), bytes.div_ceil(1_400), 1_400, 8_192);
+            let plans = sizing.plans(FlowId(1), bytes.div_ceil(1_400), 1_400, 8_192, &PATH);
             assert_eq!(plans.iter().map(|plan| plan.k).collect::<Vec<_>>(), [30], "{bytes}");
         }
     }

@@ -1,0 +1,75 @@
+//! The packet and block size calculator of lt-tcp (§4.2), which the document names and leaves open.
+
+use super::{BlockSizer, CODES};
+use crate::flow::schedule::PathEstimate;
+use crate::settings::{Count, Setting, Settings, field};
+use erasure::BlockCode;
+
+/// Blocks that span about a window: what is heard of the first symbols of one comes while its last go out. Packets are as large as the
+/// path carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LtTcpBlocks {
+    /// Source symbols of the smallest full block.
+    pub least: u32,
+    /// Source symbols of the largest.
+    pub most: u32,
+    /// The code of every block.
+    pub code: BlockCode,
+}
+
+impl Default for LtTcpBlocks {
+    fn default() -> Self {
+        // lt-tcp §3.4: any k of the n packets decode. Reed-Solomon does so with the least work up to 128 symbols, n being 256.
+        Self { least: 8, most: 128, code: BlockCode::ReedSolomon }
+    }
+}
+
+impl Settings for LtTcpBlocks {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("least", least, Count(1, 32_768)),
+        field!("most", most, Count(1, 32_768)),
+        field!("code", code, CODES),
+    ];
+}
+
+impl LtTcpBlocks {
+    /// Source symbols of a block that goes out now: of the window, what is not repair. Powers of two, so that a window that breathes leads to
+    /// few plans.
+    pub(super) fn k(&self, path: &PathEstimate) -> u32 {
+        let source = (path.window as f64 * (1.0 - path.loss)).clamp(1.0, f64::from(self.largest())) as u32;
+        (1 << source.ilog2()).clamp(self.least, self.largest().max(self.least))
+    }
+
+    /// Source symbols of the largest block.
+    pub(super) fn largest(&self) -> u32 {
+        self.most.min(self.code.max_source_symbols())
+    }
+}
+
+impl BlockSizer for LtTcpBlocks {
+    fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
+        (self.k(path), self.code)
+    }
+
+    fn read_ahead(&self, path: &PathEstimate) -> u64 {
+        path.window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_spans_about_the_window() {
+        let k = |text: &str, window, loss| {
+            let super::super::BlockSizing::LtTcp(blocks) = text.parse().expect("a sizing") else { panic!("{text}") };
+            blocks.k(&PathEstimate { rtt: None, loss, burst: 1.0, window })
+        };
+        let windows = [0, 10, 40, 64, 127, 128, 400, u64::MAX];
+        assert_eq!(windows.map(|window| k("lt-tcp", window, 0.0)), [8, 8, 32, 64, 64, 128, 128, 128]);
+        assert_eq!(k("lt-tcp", 66, 0.05), 32, "a part of the window is repair");
+        assert_eq!(k("lt-tcp:code=raptorq,most=1024", 2_000, 0.5), 512);
+        assert_eq!(k("lt-tcp:least=200", 10, 0.0), 200);
+    }
+}
