@@ -24,6 +24,7 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod selftest;
+pub mod series;
 pub mod simulate;
 pub mod simulated;
 pub mod space;

@@ -8,7 +8,7 @@ use lab::exit::{Code, Failure};
 use lab::peers::{self, Programs};
 use lab::runner::Stop;
 use lab::trial::Trials;
-use lab::{commands, control, link, selftest, simulate, space};
+use lab::{commands, control, link, selftest, series, simulate, space};
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
@@ -37,6 +37,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Report(args) => commands::report(&args),
         Command::Reproduce(args) => commands::reproduce(&args, &trials()?, &stop()?),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Series(args) => series::run(&args),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),

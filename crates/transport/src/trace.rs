@@ -31,6 +31,17 @@ pub(crate) enum TraceEvent {
     Closed,
 }
 
+/// What has been sent of the flows so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbols {
+    /// Source symbols for the first time.
+    pub(crate) source: u64,
+    /// Source symbols again, and repair symbols.
+    pub(crate) beyond: u64,
+    /// Blocks begun that the receiver is not known to have.
+    pub(crate) open_blocks: usize,
+}
+
 /// An observer that may not be there.
 #[derive(Debug)]
 pub(crate) struct Trace(Option<Box<Qlog>>);
@@ -69,7 +80,7 @@ impl Trace {
     }
 
     /// What feedback or a loss timer brought, and where the path stands since.
-    pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery) {
+    pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery, sent: Symbols) {
         let Some(log) = &mut self.0 else { return };
         for sent in report.lost {
             log.event(report.now, "recovery:packet_lost", json!({ "header": { "packet_number": sent.number } }));
@@ -90,6 +101,9 @@ impl Trace {
                 "pacing_rate": recovery.pacing_rate().map(|rate| rate.bits_per_second()),
                 "loss": recovery.loss().loss(),
                 "delivered": report.delivered_bytes,
+                "queue_delay": rtt.latest().saturating_sub(rtt.min()).as_secs_f64() * 1e3,
+                "redundancy": sent.beyond as f64 / sent.source.max(1) as f64,
+                "open_blocks": sent.open_blocks,
             }),
         );
     }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{ReportArgs, ReproduceArgs, RunArgs};
 use crate::exit;
 use crate::peers::OwnPeer;
+use crate::series::SeriesArgs;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
 pub use simulate::SimulateArgs;
 
@@ -41,6 +42,10 @@ pub enum Command {
     /// run with the same number is the same. All pairs of a topology send at once.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(Box<SimulateArgs>),
+    /// Draw the course of a connection from its trace
+    ///
+    /// Window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from what `downpour send --qlog` writes.
+    Series(SeriesArgs),
     /// Measure which links this machine can emulate, and up to which rate
     ///
     /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a

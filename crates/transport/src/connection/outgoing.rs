@@ -15,6 +15,7 @@ use crate::flow::{
 };
 use crate::recovery::{Content, Report};
 use crate::time::Time;
+use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId};
 use std::collections::VecDeque;
@@ -110,6 +111,14 @@ impl Outgoing {
     pub(super) fn flow_count(&self) -> usize {
         let streams = self.streams.iter().filter(|stream| stream.is_unfinished()).count();
         self.flows.len() + self.waiting.len() + streams + self.waiting_streams.len()
+    }
+
+    /// What has been sent so far.
+    pub(super) fn symbols(&self) -> Symbols {
+        let objects = self.flows.iter().map(ObjectSender::flow);
+        let flows = objects.chain(self.streams.iter().map(StreamSender::flow));
+        let SymbolCounts { source, resent, repair } = self.counts;
+        Symbols { source, beyond: resent + repair, open_blocks: flows.map(FlowSender::unfinished).sum() }
     }
 
     /// Symbols of the flows that have not gone out for the first time.
@@ -261,7 +270,7 @@ impl Outgoing {
     pub(super) fn take_symbol(&mut self, now: Time, picked: &Picked) -> &[u8] {
         self.unanswered.get_or_insert(now);
         match picked.kind {
-            SymbolKind::Source => self.counts.source += 1,
+            SymbolKind::Source | SymbolKind::Coded => self.counts.source += 1,
             SymbolKind::Resent => self.counts.resent += 1,
             SymbolKind::Repair => self.counts.repair += 1,
         }

@@ -174,7 +174,7 @@ impl Connection {
     /// Tells the flows what became of their packets.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
-        self.trace.report(&report, &self.recovery);
+        self.trace.report(&report, &self.recovery, self.outgoing.symbols());
         self.outgoing.on_report(&report);
         self.probes = 0;
         self.questions = 0;

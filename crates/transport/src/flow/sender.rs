@@ -147,6 +147,8 @@ pub enum SymbolKind {
     Source,
     /// A source symbol again.
     Resent,
+    /// A repair symbol that goes out instead of a source symbol, of a block that is sent as repair alone.
+    Coded,
     /// A repair symbol.
     Repair,
 }
@@ -217,6 +219,11 @@ impl FlowSender {
     /// Source symbols not sent for the first time yet: of a block of repair alone, as many of its first symbols.
     pub const fn source_left(&self) -> u64 {
         self.view.source_left
+    }
+
+    /// Blocks begun that the receiver is not known to have.
+    pub const fn unfinished(&self) -> usize {
+        self.view.unfinished
     }
 
     /// The cost of the blocks that the receiver does not have yet: source symbols at the size that the flow began with.
@@ -446,9 +453,11 @@ impl FlowSender {
         let block = self.view.block_mut(number).filter(|block| block.repair_ready() > 0)?;
         let left = block.source_left();
         let (esi, plan) = (block.take_repair(), block.shape().plan);
-        self.view.source_left -= u64::from(left - block.source_left());
+        let instead = left - block.source_left();
+        let kind = if instead > 0 { SymbolKind::Coded } else { SymbolKind::Repair };
+        self.view.source_left -= u64::from(instead);
         self.advance_cursor();
-        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Repair })
+        Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind })
     }
 
     /// To the first block with source to send; past the open ones it waits for the next to be opened.

@@ -50,7 +50,7 @@ impl Bench {
             match self.flow.next(Time::ZERO, &self.path, false) {
                 Step::Symbol(Picked { id, kind, .. }) => log.push(match kind {
                     SymbolKind::Source => format!("{}:{}", id.block, id.esi),
-                    SymbolKind::Repair => format!("{}:+{}", id.block, id.esi),
+                    SymbolKind::Repair | SymbolKind::Coded => format!("{}:+{}", id.block, id.esi),
                     SymbolKind::Resent => format!("{}:{} again", id.block, id.esi),
                 }),
                 Step::Request(Request::Encode(job)) => {

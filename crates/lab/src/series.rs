@@ -1,0 +1,150 @@
+//! `series`: the course of a connection, from the trace that downpour's --qlog writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::exit::{Code, Failure};
+use crate::picture::{Panel, panels, png};
+
+/// Options of `series`.
+#[derive(Args, Debug)]
+pub struct SeriesArgs {
+    /// Traces, as `downpour --qlog` writes them: each is one line in every panel
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Where the picture goes: .svg or .png
+    #[arg(short, long, value_name = "FILE", default_value = "series.svg")]
+    out: PathBuf,
+    /// Write the numbers too, a line for each moment
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// What is drawn: its name among the trace's metrics, its title, and what its unit is worth of the picture's.
+const MEASURED: [(&str, &str, f64); 7] = [
+    ("congestion_window", "Congestion window, kB", 1e-3),
+    ("pacing_rate", "Pacing rate, Mbit/s", 1e-6),
+    ("loss", "Loss estimate, %", 100.0),
+    ("redundancy", "Symbols beyond the source, % of it", 100.0),
+    ("smoothed_rtt", "Round-trip time, smoothed, ms", 1.0),
+    ("queue_delay", "Queueing delay (latest less least round trip), ms", 1.0),
+    ("open_blocks", "Open blocks", 1.0),
+];
+
+/// One trace.
+#[derive(Debug)]
+struct Trace {
+    name: String,
+    /// Seconds since the trace began, and what of [`MEASURED`] was known then.
+    moments: Vec<(f64, [Option<f64>; MEASURED.len()])>,
+}
+
+/// Draws the traces.
+///
+/// # Errors
+/// A file that cannot be read or written, or is no trace.
+pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
+    let traces = args.traces.iter().map(|path| read(path)).collect::<Result<Vec<Trace>, Failure>>()?;
+    let names: Vec<String> = traces.iter().map(|trace| trace.name.clone()).collect();
+    let course = |trace: &Trace, index: usize| {
+        trace.moments.iter().filter_map(|(time, values)| Some((*time, values[index]?))).collect()
+    };
+    let drawn: Vec<Panel> = MEASURED
+        .iter()
+        .enumerate()
+        .map(|(index, (_, title, _))| Panel {
+            title: (*title).to_owned(),
+            courses: traces.iter().map(|trace| course(trace, index)).collect(),
+        })
+        .filter(|panel| panel.courses.iter().any(|course| !course.is_empty()))
+        .collect();
+    let picture = panels("Course of the connection", &names, &drawn);
+    let is_png = args.out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+    let bytes = if is_png {
+        png(&picture).map_err(|error| Failure::new(Code::Other, error))?
+    } else {
+        picture.into_bytes()
+    };
+    write(&args.out, &bytes)?;
+    if let Some(csv) = &args.csv {
+        write(csv, table(&traces).as_bytes())?;
+    }
+    Ok(Code::Done as u8)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |error| Failure::new(Code::Other, format_args!("cannot write {}: {error}", path.display()));
+    fs::write(path, bytes).map_err(failed)
+}
+
+fn read(path: &Path) -> Result<Trace, Failure> {
+    let refused = |why: &dyn std::fmt::Display| Failure::new(Code::Usage, format_args!("{}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| refused(&error))?;
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let trace = parse(name, &text).map_err(|why| refused(&why))?;
+    if trace.moments.is_empty() {
+        return Err(refused(&"no trace of a sender: write one with `downpour send --qlog FILE`"));
+    }
+    Ok(trace)
+}
+
+/// The metrics in a JSON text sequence of qlog (RFC 7464). A file may hold several connections one after the other: the course is that of
+/// the last.
+fn parse(name: String, text: &str) -> Result<Trace, String> {
+    let mut moments = Vec::new();
+    for record in text.split('\u{1e}').filter(|record| !record.trim().is_empty()) {
+        let record: Value = serde_json::from_str(record).map_err(|error| format!("not a trace: {error}"))?;
+        if record.get("file_schema").is_some() {
+            moments.clear();
+        }
+        if record["name"] == "recovery:metrics_updated"
+            && let Some(time) = record["time"].as_f64()
+        {
+            let values = MEASURED.map(|(key, _, unit)| record["data"][key].as_f64().map(|value| value * unit));
+            moments.push((time * 1e-3, values));
+        }
+    }
+    Ok(Trace { name, moments })
+}
+
+fn table(traces: &[Trace]) -> String {
+    let mut text = format!("trace,seconds,{}\n", MEASURED.map(|(key, ..)| key).join(","));
+    for trace in traces {
+        for (time, values) in &trace.moments {
+            // In the trace's own units.
+            let own = MEASURED.iter().zip(values).map(|((_, _, unit), value)| value.map(|value| value / unit));
+            let cells: Vec<String> = own.map(|value| value.map_or(String::new(), |value| value.to_string())).collect();
+            text += &format!("{},{time},{}\n", trace.name, cells.join(","));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_connection_of_a_trace_is_read() {
+        let metrics = |time: u32, window: u32| {
+            format!(
+                "\u{1e}{{\"time\":{time},\"name\":\"recovery:metrics_updated\",\"data\":{{\"congestion_window\":{window},\"loss\":0.05}}}}\n"
+            )
+        };
+        let text = format!(
+            "\u{1e}{{\"file_schema\":\"x\"}}\n{}\u{1e}{{\"file_schema\":\"x\"}}\n{}{}",
+            metrics(1, 1),
+            metrics(1500, 20_000),
+            "\u{1e}{\"time\":2,\"name\":\"downpour:flow_sent\",\"data\":{}}\n"
+        );
+        let trace = parse("t".into(), &text).expect("a trace");
+        assert_eq!(trace.moments.len(), 1);
+        let (time, values) = trace.moments[0];
+        assert_eq!((time, values[0], values[1], values[2]), (1.5, Some(20.0), None, Some(5.0)));
+        assert_eq!(table(&[trace]).lines().nth(1), Some("t,1.5,20000,,0.05,,,,"));
+        assert!(parse("t".into(), "not json").is_err());
+    }
+}
