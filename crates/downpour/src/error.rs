@@ -81,6 +81,11 @@ pub enum Error {
     /// The peer broke the protocol.
     #[error("the other side broke the protocol: {0}")]
     Violation(String),
+    /// A block was acknowledged before it was decoded, as the sender's profile wants, and cannot be decoded.
+    #[error(
+        "a block that the sender was told has arrived cannot be decoded: its bytes are lost (another try may do, or --set feedback.blocks=done)"
+    )]
+    Undecodable,
     /// The user said no to what was offered.
     #[error("declined")]
     Declined,
@@ -187,6 +192,7 @@ impl Error {
             Self::NoneComplete { last, .. } => last.exit_code(),
             Self::Unreachable { .. } => 5,
             Self::Vanished => 8,
+            Self::Undecodable => 6,
             Self::Peer { code, .. } => match code {
                 CloseCode::NoSpace | CloseCode::Permission => 7,
                 CloseCode::Integrity => 6,
@@ -223,6 +229,7 @@ impl Error {
             Self::Terminated => CloseCode::Terminated,
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
+            Self::Undecodable => CloseCode::Integrity,
             Self::Kept { error, .. } => error.close_code(),
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,

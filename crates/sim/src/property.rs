@@ -201,7 +201,7 @@ fn judge_side(
         Some(Closed::Dead) => dies || other_closed,
         // Some seventy copies of a first message in half a minute do not get through the worst paths that are drawn.
         Some(Closed::HandshakeTimeout) => dies || scenario.carries_both_ways() < 0.3,
-        Some(Closed::VersionMismatch { .. } | Closed::Violation(_)) | None => false,
+        Some(Closed::VersionMismatch { .. } | Closed::Violation(_) | Closed::Undecodable) | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
     // Who is told that all blocks have arrived may close before the other side has written the last of them.

@@ -328,6 +328,7 @@ impl Piped<'_> {
                 hint: send_error.map(|error| format!("this host says: {error}")),
             },
             Closed::Violation(what) => Error::Violation(what),
+            Closed::Undecodable => Error::Undecodable,
             Closed::VersionMismatch { .. } => Error::Version,
             Closed::ByUs | Closed::Dead => Error::Vanished,
         })

@@ -400,6 +400,7 @@ impl Session {
             Closed::VersionMismatch { .. } => Error::Version,
             Closed::Dead => Error::Vanished,
             Closed::Violation(what) => Error::Violation(what),
+            Closed::Undecodable => Error::Undecodable,
         }
     }
 

@@ -106,6 +106,8 @@ pub enum Closed {
     Dead,
     /// The peer broke the protocol.
     Violation(String),
+    /// A block could not be decoded that the peer, as it had chosen, was told is done once enough of it had arrived: its bytes are lost.
+    Undecodable,
 }
 
 /// Close codes of the engine; programs use 0 and codes from 0x100 on.
@@ -116,4 +118,6 @@ pub enum CloseCode {
     Done = 0,
     /// The peer broke the protocol.
     Violation = 1,
+    /// A block was acknowledged before it was decoded, and cannot be.
+    Undecodable = 2,
 }

@@ -1,31 +1,28 @@
 //! The receiver half of a connection: flows of the peer, its control stream, and what feedback says of them.
 
+mod acknowledging;
 mod streams;
 
+pub(super) use acknowledging::Arrived;
+use acknowledging::MAX_COMPLETE_TOLD;
+
 use super::Event;
-use super::arrivals::{Arrivals, FeedbackClock};
+use super::arrivals::{Arrivals, FeedbackClock, Withheld};
 use super::options::Limits;
 use super::outbox::Piece;
 use crate::flow::{
     ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request,
     StreamReceiver, Taken,
 };
-use crate::time::Time;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{
-    Announcement, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus, Plan, Refused, StreamsAllowed,
-    Successor, SymbolId,
+    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Plan, Refused, StreamsAllowed, Successor,
+    SymbolId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete flows that may wait for the sender to hear of it.
 const MAX_LINGERING: usize = 1_024;
-
-/// Complete flows told in one feedback: with them first, all of it fits.
-const MAX_COMPLETE_TOLD: usize = 32;
-
-/// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
-const MAX_TOLD: usize = 1_024;
 
 /// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
 /// first announcement was lost.
@@ -50,12 +47,16 @@ pub(super) struct Incoming {
     /// What streams led to, for the program and for the peer.
     stream_events: Vec<Event>,
     stream_pieces: Vec<Piece>,
-    /// The peer broke the protocol in data, found in the midst of it.
-    broken: Option<Violation>,
+    /// Why it cannot go on, found in the midst of data.
+    broken: Option<Broken>,
     limits: FlowLimits,
     credit: ReceiveCredit,
     pub(super) control: ControlReceiver,
-    pub(super) arrivals: Arrivals,
+    /// The feedback that the sender wants.
+    choice: FeedbackChoice,
+    arrivals: Arrivals,
+    /// Packets that are not named yet, where the sender wants them in order.
+    withheld: Option<Withheld>,
     pub(super) clock: FeedbackClock,
     pool: Pool,
     pub(super) surplus: u64,
@@ -73,8 +74,17 @@ pub(super) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Violation(pub(super) &'static str);
 
+/// Why a connection cannot go on with what it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The peer broke the protocol.
+    Violation(Violation),
+    /// A block that the peer was told is done cannot be decoded: it is lost.
+    Undecodable,
+}
+
 impl Incoming {
-    pub(super) fn new(limits: &Limits, timing: FeedbackTiming) -> Self {
+    pub(super) fn new(limits: &Limits, choice: FeedbackChoice) -> Self {
         Self {
             flows: BTreeMap::new(),
             closed: BTreeMap::new(),
@@ -90,16 +100,27 @@ impl Incoming {
             limits: limits.flows,
             credit: ReceiveCredit::new(limits.credit.symbols),
             control: ControlReceiver::new(limits.credit.control),
-            arrivals: Arrivals::default(),
-            clock: FeedbackClock::new(timing),
+            choice,
+            arrivals: Arrivals::new(&choice),
+            withheld: None,
+            clock: FeedbackClock::new(choice.timing),
             pool: Pool::default(),
             surplus: 0,
             bytes_written: 0,
         }
     }
 
-    pub(super) fn set_timing(&mut self, timing: FeedbackTiming) {
-        self.clock = FeedbackClock::new(timing);
+    /// The peer's choice is known. Nothing has come before that.
+    pub(super) fn set_choice(&mut self, choice: FeedbackChoice) {
+        self.choice = choice;
+        self.arrivals = Arrivals::new(&choice);
+        self.withheld = (choice.packets == PacketsTold::InOrder).then(Withheld::default);
+        self.clock = FeedbackClock::new(choice.timing);
+    }
+
+    /// What the sender wants to hear of the blocks of a flow.
+    fn blocks_told(&self) -> BlocksTold {
+        self.choice.blocks.unwrap_or_default()
     }
 
     /// Takes one symbol. Refused ones are not acknowledged, so that the sender sends them again.
@@ -118,10 +139,9 @@ impl Incoming {
             return self.keep_early(id, plan, symbol);
         };
         match flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool) {
-            Taken::New => {
-                if flow.is_complete() {
-                    self.clock.hurry();
-                }
+            taken @ (Taken::New | Taken::Last) => {
+                let complete = flow.is_complete();
+                self.on_gain(taken, complete);
                 Ok(())
             }
             Taken::Surplus => {
@@ -171,8 +191,8 @@ impl Incoming {
         if self.flows.len() - complete >= MAX_OPEN_FLOWS || complete >= MAX_LINGERING {
             return Err(Violation("too many flows announced"));
         }
-        let flow =
-            ObjectReceiver::new(announcement, self.limits).map_err(|_| Violation("impossible flow announced"))?;
+        let flow = ObjectReceiver::new(announcement, self.limits, self.blocks_told());
+        let flow = flow.map_err(|_| Violation("impossible flow announced"))?;
         self.flows.insert(id, flow);
         self.credit.expect_blocks(announcement.plan.k);
         self.replay_early(id);
@@ -221,6 +241,10 @@ impl Incoming {
             self.close_flow(id, false);
             return Ok(());
         }
+        if flow.has_promised() {
+            // What the decoder has is of symbols that are no more, and the sender has forgotten the block.
+            self.broken = Some(Broken::Undecodable);
+        }
         flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
         self.closed.insert(carrier, false);
         if let Some(flow) = self.flows.remove(&carrier) {
@@ -264,14 +288,18 @@ impl Incoming {
             Reply::Decoded(job, progress) => {
                 if self.streams.contains_key(&job.flow) {
                     self.on_stream_decoded(job, progress);
-                    return self.clock.hurry();
+                    return self.clock.on_tried();
                 }
                 let Some(flow) = self.flows.get_mut(&job.flow) else {
                     return;
                 };
-                flow.on_decoded(job, progress);
+                let lost = flow.on_decoded(job, progress).is_err();
+                if flow.is_complete() {
+                    self.clock.hurry();
+                }
+                self.broken = self.broken.or(lost.then_some(Broken::Undecodable));
                 // Whether done or in need of more, the sender waits to hear it.
-                return self.clock.hurry();
+                return self.clock.on_tried();
             }
             Reply::Written { flow, block } => (flow, block),
             Reply::Digest { key: FlowKey { direction: Direction::Receiving, flow }, block, .. } => (flow, block),
@@ -305,71 +333,5 @@ impl Incoming {
 
     pub(super) fn granted(&self) -> Credit {
         Credit { symbols: self.credit.granted(), control: self.control.granted() }
-    }
-
-    /// The feedback that goes out now, with the sections the sender chose.
-    pub(super) fn feedback(&mut self, now: Time, choice: FeedbackChoice) -> Feedback {
-        let waiting = self.flows.values().map(ObjectReceiver::waiting_symbols).sum();
-        self.credit.follow(now, self.clock.rtt(), waiting);
-        let number = self.clock.next_number();
-        Feedback {
-            number,
-            packets: self.arrivals.tell(number, now),
-            ecn: choice.ecn.then(|| self.arrivals.marks()),
-            count: None,
-            flows: if choice.blocks.is_some() { self.statuses(number) } else { Vec::new() },
-            masks: Vec::new(),
-            credit: self.granted(),
-        }
-    }
-
-    /// Complete flows first: they fit, and are forgotten once the sender has seen this. The others begin with another one
-    /// each time, so that none is always the one for which no room is left.
-    fn statuses(&mut self, number: u32) -> Vec<FlowStatus> {
-        let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
-        let mut statuses: Vec<FlowStatus> = std::mem::take(&mut self.unheard).into_iter().map(over).collect();
-        let objects = self.flows.iter().filter(|(_, flow)| flow.is_complete()).map(|(id, _)| *id);
-        let streams = self.streams.iter().filter(|(_, stream)| stream.is_over()).map(|(id, _)| *id);
-        let mut complete: Vec<FlowId> = objects.chain(streams).collect();
-        // Those not told lately go first.
-        if complete.len() > MAX_COMPLETE_TOLD {
-            let told: BTreeSet<FlowId> = self.told_complete.iter().flat_map(|(_, told)| told).copied().collect();
-            complete.sort_by_key(|id| told.contains(id));
-        }
-        complete.truncate(MAX_COMPLETE_TOLD - statuses.len());
-        statuses.extend(complete.iter().filter_map(|id| self.status(*id)));
-        if !complete.is_empty() {
-            self.told_complete.push_back((number, complete));
-            if self.told_complete.len() > MAX_TOLD {
-                self.told_complete.pop_front();
-            }
-        }
-        let objects = self.flows.values().filter(|flow| !flow.is_complete()).map(ObjectReceiver::status);
-        let streams = self.streams.values().filter(|stream| !stream.is_over()).filter_map(StreamReceiver::status);
-        let mut open: Vec<FlowStatus> = objects.chain(streams).collect();
-        let first = number as usize % open.len().max(1);
-        open.rotate_left(first);
-        statuses.extend(open);
-        statuses
-    }
-
-    fn status(&self, id: FlowId) -> Option<FlowStatus> {
-        let object = self.flows.get(&id).map(ObjectReceiver::status);
-        object.or_else(|| self.streams.get(&id).and_then(StreamReceiver::status))
-    }
-
-    /// The sender has seen feedback `number`: flows it told complete need not be told again.
-    pub(super) fn on_seen(&mut self, number: u32) {
-        self.arrivals.on_seen(number);
-        while let Some((told, flows)) = self.told_complete.pop_front_if(|(told, _)| *told <= number) {
-            for id in flows.into_iter().filter(|_| told == number) {
-                if self.flows.get(&id).is_some_and(ObjectReceiver::is_received_and_told) {
-                    self.flows.remove(&id);
-                    self.closed.insert(id, true);
-                } else if self.streams.get(&id).is_some_and(StreamReceiver::is_over) {
-                    self.forget_stream(id, true);
-                }
-            }
-        }
     }
 }

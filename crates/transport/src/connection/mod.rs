@@ -36,7 +36,7 @@ use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
-use incoming::{Change, Incoming, Violation};
+use incoming::{Broken, Change, Incoming, Violation};
 use opening::Opening;
 use outbox::Piece;
 use outgoing::Outgoing;
@@ -102,6 +102,7 @@ pub struct Connection {
     refused: RefusedCounts,
     packets_received: u64,
     bytes_received: u64,
+    undecodable_blocks: u64,
     trace: Trace,
 }
 
@@ -124,10 +125,10 @@ impl Connection {
         let mut recovery = Recovery::new(&profile.recovery, now, sealing.datagram_overhead());
         recovery.set_limit(profile.limit);
         // What the peer wants is known with its parameters; until then no feedback is sent.
-        let timing = profile.feedback.timing;
+        let choice = profile.feedback;
         Self {
             phase,
-            incoming: Incoming::new(&limits, timing),
+            incoming: Incoming::new(&limits, choice),
             outgoing: Outgoing::new(),
             recovery,
             profile,
@@ -153,6 +154,7 @@ impl Connection {
             refused: RefusedCounts::default(),
             packets_received: 0,
             bytes_received: 0,
+            undecodable_blocks: 0,
             trace: if qlog { Trace::qlog(now) } else { Trace::off() },
         }
     }
@@ -173,7 +175,7 @@ impl Connection {
         self.outgoing.credit.grant(peer.credit.symbols);
         self.outgoing.control.grant(peer.credit.control);
         self.outgoing.allow_streams(peer.streams);
-        self.incoming.set_timing(peer.feedback.timing);
+        self.incoming.set_choice(peer.feedback);
         self.peer = Some(peer);
     }
 
@@ -235,8 +237,10 @@ impl Connection {
             self.on_change(now, change);
         }
         self.settle_streams(now);
-        if let Some(Violation(what)) = self.incoming.take_broken() {
-            self.violation(now, what);
+        match self.incoming.take_broken() {
+            Some(Broken::Violation(Violation(what))) => self.violation(now, what),
+            Some(Broken::Undecodable) => self.close_undecodable(now),
+            None => {}
         }
     }
 
@@ -401,6 +405,7 @@ impl Connection {
             resent_symbols: symbols.resent,
             repair_symbols: symbols.repair,
             surplus_symbols: self.incoming.surplus,
+            undecodable_blocks: self.undecodable_blocks,
             bytes_written: self.incoming.bytes_written,
             bytes_acknowledged: self.outgoing.bytes_acknowledged,
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),

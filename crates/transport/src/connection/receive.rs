@@ -1,7 +1,7 @@
 //! What comes in: opened packets, their frames, and what follows from them.
 
 use super::closing::Closing;
-use super::incoming::Violation;
+use super::incoming::{Arrived, Violation};
 use super::paths::Origin;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::secure::{Cipher, Opened, Opener};
@@ -86,12 +86,12 @@ impl Connection {
     ) -> Result<(), Refused> {
         let number = packet.number;
         let bytes = self.ip_bytes(packet);
-        let asks = match packet.kind {
+        let (asks, symbol) = match packet.kind {
             PacketKind::Symbol => {
                 let (SymbolHeader { id, plan }, symbol) = SymbolHeader::decode(packet.plaintext)?;
                 self.incoming.on_symbol(id, plan, symbol)?;
                 self.trace.record(now, TraceEvent::SymbolReceived { number, bytes, id });
-                true
+                (true, Some(id))
             }
             PacketKind::Control => {
                 Frames::check_all(packet.plaintext)?;
@@ -107,11 +107,10 @@ impl Connection {
                         return Ok(());
                     }
                 }
-                asks
+                (asks, None)
             }
         };
-        self.incoming.arrivals.insert(number, ecn, now);
-        self.incoming.clock.on_packet(bytes, asks);
+        self.incoming.on_arrival(now, Arrived { number, ecn, ip_bytes: bytes, asks, symbol });
         Ok(())
     }
 
@@ -178,6 +177,16 @@ impl Connection {
         self.outgoing.on_report(&report);
         self.probes = 0;
         self.questions = 0;
+    }
+
+    /// What the sender has forgotten cannot be had any more: both sides are to know, and nobody is to wait (rc-udp IV acknowledges before
+    /// it decodes, and leaves open what follows then).
+    pub(super) fn close_undecodable(&mut self, now: Time) {
+        self.undecodable_blocks += 1;
+        self.close(now, CloseCode::Undecodable as u32, "a block was acknowledged and cannot be decoded");
+        if let Some(Event::Closed(closed)) = self.events.back_mut() {
+            *closed = Closed::Undecodable;
+        }
     }
 
     pub(super) fn violation(&mut self, now: Time, what: &'static str) {

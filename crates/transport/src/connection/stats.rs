@@ -42,6 +42,8 @@ pub struct ConnectionStats {
     pub repair_symbols: u64,
     /// Symbols received that were not needed.
     pub surplus_symbols: u64,
+    /// Blocks that the sender was told are done, and that could not be decoded: the connection ends with the first.
+    pub undecodable_blocks: u64,
     /// Bytes of objects written here and confirmed by the program.
     pub bytes_written: u64,
     /// Bytes of objects that the receiver has.

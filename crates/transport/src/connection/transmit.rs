@@ -51,7 +51,7 @@ impl Connection {
 
     /// Feedback, and with it whatever asks for none itself. Neither window nor pacer counts it.
     fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
-        let feedback_due = self.incoming.clock.due().is_some_and(|at| at <= now);
+        let feedback_due = self.incoming.feedback_due().is_some_and(|at| at <= now);
         let seen_due = self.seen_due().is_some_and(|at| at <= now);
         if !feedback_due && !seen_due {
             return false;
@@ -67,8 +67,8 @@ impl Connection {
             Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
             self.seen_told_at = Some(now);
         }
-        if let Some(peer) = self.peer.as_ref().filter(|_| feedback_due) {
-            let feedback = self.incoming.feedback(now, peer.feedback);
+        if feedback_due {
+            let feedback = self.incoming.feedback(now);
             feedback.encode_within(self.safe_room() - frames.len(), &mut frames);
         }
         self.sealing.begin(batch, EcnCodepoint::NotEct);

@@ -4,7 +4,9 @@ use super::layout::BlockShape;
 use super::pool::Pool;
 use super::receiving::Taken;
 use super::request::DecodeJob;
-use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
+use crate::wire::{
+    BlockMask, BlockStatus, BlocksTold, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
+};
 use erasure::{Block, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +21,7 @@ pub(super) struct Filling {
     decoder: Option<Box<dyn Decoder>>,
     /// Repair symbols the decoder holds.
     repairs: u32,
-    /// Symbols, source and repair, with which decoding may be tried: k, or more after a try that failed.
+    /// Symbols, source and repair, with which decoding may be tried: k or what the sender has chosen, more after a try that failed.
     wanted: u32,
 }
 
@@ -32,10 +34,20 @@ enum State {
 
 impl State {
     /// A block of which nothing is here.
-    fn filling(shape: BlockShape, symbol_size: usize, pool: &mut Pool) -> Self {
+    fn filling(shape: BlockShape, symbol_size: usize, told: BlocksTold, pool: &mut Pool) -> Self {
         let block = Block::empty(shape.k, symbol_size, pool.take());
-        Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: shape.k }))
+        Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: first_try(&shape, told) }))
     }
+}
+
+/// Symbols with which decoding a block is first tried: (1 + epsilon) k, or all there are.
+fn first_try(shape: &BlockShape, told: BlocksTold) -> u32 {
+    let (BlocksTold::Done(DoneBlocks { epsilon }) | BlocksTold::Received(ReceivedBlocks { epsilon })) = told else {
+        return shape.k;
+    };
+    let more = (u64::from(shape.k) * u64::from(epsilon)).div_ceil(MILLION.into());
+    let wanted = u64::from(shape.k) + more;
+    u32::try_from(wanted).unwrap_or(u32::MAX).min(shape.code.symbol_limit(shape.k)).max(shape.k)
 }
 
 /// What a symbol led to.
@@ -49,21 +61,42 @@ pub(super) enum Gain {
     Whole(BlockShape, Block),
 }
 
+/// What became of a block that a decoder has tried.
+#[derive(Debug)]
+pub(super) enum Tried {
+    /// It is done.
+    Whole(BlockShape, Block),
+    /// It needs more symbols, or nobody waits for it any more.
+    Open,
+    /// It needs more symbols, and the sender was told that it is done.
+    Lost,
+}
+
+/// A block that the sender was told is done cannot be decoded: its bytes are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a block was acknowledged before it was decoded, and cannot be")]
+pub struct Undecodable;
+
 /// The blocks of one flow as they fill.
 #[derive(Debug)]
 pub(super) struct Assembly {
     flow: FlowId,
     symbol_size: usize,
+    /// What the sender hears of blocks.
+    told: BlocksTold,
     blocks: BTreeMap<u32, State>,
     /// Every block below is done.
     done_below: u32,
+    /// A block, and the first of its source symbols that was missing when last looked at.
+    gap: (u32, u32),
     /// Blocks done from there on, at most [`MOST_AHEAD`].
     done_above: BTreeSet<u32>,
 }
 
 impl Assembly {
-    pub(super) const fn new(flow: FlowId, symbol_size: usize) -> Self {
-        Self { flow, symbol_size, blocks: BTreeMap::new(), done_below: 0, done_above: BTreeSet::new() }
+    pub(super) fn new(flow: FlowId, symbol_size: usize, told: BlocksTold) -> Self {
+        let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
+        Self { flow, symbol_size, told, blocks, done_below: 0, gap: (0, 0), done_above }
     }
 
     pub(super) const fn flow(&self) -> FlowId {
@@ -113,7 +146,7 @@ impl Assembly {
                 Ok(shape) => shape,
                 Err(taken) => return Gain::Taken(taken),
             };
-            self.blocks.insert(id.block, State::filling(shape, self.symbol_size, pool));
+            self.blocks.insert(id.block, State::filling(shape, self.symbol_size, self.told, pool));
         }
         let Some(State::Filling(filling)) = self.blocks.get_mut(&id.block) else {
             return Gain::Taken(Taken::Surplus);
@@ -128,10 +161,10 @@ impl Assembly {
         }
     }
 
-    /// A decoder has tried; the block, when it is whole.
-    pub(super) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Option<(BlockShape, Block)> {
+    /// A decoder has tried.
+    pub(super) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Tried {
         let number = job.block;
-        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return None };
+        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return Tried::Open };
         let shape = *shape;
         let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
         let DecodeJob { partial: block, decoder, repairs, .. } = job;
@@ -139,11 +172,24 @@ impl Assembly {
         if block.is_complete() {
             self.blocks.remove(&number);
             self.mark_done(number);
-            return Some((shape, block));
+            return Tried::Whole(shape, block);
+        }
+        if self.is_early() {
+            return Tried::Lost;
         }
         let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
         self.blocks.insert(number, State::Filling(Box::new(filling)));
-        None
+        Tried::Open
+    }
+
+    /// Blocks are called done before they are decoded.
+    pub(super) const fn is_early(&self) -> bool {
+        matches!(self.told, BlocksTold::Received(_))
+    }
+
+    /// A block was called done and is with a decoder.
+    pub(super) fn has_promised(&self) -> bool {
+        self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(_)))
     }
 
     /// Goes on as another flow. What is done stays, under the same numbers. What is not begins anew, with `k` symbols: those of
@@ -161,8 +207,9 @@ impl Assembly {
                 State::Filling(filling) => filling.shape,
                 State::Decoding(shape) => *shape,
             };
-            *state = State::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, pool);
+            *state = State::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
         }
+        self.gap = (0, 0);
     }
 
     /// Forgets the blocks that are not done.
@@ -175,13 +222,42 @@ impl Assembly {
         let mut blocks: Vec<BlockStatus> =
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
-            // A block with the decoder is left out: what it needs is not known.
-            if let State::Filling(filling) = state {
-                blocks.push(BlockStatus { block: *number, need: filling.need() });
+            match state {
+                State::Filling(filling) if self.told == BlocksTold::Needs => {
+                    blocks.push(BlockStatus { block: *number, need: filling.need() });
+                }
+                State::Decoding(_) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
+                // What a block with the decoder needs is not known.
+                State::Filling(_) | State::Decoding(_) => {}
             }
         }
         blocks.sort_unstable_by_key(|status| status.block);
         FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
+    }
+
+    /// The same of a flow with at most 256 blocks, if that is how the sender wants to be told.
+    pub(super) fn mask(&self) -> Option<BlockMask> {
+        if self.told != BlocksTold::Mask {
+            return None;
+        }
+        let mut done = [0; 32];
+        for block in (0..self.done_below).chain(self.done_above.iter().copied()).take_while(|block| *block < 256) {
+            done[block as usize / 8] |= 0x80 >> (block % 8);
+        }
+        Some(BlockMask { flow: self.flow, done })
+    }
+
+    /// The first source symbol of the flow, by block and esi, that has not come: all before it is there. Each is looked at once.
+    pub(super) fn gap(&mut self) -> (u32, u32) {
+        if self.gap.0 != self.done_below {
+            self.gap = (self.done_below, 0);
+        }
+        if let Some(State::Filling(filling)) = self.blocks.get(&self.done_below) {
+            while filling.block.is_present(self.gap.1) {
+                self.gap.1 += 1;
+            }
+        }
+        self.gap
     }
 
     /// Whether the block is not too far ahead of the first that is not done.

@@ -19,6 +19,7 @@ mod tail;
 mod window_receiving;
 mod window_sending;
 
+pub use assembly::Undecodable;
 pub use control::{BeyondCredit, ControlReceiver, ControlSender};
 pub use credit::{ReceiveCredit, SendCredit, StreamUse};
 pub use layout::{BadPlan, BlockShape, Layout};
@@ -36,6 +37,6 @@ pub use sizing::{
     BlockSizer, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
 };
 pub use stream_layout::StreamLayout;
-pub use stream_receiving::{BadBlock, StreamReceiver};
+pub use stream_receiving::{BadBlock, BadDecode, StreamReceiver};
 pub use stream_sending::StreamSender;
 pub use window_receiving::largest_window;

@@ -1,11 +1,11 @@
 //! The receiver half of an object flow: blocks that are done are digested and written.
 
-use super::assembly::{Assembly, Gain};
+use super::assembly::{Assembly, Gain, Tried, Undecodable};
 use super::credit::ReceiveCredit;
 use super::layout::{BadPlan, BlockShape, Layout};
 use super::pool::Pool;
 use super::request::{DecodeJob, Direction, FlowKey, Request};
-use crate::wire::{Announcement, FlowId, FlowStatus, Plan, SymbolId};
+use crate::wire::{Announcement, BlockMask, BlocksTold, FlowId, FlowStatus, Plan, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct FlowLimits {
 pub enum Taken {
     /// It brought its block forward.
     New,
+    /// It was the last that its block lacked: the sender is to hear that the block is done.
+    Last,
     /// Nothing: known, or more than was needed.
     Surplus,
     /// It cannot be placed until a plan comes.
@@ -60,11 +62,11 @@ pub struct ObjectReceiver {
 }
 
 impl ObjectReceiver {
-    /// A flow the peer announced.
+    /// A flow the peer announced, which wants to hear of its blocks as `told` says.
     ///
     /// # Errors
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
-    pub fn new(announcement: &Announcement, limits: FlowLimits) -> Result<Self, BadPlan> {
+    pub fn new(announcement: &Announcement, limits: FlowLimits, told: BlocksTold) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
         if plan.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
             return Err(BadPlan);
@@ -72,7 +74,7 @@ impl ObjectReceiver {
         Ok(Self {
             object: announcement.flow,
             layout: Layout::new(announcement)?,
-            assembly: Assembly::new(announcement.flow, usize::from(announcement.symbol_size)),
+            assembly: Assembly::new(announcement.flow, usize::from(announcement.symbol_size), told),
             done: BTreeMap::new(),
             accepted: None,
             written_symbols: 0,
@@ -159,21 +161,38 @@ impl ObjectReceiver {
             let granted = id.esi < shape.code.symbol_limit(shape.k) && credit.start(shape.cost);
             granted.then_some(shape).ok_or(Taken::Refused)
         };
-        match self.assembly.on_symbol(id, plan, symbol, pool, open) {
-            Gain::Taken(Taken::New) => {}
+        let taken = match self.assembly.on_symbol(id, plan, symbol, pool, open) {
+            Gain::Taken(Taken::New) => Taken::New,
             Gain::Taken(taken) => return taken,
-            Gain::Decode(job) => self.requests.push(Request::Decode(job)),
-            Gain::Whole(shape, block) => self.finish_block(shape, block),
-        }
+            Gain::Decode(job) => {
+                self.requests.push(Request::Decode(job));
+                if self.assembly.is_early() { Taken::Last } else { Taken::New }
+            }
+            Gain::Whole(shape, block) => {
+                self.finish_block(shape, block);
+                Taken::Last
+            }
+        };
         credit.note_arrival();
-        Taken::New
+        taken
     }
 
     /// A decoder has tried.
-    pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress) {
-        if let Some((shape, block)) = self.assembly.on_decoded(job, progress) {
-            self.finish_block(shape, block);
+    ///
+    /// # Errors
+    /// [`Undecodable`] when it failed and the sender was told that the block is done.
+    pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Result<(), Undecodable> {
+        match self.assembly.on_decoded(job, progress) {
+            Tried::Whole(shape, block) => self.finish_block(shape, block),
+            Tried::Open => {}
+            Tried::Lost => return Err(Undecodable),
         }
+        Ok(())
+    }
+
+    /// The sender was told that a block is done which a decoder still has.
+    pub fn has_promised(&self) -> bool {
+        self.assembly.has_promised()
     }
 
     /// A digest or a write of a block is done; answers with the block's cost and bytes when nothing of it is
@@ -223,6 +242,21 @@ impl ObjectReceiver {
     /// The cost of blocks that are done and not written.
     pub const fn waiting_symbols(&self) -> u64 {
         self.waiting_symbols
+    }
+
+    /// Something of it has come.
+    pub fn has_begun(&self) -> bool {
+        self.assembly.begun_below() > 0
+    }
+
+    /// The first source symbol, by block and esi, that has not come.
+    pub fn gap(&mut self) -> (u32, u32) {
+        self.assembly.gap()
+    }
+
+    /// What feedback says of this flow in a mask, if the sender wants that and it is long enough.
+    pub fn mask(&self) -> Option<BlockMask> {
+        self.assembly.mask().filter(|_| self.layout.block(256).is_none())
     }
 
     /// What feedback says of this flow.

@@ -1,6 +1,6 @@
 //! The receiver half of a stream: bytes in order out of blocks that fill in any order.
 
-use super::assembly::{Assembly, Gain};
+use super::assembly::{Assembly, Gain, Tried, Undecodable};
 use super::credit::StreamUse;
 use super::layout::{BadPlan, BlockShape};
 use super::pool::Pool;
@@ -8,7 +8,7 @@ use super::receiving::{FlowLimits, Taken};
 use super::request::{DecodeJob, Request};
 use super::stream_layout::{StreamHeader, StreamLayout};
 use super::window_receiving::{WindowReceiver, largest_window};
-use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
+use crate::wire::{BlocksTold, FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,6 +17,17 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("impossible block of a stream")]
 pub struct BadBlock;
+
+/// What is wrong with a block that a decoder has tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadDecode {
+    /// The peer is broken.
+    #[error(transparent)]
+    Block(#[from] BadBlock),
+    /// Its bytes are lost.
+    #[error(transparent)]
+    Lost(#[from] Undecodable),
+}
 
 /// Where a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +63,9 @@ pub struct StreamReceiver {
 }
 
 impl StreamReceiver {
-    /// A stream that the peer announced, with `window` symbols of its own; `None` when it asks for more than `limits`.
-    pub fn new(announcement: StreamAnnouncement, window: u32, limits: FlowLimits) -> Option<Self> {
+    /// A stream that the peer announced, with `window` symbols of its own, which wants to hear of its blocks as `told` says; `None` when it asks
+    /// for more than `limits`.
+    pub fn new(announcement: StreamAnnouncement, window: u32, limits: FlowLimits, told: BlocksTold) -> Option<Self> {
         if announcement.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
             return None;
         }
@@ -64,7 +76,7 @@ impl StreamReceiver {
         Some(Self {
             window: layout.window().map(WindowReceiver::new),
             layout,
-            assembly: Assembly::new(announcement.flow, layout.symbol_size()),
+            assembly: Assembly::new(announcement.flow, layout.symbol_size(), told),
             whole: BTreeMap::new(),
             usage: StreamUse::new(window),
             told: 0,
@@ -199,27 +211,43 @@ impl StreamReceiver {
                 self.check(id.block, symbol, length)?;
             }
             Gain::Taken(taken) => return Ok(taken),
-            Gain::Decode(job) => self.requests.push(Request::Decode(job)),
+            Gain::Decode(job) => {
+                self.requests.push(Request::Decode(job));
+                if !self.assembly.is_early() {
+                    return Ok(Taken::New);
+                }
+            }
             Gain::Whole(shape, block) => self.keep(shape, block, store, pool)?,
         }
-        Ok(Taken::New)
+        Ok(Taken::Last)
     }
 
     /// A decoder has tried.
     ///
     /// # Errors
-    /// [`BadBlock`] when the block contradicts itself.
+    /// [`BadDecode`] when the block contradicts itself, or the sender was told that it is done and it cannot be decoded.
     pub fn on_decoded(
         &mut self,
         job: DecodeJob,
         progress: Progress,
         store: &mut u64,
         pool: &mut Pool,
-    ) -> Result<(), BadBlock> {
+    ) -> Result<(), BadDecode> {
         match self.assembly.on_decoded(job, progress) {
-            Some((shape, block)) => self.keep(shape, block, store, pool),
-            None => Ok(()),
+            Tried::Whole(shape, block) => Ok(self.keep(shape, block, store, pool)?),
+            Tried::Open => Ok(()),
+            Tried::Lost => Err(Undecodable.into()),
         }
+    }
+
+    /// The sender was told that a block is done which a decoder still has.
+    pub fn has_promised(&self) -> bool {
+        self.assembly.has_promised()
+    }
+
+    /// The first source symbol, by block and esi, that has not come; `None` when nothing more is wanted.
+    pub fn gap(&mut self) -> Option<(u32, u32)> {
+        (self.phase == Phase::Open).then(|| self.assembly.gap())
     }
 
     /// Appends at most `max` bytes, the next in order, to `out`; the credit of blocks read to their end goes back.

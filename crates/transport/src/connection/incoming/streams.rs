@@ -1,7 +1,7 @@
 //! The streams among what comes in.
 
-use super::{Event, Incoming, MAX_LINGERING, Piece, Violation};
-use crate::flow::{DecodeJob, Request, StreamReceiver, Taken};
+use super::{Broken, Event, Incoming, MAX_LINGERING, Piece, Violation};
+use crate::flow::{BadDecode, DecodeJob, Request, StreamReceiver, Taken};
 use crate::wire::{FlowId, Refused, StreamAnnouncement, StreamSuccessor, SymbolId};
 use erasure::Progress;
 
@@ -26,7 +26,7 @@ impl Incoming {
         if self.streams.len() - over >= usize::from(self.streams_allowed.count) || over >= MAX_LINGERING {
             return Err(Violation("too many streams announced"));
         }
-        let stream = StreamReceiver::new(*announcement, self.streams_allowed.window, self.limits);
+        let stream = StreamReceiver::new(*announcement, self.streams_allowed.window, self.limits, self.blocks_told());
         self.streams.insert(id, stream.ok_or(Violation("impossible stream announced"))?);
         self.stream_events.push(Event::StreamAnnounced { flow: id, tag: announcement.tag });
         self.replay_early(id);
@@ -67,6 +67,9 @@ impl Incoming {
             self.close_flow(id, false);
             return Ok(());
         }
+        if stream.has_promised() {
+            self.broken = Some(Broken::Undecodable);
+        }
         stream.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
         self.closed.insert(carrier, false);
         if let Some(stream) = self.streams.remove(&carrier) {
@@ -84,14 +87,14 @@ impl Incoming {
     pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
         let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(()) };
         match stream.on_symbol(id, plan, symbol, &mut self.stream_store, &mut self.pool) {
-            Ok(Taken::New) => {
+            Ok(taken @ (Taken::New | Taken::Last)) => {
                 // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, all
                 // that waits for feedback is the probe.
-                if stream.is_complete() {
-                    self.clock.hurry();
-                } else if stream.lacks_nothing() {
+                let (complete, lacks_nothing) = (stream.is_complete(), stream.lacks_nothing());
+                if lacks_nothing {
                     self.clock.prompt();
                 }
+                self.on_gain(taken, complete);
                 Ok(())
             }
             Ok(Taken::Surplus) => {
@@ -100,7 +103,7 @@ impl Incoming {
             }
             Ok(Taken::UnknownPlan | Taken::Refused) => Err(Refused::Unacceptable),
             Err(_) => {
-                self.broken = Some(IMPOSSIBLE_BLOCK);
+                self.broken = Some(Broken::Violation(IMPOSSIBLE_BLOCK));
                 Err(Refused::Unacceptable)
             }
         }
@@ -108,13 +111,15 @@ impl Incoming {
 
     pub(super) fn on_stream_decoded(&mut self, job: DecodeJob, progress: Progress) {
         let Some(stream) = self.streams.get_mut(&job.flow) else { return };
-        if stream.on_decoded(job, progress, &mut self.stream_store, &mut self.pool).is_err() {
-            self.broken = Some(IMPOSSIBLE_BLOCK);
+        match stream.on_decoded(job, progress, &mut self.stream_store, &mut self.pool) {
+            Ok(()) => {}
+            Err(BadDecode::Block(_)) => self.broken = Some(Broken::Violation(IMPOSSIBLE_BLOCK)),
+            Err(BadDecode::Lost(_)) => self.broken = Some(Broken::Undecodable),
         }
     }
 
-    /// What the peer did wrong in data.
-    pub(in super::super) const fn take_broken(&mut self) -> Option<Violation> {
+    /// Why what comes in cannot go on.
+    pub(in super::super) const fn take_broken(&mut self) -> Option<Broken> {
         self.broken.take()
     }
 

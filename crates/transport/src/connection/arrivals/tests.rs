@@ -1,0 +1,212 @@
+//! What feedback names of what came, and when it goes out.
+
+use super::*;
+use crate::wire::{BlocksTold, Counting, FlowId, Heartbeat, Spacing, SymbolId};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+fn arrivals(packets: PacketsTold, timing: FeedbackTiming) -> Arrivals {
+    Arrivals::new(&FeedbackChoice { ecn: true, packets, blocks: Some(BlocksTold::Needs), timing })
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// Whatever order packets come in, the ranges name exactly those that came and were not yet seen to be told.
+#[test]
+fn ranges_name_what_came() {
+    for seed in 1..200u64 {
+        let mut random = seed;
+        let mut draw = move |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let mut arrivals = Arrivals::new(&FeedbackChoice::everything(FeedbackTiming::EveryPacket));
+        let (mut came, mut top, mut known) = (BTreeSet::new(), 0, BTreeSet::new());
+        for feedback in 1..60u32 {
+            for _ in 0..draw(20) {
+                top += 1 + draw(3);
+                let number = if draw(5) == 0 { top.saturating_sub(draw(12)) } else { top };
+                if came.insert(number) {
+                    arrivals.name(number, Time::ZERO);
+                }
+            }
+            let Some(told) = arrivals.tell(feedback, Time::ZERO) else {
+                continue;
+            };
+            let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
+            assert!(named.is_subset(&came), "seed {seed}");
+            assert!(told.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
+            // What arrives at the sender is known there; with what it knew before, that is all that came.
+            if draw(3) > 0 {
+                known.extend(named);
+                assert_eq!(known, came, "seed {seed}");
+                arrivals.on_seen(feedback);
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_that_ask_are_counted_whichever_are_named() {
+    let mut arrivals = arrivals(PacketsTold::Count, FeedbackTiming::EveryPacket);
+    assert_eq!(arrivals.tell_count(at(0)), None);
+    for (number, asks, millis) in [(3, true, 1), (1, true, 2), (9, false, 3)] {
+        arrivals.count(number, ReceivedEcn::Ce, asks, at(millis));
+        arrivals.name(number, at(millis));
+    }
+    let count = PacketCount { largest: 3, delay_micros: 4_000, arrived: 2 };
+    assert_eq!((arrivals.tell(1, at(5)), arrivals.tell_count(at(5))), (None, Some(count)));
+    assert_eq!(arrivals.marks().ce, 3);
+}
+
+#[test]
+fn the_last_packets_are_named_whatever_was_seen() {
+    let mut arrivals = arrivals(PacketsTold::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
+    (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.name(number, at(1)));
+    let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
+    // Of the first feedback nothing was told before.
+    assert_eq!(ranges(arrivals.tell(1, at(1))).last(), Some(&(1, 6)));
+    arrivals.on_seen(1);
+    assert_eq!(ranges(arrivals.tell(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
+    // More have come than it is to tell of: none that was not told is left out.
+    (100..120).for_each(|number| arrivals.name(number, at(2)));
+    assert_eq!(ranges(arrivals.tell(3, at(2))), [(100, 119)]);
+    assert_eq!(ranges(arrivals.tell(4, at(2))), [(110, 119)]);
+    // What is overtaken by more than these is not told any more.
+    arrivals.name(91, at(3));
+    assert_eq!(ranges(arrivals.tell(5, at(3))), [(110, 119)]);
+    assert!(arrivals.ranges.len() < 10, "{:?}", arrivals.ranges);
+    assert_eq!(arrivals.missing(10), 0);
+}
+
+#[test]
+fn late_packets_are_told_again_however_many_feedbacks_went_before() {
+    let mut arrivals = arrivals(PacketsTold::Ranges, FeedbackTiming::EveryPacket);
+    for feedback in 1..=10 {
+        arrivals.name(u64::from(feedback) * 10, at(1));
+        arrivals.tell(feedback, at(1));
+    }
+    arrivals.name(25, at(2));
+    arrivals.name(26, at(2));
+    arrivals.on_seen(10);
+    let told = arrivals.tell(11, at(3)).expect("something came");
+    assert_eq!(told.ranges.last(), Some(&(25, 26)));
+}
+
+#[test]
+fn withheld_packets_come_out_in_order_and_are_bounded() {
+    let mut withheld = Withheld::default();
+    let id = |flow, block, esi| SymbolId { flow: FlowId(flow), block, esi };
+    for (number, id) in [id(1, 0, 3), id(1, 0, 2), id(1, 1, 0), id(2, 0, 1), id(1, 0, 2)].into_iter().enumerate() {
+        withheld.keep(id, number as u64, at(number as u64));
+    }
+    let mut release = |gap: Option<(u32, u32)>| {
+        let mut out = Vec::new();
+        withheld.release(|flow| if flow.0 == 1 { gap } else { Some((0, 1)) }, |number, when| out.push((number, when)));
+        out
+    };
+    assert_eq!(release(Some((0, 2))), []);
+    assert_eq!(release(Some((0, 4))), [(1, at(1)), (4, at(4)), (0, at(0))]);
+    assert_eq!(release(None), [(2, at(2))]);
+    let mut full = Withheld::default();
+    (0..70_000).for_each(|number| full.keep(id(1, 5, 0), number, at(0)));
+    let mut out = 0;
+    full.release(|_| None, |_, _| out += 1);
+    assert_eq!(out, 65_536);
+}
+
+/// A clock that has sent its first feedback at 0 and knows a round trip of 40 ms.
+fn clock(timing: FeedbackTiming) -> FeedbackClock {
+    let mut clock = FeedbackClock::new(timing);
+    clock.set_rtt(Duration::from_millis(40));
+    clock.on_sent(100, at(0));
+    clock
+}
+
+#[test]
+fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
+    let (mut clock, arrivals) =
+        (clock(FeedbackTiming::EveryPacket), arrivals(PacketsTold::InOrder, FeedbackTiming::EveryPacket));
+    for packet in 1..1_000 {
+        assert_eq!(clock.due(true), None);
+        clock.on_packet(at(packet), 50, true, &arrivals);
+        assert!(clock.due(true).is_some_and(|due| due <= at(packet)), "packet {packet}");
+        clock.on_sent(100, at(packet));
+    }
+    // Spaced feedback has at most 2 % and sixteen in a round trip.
+    let mut spaced = self::clock(FeedbackTiming::Spaced(Spacing::default()));
+    for packet in 1..1_000 {
+        spaced.on_packet(at(packet), 50, true, &arrivals);
+        spaced.on_sent(100, at(packet));
+    }
+    spaced.on_packet(at(1_000), 50, true, &arrivals);
+    assert_eq!(spaced.due(true), Some(at(999) + Duration::from_micros(2_500)));
+}
+
+#[test]
+fn a_heart_beats_as_long_as_anything_is_unfinished() {
+    let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
+    let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
+    assert_eq!(clock.due(false), None, "nothing came and nothing is unfinished");
+    assert_eq!(clock.due(true), Some(at(100)));
+    clock.on_packet(at(1), 1_500, true, &arrivals);
+    assert_eq!(clock.due(false), Some(at(40)), "one in a round trip");
+    clock.on_done();
+    assert_eq!(clock.due(false), Some(Time::ZERO), "a block is done");
+    clock.on_sent(100, at(50));
+    assert_eq!(clock.due(true), Some(at(150)));
+}
+
+/// A packet every millisecond, without the numbers that `lost` picks; after which of them feedback went.
+fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
+    let timing = FeedbackTiming::Every(timing);
+    let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketsTold::Last(LastPackets::default()), timing));
+    let mut told = Vec::new();
+    for (nth, number) in (0..).filter(|number| !lost(*number)).take(packets as usize).enumerate() {
+        let now = at(nth as u64);
+        arrivals.name(number, now);
+        clock.on_packet(now, 1_500, true, &arrivals);
+        if clock.due(true).is_some_and(|due| due <= now) {
+            arrivals.tell(nth as u32, now);
+            clock.on_sent(100, now);
+            told.push(nth as u64 + 1);
+        }
+    }
+    told
+}
+
+#[test]
+fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
+    let counting = Counting { packets: 1_000, threshold: 20_000, factor: 3 };
+    assert_eq!(counted(counting, 7_000, |_| false), [3_000, 6_000]);
+    // Numbers that are skipped on purpose are no loss.
+    assert_eq!(counted(counting, 7_000, |number| number % 512 == 7), [3_000, 6_000]);
+    assert_eq!(counted(counting, 3_500, |number| number % 100 == 7), [1_000, 2_000, 3_000]);
+    assert_eq!(counted(counting, 2_000, |number| number % 20 == 7), [500, 1_000, 1_500, 2_000]);
+    // It does not wait for three times as many when loss begins.
+    assert_eq!(counted(counting, 2_600, |number| number > 1_900 && number % 20 == 7), [2_000, 2_500]);
+}
+
+#[test]
+fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
+    let timing = FeedbackTiming::Every(Counting::default());
+    let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
+    clock.on_packet(at(1), 1_500, true, &arrivals);
+    clock.on_packet(at(3), 1_500, true, &arrivals);
+    assert_eq!(clock.due(true), Some(at(13)), "a quarter of a round trip after the last");
+    clock.on_tried();
+    assert_eq!(clock.due(true), Some(at(13)), "a block's end waits with the rest");
+    clock.on_sent(100, at(13));
+    assert_eq!(clock.due(true), None);
+    clock.on_packet(at(14), 1_500, true, &arrivals);
+    assert_eq!(clock.due(true), Some(Time::ZERO), "it may be a probe");
+    clock.on_sent(100, at(14));
+    clock.on_packet(at(15), 1_500, false, &arrivals);
+    assert_eq!(clock.due(true), None, "it does not ask");
+    clock.hurry();
+    assert_eq!(clock.due(true), Some(Time::ZERO));
+}

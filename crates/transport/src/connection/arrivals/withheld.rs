@@ -1,0 +1,45 @@
+//! Packets that arrived and are not named yet: their symbols lie behind a gap of their flows (arq 2.1).
+
+use crate::time::Time;
+use crate::wire::{FlowId, SymbolId};
+use std::collections::BTreeMap;
+
+/// Packets withheld at most. What arrives beyond them is never named: its sender finds it lost, and sends it again.
+const MAX_WITHHELD: usize = 65_536;
+
+/// Packets by the symbols they brought: block, esi, packet number; and when they came.
+#[derive(Debug, Default)]
+pub(in super::super) struct Withheld {
+    flows: BTreeMap<FlowId, BTreeMap<(u32, u32, u64), Time>>,
+    packets: usize,
+}
+
+impl Withheld {
+    /// Keeps a packet until the gap before its symbol is closed.
+    pub(in super::super) fn keep(&mut self, id: SymbolId, number: u64, now: Time) {
+        if self.packets < MAX_WITHHELD {
+            self.flows.entry(id.flow).or_default().insert((id.block, id.esi, number), now);
+            self.packets += 1;
+        }
+    }
+
+    /// Gives out the packets before the first gap of each flow, by symbol; all of those of a flow that has no gap to come.
+    pub(in super::super) fn release(
+        &mut self,
+        mut gap: impl FnMut(FlowId) -> Option<(u32, u32)>,
+        mut out: impl FnMut(u64, Time),
+    ) {
+        for (flow, packets) in &mut self.flows {
+            let gap = gap(*flow);
+            while let Some(first) = packets.first_entry() {
+                let (block, esi, number) = *first.key();
+                if gap.is_some_and(|gap| (block, esi) >= gap) {
+                    break;
+                }
+                out(number, first.remove());
+                self.packets -= 1;
+            }
+        }
+        self.flows.retain(|_, packets| !packets.is_empty());
+    }
+}
