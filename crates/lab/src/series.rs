@@ -63,11 +63,8 @@ pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
         .collect();
     let picture = panels("Course of the connection", &names, &drawn);
     let is_png = args.out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
-    let bytes = if is_png {
-        png(&picture).map_err(|error| Failure::new(Code::Other, error))?
-    } else {
-        picture.into_bytes()
-    };
+    let bytes =
+        if is_png { png(&picture).map_err(|error| Failure::new(Code::Other, error))? } else { picture.into_bytes() };
     write(&args.out, &bytes)?;
     if let Some(csv) = &args.csv {
         write(csv, table(&traces).as_bytes())?;

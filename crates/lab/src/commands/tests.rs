@@ -272,11 +272,8 @@ vary = "time"
     let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &Stop| {
         let jobs = NonZeroUsize::new(jobs).expect("one or more");
         let how = HowRun { jobs, only: only.map(str::to_owned), ..how(out) };
-        let args = ReproduceArgs {
-            name: "paper/fig6".into(),
-            experiments: Some(folder.path().join("experiments")),
-            how,
-        };
+        let args =
+            ReproduceArgs { name: "paper/fig6".into(), experiments: Some(folder.path().join("experiments")), how };
         let code = reproduce(&args, &Fixed, stop);
         let mut records = SimStore::read(out).expect("readable");
         for record in &mut records {

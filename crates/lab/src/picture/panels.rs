@@ -67,7 +67,12 @@ fn draw(text: &mut String, panel: &Panel, top: f64, time: &Ruler, is_last: bool)
     let values = panel.courses.iter().flatten().map(|(_, value)| *value).collect();
     let value = Ruler::of_values(&panel.title, Scale::Linear, values);
     let bottom = top + PANEL;
-    _ = writeln!(text, "<text class=\"ink\" x=\"{LEFT}\" y=\"{:.1}\" fill=\"#1a1a1a\">{}</text>", top - 5.0, escaped(&panel.title));
+    _ = writeln!(
+        text,
+        "<text class=\"ink\" x=\"{LEFT}\" y=\"{:.1}\" fill=\"#1a1a1a\">{}</text>",
+        top - 5.0,
+        escaped(&panel.title)
+    );
     let every = value.ticks.len().div_ceil(4);
     for (at, label) in value.ticks.iter().step_by(every) {
         let y = bottom - PANEL * value.place(*at);
@@ -83,19 +88,30 @@ fn draw(text: &mut String, panel: &Panel, top: f64, time: &Ruler, is_last: bool)
     for (at, label) in time.ticks.iter().filter(|_| is_last) {
         let x = LEFT + PLOT_WIDTH * time.place(*at);
         let y = bottom + 16.0;
-        _ = writeln!(text, "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#555555\">{label}</text>");
+        _ = writeln!(
+            text,
+            "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#555555\">{label}</text>"
+        );
     }
     if is_last {
         let (x, y) = (LEFT + PLOT_WIDTH / 2.0, bottom + 34.0);
-        _ = writeln!(text, "<text class=\"ink\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#1a1a1a\">{}</text>", time.title);
+        _ = writeln!(
+            text,
+            "<text class=\"ink\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#1a1a1a\">{}</text>",
+            time.title
+        );
     }
     for (style, course) in panel.courses.iter().enumerate() {
-        let points = thinned(course).into_iter().map(|(at, y)| {
-            format!("{:.1},{:.1}", LEFT + PLOT_WIDTH * time.place(at), bottom - PANEL * value.place(y))
-        });
+        let points = thinned(course)
+            .into_iter()
+            .map(|(at, y)| format!("{:.1},{:.1}", LEFT + PLOT_WIDTH * time.place(at), bottom - PANEL * value.place(y)));
         let points: Vec<String> = points.collect();
         let colour = style::colour(style);
-        _ = writeln!(text, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\"/>", points.join(" "));
+        _ = writeln!(
+            text,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\"/>",
+            points.join(" ")
+        );
     }
     _ = writeln!(
         text,

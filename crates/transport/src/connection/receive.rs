@@ -4,6 +4,7 @@ use super::closing::Closing;
 use super::incoming::{Arrived, Violation};
 use super::paths::Origin;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
+use crate::recovery::Told;
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
 use crate::trace::TraceEvent;
@@ -156,8 +157,9 @@ impl Connection {
     }
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
+        let told = feedback.packets.as_ref().map_or(Told::Nothing, Told::Which);
         self.recovery
-            .on_feedback(now, feedback.packets.as_ref(), feedback.ecn)
+            .on_feedback(now, told, feedback.ecn)
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
         self.proving = false;
         self.spread_report();

@@ -33,5 +33,6 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "congestion", section: "RFC 9438 §4" },
     Source { key: "detection", section: "RFC 9002 §6.1" },
     Source { key: "timeout", section: "design §8" },
+    Source { key: "rtt", section: "arq §2.1: alpha 0.125, beta 0.25, as RFC 6298 §2.3" },
     Source { key: "estimator", section: "design §8: only shown, nothing depends on it" },
 ];

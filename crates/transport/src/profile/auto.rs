@@ -44,6 +44,8 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "detection.most-time", section: "RFC 8985 §6.2: up to one round trip more" },
     Source { key: "detection.feedback-delay", section: "design §8" },
     Source { key: "timeout", section: "design §8" },
+    Source { key: "detection.adapt", section: "RFC 8985 §6.2: the reordering window adapts" },
+    Source { key: "rtt", section: "RFC 9002 §5.3" },
     Source { key: "estimator.initial", section: "design §8" },
     Source { key: "estimator.half-life", section: "chosen: tells 1 % from 2 % and follows a path that changes" },
     Source { key: "feedback.timing", section: "design §8" },

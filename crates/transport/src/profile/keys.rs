@@ -44,7 +44,7 @@ macro_rules! key {
 
 impl Key {
     /// Every key, in the order in which a profile is shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         key!("symbols", symbols),
         key!("blocks", blocks),
         key!("streams", streams),
@@ -52,6 +52,7 @@ impl Key {
         key!("congestion", recovery.congestion),
         key!("detection", recovery.detection),
         key!("timeout", recovery.timeout),
+        key!("rtt", recovery.rtt),
         key!("estimator", recovery.estimator),
         key!("feedback.packets", feedback.packets),
         key!("feedback.blocks", feedback.blocks),

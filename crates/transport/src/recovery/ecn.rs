@@ -3,7 +3,7 @@
 
 use crate::wire::EcnCounts;
 
-/// So many marked packets may be delivered without any count before the peer is held not to count.
+/// So many marked packets may be delivered without any count before the peer, or the path, is held not to count.
 const UNCOUNTED: u64 = 64;
 
 /// The codepoint to send packets with (RFC 3168 section 5).
@@ -28,29 +28,58 @@ pub enum EcnState {
     Failed,
 }
 
-/// Counts of one path and their validation.
+/// Counts of one path and their validation. The peer's counts are of the connection: where the path changes they are taken from there.
 #[derive(Clone, Debug)]
 pub struct Ecn {
     state: EcnState,
-    /// A probe timeout passed while testing.
+    /// A timeout passed while testing.
     silence: bool,
-    /// Packets sent with ECT(0).
+    /// Packets sent with ECT(0) on this path.
     sent: u64,
-    /// Of these, known to have arrived.
+    /// Of these, known to have arrived, and called lost.
     delivered: u64,
+    lost: u64,
+    /// Of those delivered, the ones since counts last came.
+    uncounted: u64,
+    /// A packet without mark arrived.
+    unmarked_passes: bool,
+    /// Packets with ECT(0) on earlier paths that the peer may still count.
+    earlier: u64,
+    /// The counts when this path began.
+    base: EcnCounts,
     counts: EcnCounts,
+}
+
+/// Marked packets that counts know of.
+const fn seen(counts: EcnCounts) -> u64 {
+    counts.ect0.saturating_add(counts.ce)
 }
 
 impl Ecn {
     pub(super) fn new() -> Self {
-        Self { state: EcnState::Testing, silence: false, sent: 0, delivered: 0, counts: EcnCounts::default() }
+        Self::on_path(0, EcnCounts::default())
     }
 
-    /// The packets take another path, which is to be tested anew (RFC 9000 section 13.4.2). The counts go on: the peer's are of
-    /// the connection.
+    fn on_path(earlier: u64, base: EcnCounts) -> Self {
+        Self {
+            state: EcnState::Testing,
+            silence: false,
+            sent: 0,
+            delivered: 0,
+            lost: 0,
+            uncounted: 0,
+            unmarked_passes: false,
+            earlier,
+            base,
+            counts: base,
+        }
+    }
+
+    /// The packets take another path, which is to be tested anew (RFC 9000 section 13.4.2): what the last one did to marks says nothing
+    /// of it.
     pub(super) fn restart(&mut self) {
-        self.state = EcnState::Testing;
-        self.silence = false;
+        let uncounted = (self.earlier + self.sent).saturating_sub(seen(self.counts).saturating_sub(seen(self.base)));
+        *self = Self::on_path(uncounted, self.counts);
     }
 
     /// What packets are to be sent with. Changes only when feedback comes or a timer runs out.
@@ -79,40 +108,60 @@ impl Ecn {
         marked
     }
 
-    /// A marked packet arrived.
-    pub(super) fn on_marked_delivered(&mut self) {
-        self.delivered += 1;
+    /// A packet of this path arrived, `marked` when it left.
+    pub(super) fn on_delivered(&mut self, marked: bool) {
+        self.delivered += u64::from(marked);
+        self.uncounted += u64::from(marked);
+        self.unmarked_passes |= !marked;
+        self.give_up_where_marks_vanish();
     }
 
-    /// Nothing has come back within a probe timeout: perhaps marked packets do not pass.
-    pub(super) fn on_probe_timeout(&mut self) {
+    /// A marked packet was called lost.
+    pub(super) fn on_marked_lost(&mut self) {
+        self.lost += 1;
+        self.give_up_where_marks_vanish();
+    }
+
+    /// RFC 9000 section 13.4.2: if all packets marked while testing are lost and others pass, it is for the mark.
+    fn give_up_where_marks_vanish(&mut self) {
+        let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.sent;
+        if self.state == EcnState::Testing && self.silence && self.unmarked_passes && all_lost {
+            self.state = EcnState::Failed;
+        }
+    }
+
+    /// Nothing has come back within a timeout: perhaps marked packets do not pass.
+    pub(super) fn on_silence(&mut self) {
         self.silence = true;
     }
 
-    /// Takes the counts of a feedback, `newest` when no newer one was seen before it. Returns how many more packets
-    /// were marked CE.
+    /// Takes the counts of a feedback; `newest`: it tells of a packet that none before it told of, so that it cannot have been overtaken
+    /// by a newer one (RFC 9000 section 13.4.2.1). Returns how many more packets were marked CE.
+    ///
+    /// RFC 9000 compares the increase of the counts with the packets newly acknowledged. Here it is the sums since the path began, which
+    /// is the same but for packets that were counted before they were named.
     pub(super) fn on_counts(&mut self, counts: Option<EcnCounts>, newest: bool) -> u64 {
-        if self.state == EcnState::Failed || !newest {
+        if !newest {
             return 0;
         }
         let Some(counts) = counts else {
-            if self.state == EcnState::Testing && self.delivered >= UNCOUNTED {
+            // Departs: RFC 9000 section 13.4.2.1 gives up at the first feedback without counts. Ours may be cut to a budget of bytes.
+            if self.uncounted >= UNCOUNTED {
                 self.state = EcnState::Failed;
             }
             return 0;
         };
-        let before = self.counts;
-        let seen = counts.ect0.saturating_add(counts.ce);
-        let shrunk = counts.ect0 < before.ect0 || counts.ce < before.ce;
-        if shrunk || counts.ect1 > 0 || seen < self.delivered || seen > self.sent {
+        let before = std::mem::replace(&mut self.counts, counts);
+        self.uncounted = 0;
+        let seen = seen(counts).saturating_sub(seen(self.base));
+        let shrunk = counts.ect0 < before.ect0 || counts.ect1 < before.ect1 || counts.ce < before.ce;
+        let foreign = counts.ect1 > self.base.ect1;
+        if shrunk || foreign || seen < self.delivered || seen > self.sent + self.earlier {
             self.state = EcnState::Failed;
-            return 0;
-        }
-        if self.delivered > 0 {
+        } else if self.state == EcnState::Testing && self.delivered > 0 {
             self.state = EcnState::Capable;
         }
-        self.counts = counts;
-        counts.ce - before.ce
+        if self.state == EcnState::Failed { 0 } else { counts.ce - before.ce }
     }
 }
 
@@ -123,7 +172,7 @@ mod tests {
     fn sent_and_delivered(sent: u64, delivered: u64) -> Ecn {
         let mut ecn = Ecn::new();
         (0..sent).for_each(|_| assert!(ecn.on_sent()));
-        (0..delivered).for_each(|_| ecn.on_marked_delivered());
+        (0..delivered).for_each(|_| ecn.on_delivered(true));
         ecn
     }
 
@@ -166,7 +215,7 @@ mod tests {
         let mut ecn = sent_and_delivered(100, 63);
         ecn.on_counts(None, true);
         assert_eq!(ecn.state(), EcnState::Testing);
-        ecn.on_marked_delivered();
+        ecn.on_delivered(true);
         ecn.on_counts(None, true);
         assert_eq!(ecn.state(), EcnState::Failed);
     }
@@ -174,15 +223,15 @@ mod tests {
     #[test]
     fn silence_stops_the_marking_until_a_marked_packet_has_arrived() {
         let mut ecn = sent_and_delivered(10, 0);
-        ecn.on_probe_timeout();
+        ecn.on_silence();
         assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::NotEct));
         assert!(!ecn.on_sent());
         ecn.on_counts(counts(0, 0, 0), true);
         assert_eq!(ecn.codepoint(), EcnCodepoint::NotEct, "only unmarked packets arrive");
-        ecn.on_marked_delivered();
+        ecn.on_delivered(true);
         ecn.on_counts(counts(1, 0, 0), true);
         assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Capable, EcnCodepoint::Ect0));
-        ecn.on_probe_timeout();
+        ecn.on_silence();
         assert_eq!(ecn.codepoint(), EcnCodepoint::Ect0);
     }
 }

@@ -3,7 +3,7 @@
 //! Feedback repeats itself (some forty frames name the same packet), so its cost must not depend on how much of it is
 //! old news. Every settled slot knows how far it is to the next slot that may not be settled, and walks shorten these
 //! paths as a disjoint-set forest does: a feedback costs what is new in it, plus a near-constant per range. Loss
-//! detection costs its losses: numbers and sending times rise together, so what is lost is always a prefix of what is
+//! detection costs its losses: numbers and sending times rise together, so what is lost is nearly always a prefix of what is
 //! outstanding, and a cursor remembers how far it reached.
 
 use super::NeverSent;
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     pub(super) marked: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Slot {
     Outstanding(Entry),
     /// Called lost, and when; kept to recognise a late arrival.
@@ -51,6 +51,15 @@ pub(super) enum Arrival<'a> {
     Delivered(&'a Entry),
     /// After it was called lost.
     Late(&'a Entry),
+}
+
+/// What became of a packet, where only a number of arrivals is known.
+#[derive(Debug)]
+pub(super) enum Fate<'a> {
+    /// It arrived.
+    Arrived(Arrival<'a>),
+    /// It is lost.
+    Lost(&'a Entry),
 }
 
 /// When an overtaken packet is lost: at either limit.
@@ -153,11 +162,18 @@ impl Flight {
         self.next_number() == number
     }
 
+    /// Refuses a number never sent.
+    pub(super) fn check_number(&self, number: u64) -> Result<(), NeverSent> {
+        if number >= self.next_number() || self.skipped.contains(&number) {
+            return Err(NeverSent { number });
+        }
+        Ok(())
+    }
+
     /// Refuses feedback that names a number never sent.
     pub(super) fn check(&self, packets: &PacketRanges) -> Result<(), NeverSent> {
-        let largest = packets.ranges.first().map_or(0, |&(_, high)| high);
-        if !packets.ranges.is_empty() && largest >= self.next_number() {
-            return Err(NeverSent { number: largest });
+        if let Some(&(_, largest)) = packets.ranges.first() {
+            self.check_number(largest)?;
         }
         for &number in &self.skipped {
             let after = packets.ranges.partition_point(|&(low, _)| low > number);
@@ -182,6 +198,50 @@ impl Flight {
                     largest_sent = sent;
                 }
                 number = self.next_unsettled(number + 1, end);
+            }
+        }
+        self.largest_acked = self.largest_acked.max(Some(largest));
+        self.trim();
+        largest_sent
+    }
+
+    /// Settles every packet outstanding up to `largest` where only a number of arrivals is known: `arrivals` of them arrived, the
+    /// newest; the older ones are lost. Of what needs to arrive itself nothing is taken for granted: any loss counts for all of it.
+    /// More arrivals than were outstanding are of packets called lost before, the newest again. Returns when `largest` left, if that is
+    /// news.
+    pub(super) fn settle_count(
+        &mut self,
+        now: Time,
+        largest: u64,
+        arrivals: u64,
+        mut tell: impl FnMut(Fate<'_>),
+    ) -> Option<Time> {
+        let end = largest.saturating_add(1).clamp(self.base, self.next_number());
+        let from = self.first_outstanding().map_or(end, |first| first.sent.number).min(end);
+        let slots = (from - self.base) as usize..(end - self.base) as usize;
+        let outstanding = self.slots.range(slots).filter(|slot| matches!(slot, Slot::Outstanding(_))).count() as u64;
+        let mut missing = outstanding.saturating_sub(arrivals);
+        let any_missing = missing > 0;
+        let mut largest_sent = None;
+        for number in from..end {
+            let Slot::Outstanding(entry) = self.slots[(number - self.base) as usize] else { continue };
+            let is_lost = missing > 0 || (any_missing && number < largest && !entry.sent.content.is_symbol());
+            if is_lost {
+                missing = missing.saturating_sub(1);
+                self.lose(&entry, now);
+                tell(Fate::Lost(&entry));
+            } else {
+                let mut arrived = |arrival: Arrival<'_>| tell(Fate::Arrived(arrival));
+                largest_sent = self.settle(number, number + 1, &mut arrived).filter(|_| number == largest);
+            }
+        }
+        let mut late = arrivals.saturating_sub(outstanding);
+        let mut number = end;
+        while late > 0 && number > self.base {
+            number -= 1;
+            if matches!(self.slots[(number - self.base) as usize], Slot::Lost(..)) {
+                self.settle(number, number + 1, &mut |arrival: Arrival<'_>| tell(Fate::Arrived(arrival)));
+                late -= 1;
             }
         }
         self.largest_acked = self.largest_acked.max(Some(largest));
@@ -256,19 +316,46 @@ impl Flight {
         }
     }
 
-    /// Calls everything outstanding lost.
-    pub(super) fn give_up(&mut self, now: Time, mut lost: impl FnMut(&Entry)) {
-        while let Some(&entry) = self.first_outstanding() {
+    /// Calls everything outstanding below number `end` lost.
+    pub(super) fn give_up(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
+        while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
             self.lose(&entry, now);
             lost(&entry);
         }
+    }
+
+    /// Calls the oldest symbol outstanding lost if its number is below `end`, and whatever else is older.
+    pub(super) fn lose_oldest(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
+        while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
+            self.lose(&entry, now);
+            lost(&entry);
+            if entry.sent.content.is_symbol() {
+                return;
+            }
+        }
+    }
+
+    /// Calls packet `number` lost, if it is outstanding.
+    pub(super) fn lose_number(&mut self, now: Time, number: u64, lost: impl FnOnce(&Entry)) {
+        let slot = number.checked_sub(self.base).and_then(|at| self.slots.get(usize::try_from(at).ok()?));
+        if let Some(&Slot::Outstanding(entry)) = slot {
+            self.lose(&entry, now);
+            lost(&entry);
+        }
+    }
+
+    /// The number of the oldest packet outstanding.
+    pub(super) fn oldest(&mut self) -> Option<u64> {
+        self.first_outstanding().map(|entry| entry.sent.number)
     }
 
     fn lose(&mut self, entry: &Entry, now: Time) {
         self.bytes -= u64::from(entry.sent.bytes);
         self.packets -= 1;
         self.slots[(entry.sent.number - self.base) as usize] = Slot::Lost(*entry, now);
-        self.cursor = entry.sent.number + 1;
+        if entry.sent.number == self.cursor {
+            self.cursor += 1;
+        }
     }
 
     fn first_outstanding(&mut self) -> Option<&Entry> {

@@ -2,7 +2,8 @@
 //! [`Report`] that tells the rest what became of them.
 //!
 //! [`Recovery`] is one path's. It is asked what may be sent ([`Recovery::admit`]), told what was sent and what came
-//! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside.
+//! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside, but
+//! for whether it is a symbol: feedback in order says nothing of others.
 
 mod black_hole;
 pub mod congestion;
@@ -10,6 +11,7 @@ mod delivery_rate;
 mod detection;
 mod ecn;
 mod flight;
+mod hearing;
 mod loss_estimate;
 mod outcome;
 mod pacer;
@@ -17,16 +19,21 @@ mod path;
 mod rtt;
 mod sent;
 mod timeout;
+mod told;
 
 pub use congestion::{CongestionConfig, CongestionControl, CubicConfig, PathView, ToldConfig};
-pub use detection::{Detection, DetectionConfig};
+pub use detection::{Detection, DetectionConfig, DuplicatesConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};
-pub use loss_estimate::{EstimatorConfig, LossEstimate, PacketsConfig};
+pub use loss_estimate::{
+    AutoregressiveConfig, DynamicEwmaConfig, EstimatorConfig, EwmaConfig, LossEstimate, OracleConfig, PacketsConfig,
+    TtpConfig,
+};
 pub use outcome::RecoveryStats;
 pub use path::Recovery;
-pub use rtt::{INITIAL_RTT, RttEstimator};
+pub use rtt::{INITIAL_RTT, RttConfig, RttEstimator, RttWeights};
 pub use sent::{Cause, Content, RateSample, Report, Sent};
-pub use timeout::{ProbeConfig, TimeoutConfig};
+pub use timeout::{ProbeConfig, RtoConfig, TimeoutConfig};
+pub use told::Told;
 
 use crate::time::Time;
 
@@ -39,6 +46,8 @@ pub struct RecoveryConfig {
     pub detection: DetectionConfig,
     /// What is done when nothing comes back.
     pub timeout: TimeoutConfig,
+    /// How the round-trip time is smoothed.
+    pub rtt: RttConfig,
     /// How the share of packets lost is estimated.
     pub estimator: EstimatorConfig,
 }
@@ -59,7 +68,7 @@ pub enum Admission {
 pub enum Timeout {
     /// Nothing was due.
     None,
-    /// Packets are lost: there is a new [`Report`].
+    /// Packets are lost, perhaps all in flight: there is a new [`Report`].
     Lost,
     /// Silence: one or two packets that ask for feedback are to be sent, whatever the window says.
     Probe,

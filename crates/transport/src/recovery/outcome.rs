@@ -1,5 +1,8 @@
 //! Where a report is put together, in buffers that are used again, and what all reports add up to.
 
+use super::ecn::Ecn;
+use super::flight::Entry;
+use super::loss_estimate::LossEstimate;
 use super::sent::{Cause, RateSample, Report, Sent};
 use crate::time::Time;
 use std::time::Duration;
@@ -59,6 +62,16 @@ impl Outcome {
         self.persistent_congestion = false;
     }
 
+    /// A packet is called lost: the estimate, ECN validation and the report hear of it. A run of losses that was sent over
+    /// `persistent` is persistent congestion.
+    pub(super) fn on_lost(&mut self, entry: &Entry, persistent: Duration, loss: &mut LossEstimate, ecn: &mut Ecn) {
+        self.persistent_congestion |= loss.on_lost(entry.ordinal, entry.sent.time) >= persistent;
+        if entry.marked {
+            ecn.on_marked_lost();
+        }
+        self.lost.push(entry.sent);
+    }
+
     /// Adds up the bytes once the packets are known.
     pub(super) fn total(&mut self) {
         self.delivered_bytes = bytes(&self.delivered);
@@ -115,6 +128,8 @@ pub struct RecoveryStats {
     pub spurious_bytes: u64,
     /// Times that silence called for a probe.
     pub probe_timeouts: u64,
+    /// Times that silence emptied the flight.
+    pub timeouts: u64,
     /// Packets reported as marked CE.
     pub marked_packets: u64,
 }

@@ -5,15 +5,15 @@ use super::congestion::{CongestionControl, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
-use super::flight::{Arrival, Entry, Flight};
+use super::flight::{Entry, Flight};
 use super::loss_estimate::LossEstimate;
 use super::outcome::{Outcome, RecoveryStats};
 use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::sent::{Cause, Report, Sent};
-use super::{Admission, NeverSent, RecoveryConfig, Timeout};
+use super::timeout::{Timer, probe_timeout};
+use super::{Admission, RecoveryConfig};
 use crate::time::{Rate, Time};
-use crate::wire::{EcnCounts, PacketRanges};
 use std::time::Duration;
 
 /// UDP payload assumed to pass before the handshake found the path's (RFC 9000 section 14.1).
@@ -30,24 +30,30 @@ const LATE_ROUNDS: u32 = 3;
 /// Everything known about one path, and the packets on it.
 #[derive(Debug)]
 pub struct Recovery {
+    config: RecoveryConfig,
     congestion: Box<dyn CongestionControl>,
-    detector: Detector,
+    pub(super) detector: Detector,
+    pub(super) timer: Timer,
     pacer: Pacer,
-    flight: Flight,
-    delivery_rate: DeliveryRate,
-    rtt: RttEstimator,
-    loss: LossEstimate,
-    ecn: Ecn,
-    stats: RecoveryStats,
-    outcome: Outcome,
+    pub(super) flight: Flight,
+    pub(super) delivery_rate: DeliveryRate,
+    pub(super) rtt: RttEstimator,
+    pub(super) loss: LossEstimate,
+    pub(super) ecn: Ecn,
+    pub(super) stats: RecoveryStats,
+    pub(super) outcome: Outcome,
     max_packet: u32,
     limit: Option<Rate>,
     /// When the oldest overtaken packet is lost by its age.
-    loss_time: Option<Time>,
+    pub(super) loss_time: Option<Time>,
+    /// Packets that have arrived in all, as far as feedback counts them.
+    pub(super) arrived: u64,
+    /// One packet may leave whatever the window says.
+    pub(super) resend_at_once: bool,
     /// Packets sent so far that ask for feedback.
     ordinal: u32,
     /// Lower numbers took an earlier path.
-    first_number: u64,
+    pub(super) first_number: u64,
     black_hole: BlackHole,
 }
 
@@ -67,12 +73,14 @@ impl Recovery {
     ) -> Self {
         let max_packet = INITIAL_PAYLOAD + datagram_overhead;
         let mut recovery = Self {
+            config: config.clone(),
             congestion,
-            detector: Detector::new(&config.detection, &config.timeout, now),
+            detector: Detector::new(&config.detection, now),
+            timer: Timer::new(config.timeout.clone(), now),
             pacer: Pacer::new(now, max_packet),
             flight: Flight::default(),
             delivery_rate: DeliveryRate::new(now),
-            rtt: RttEstimator::new(),
+            rtt: RttEstimator::new(&config.rtt),
             loss: LossEstimate::new(&config.estimator),
             ecn: Ecn::new(),
             stats: RecoveryStats::default(),
@@ -80,6 +88,8 @@ impl Recovery {
             max_packet,
             limit: None,
             loss_time: None,
+            arrived: 0,
+            resend_at_once: false,
             ordinal: 0,
             first_number: 0,
             black_hole: BlackHole::default(),
@@ -94,13 +104,36 @@ impl Recovery {
         self.close(now);
         self.first_number = self.flight.next_number();
         self.congestion = config.congestion.build(self.max_packet);
-        self.detector = Detector::new(&config.detection, &config.timeout, now);
+        self.config = config.clone();
+        self.detector = Detector::new(&config.detection, now);
+        self.timer = Timer::new(config.timeout.clone(), now);
         self.pacer = Pacer::new(now, self.max_packet);
         self.delivery_rate = DeliveryRate::new(now);
-        self.rtt = RttEstimator::new();
+        self.rtt = RttEstimator::new(&config.rtt);
         self.loss = LossEstimate::new(&config.estimator);
         self.ecn.restart();
         self.black_hole.restart(self.black_hole.small());
+        self.path_changed(now);
+    }
+
+    /// Other choices from now on, for the same path: what is in flight stays there, what is known of the path stays known. Only what
+    /// differs is built anew: a controller starts with its first window, a loss estimate from where the last one stood.
+    pub fn reconfigure(&mut self, config: &RecoveryConfig, now: Time) {
+        if config.congestion != self.config.congestion {
+            self.congestion = config.congestion.build(self.max_packet);
+        }
+        if config.detection != self.config.detection {
+            self.detector = Detector::new(&config.detection, now);
+            self.loss_time = None;
+        }
+        if config.timeout != self.config.timeout {
+            self.timer = Timer::new(config.timeout.clone(), now);
+        }
+        if config.estimator != self.config.estimator {
+            self.loss.reconfigure(&config.estimator);
+        }
+        self.rtt.reconfigure(&config.rtt);
+        self.config = config.clone();
         self.path_changed(now);
     }
 
@@ -155,9 +188,9 @@ impl Recovery {
     /// How much may be sent now: what the window leaves and what the pacer gives for the next millisecond. Probes do
     /// not ask.
     pub fn admit(&mut self, now: Time) -> Admission {
-        let in_flight = self.flight.bytes();
+        let in_flight = self.bytes_in_flight();
         let room = self.congestion.window().saturating_sub(in_flight);
-        if room < u64::from(self.max_packet) && in_flight > 0 {
+        if room < u64::from(self.max_packet) && in_flight > 0 && !self.resend_at_once {
             return Admission::Blocked;
         }
         match self.pacer.admit(now) {
@@ -173,12 +206,15 @@ impl Recovery {
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent());
         let snapshot = self.delivery_rate.on_sent(sent.time, self.flight.bytes());
         let marked = self.ecn.on_sent();
+        self.timer.on_sent(sent.time, self.flight.packets() == 0);
+        self.detector.on_sent(&sent);
+        self.resend_at_once &= probe;
         self.flight.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
         self.black_hole.on_sent(&sent);
         self.pacer.on_sent(sent.time, sent.bytes);
-        self.congestion.on_sent(sent.time, sent.bytes, self.flight.bytes());
+        self.congestion.on_sent(sent.time, sent.bytes, self.bytes_in_flight());
     }
 
     /// A packet left that asks for no feedback: neither window nor pacer counts it, but its number may be acknowledged.
@@ -193,87 +229,6 @@ impl Recovery {
         self.flight.push_skipped(number);
     }
 
-    /// Feedback came. Makes a [`Report`] of it.
-    ///
-    /// # Errors
-    /// [`NeverSent`] when it names a packet that was never sent: it is then refused whole, and nothing has changed.
-    pub fn on_feedback(
-        &mut self,
-        now: Time,
-        packets: Option<&PacketRanges>,
-        counts: Option<EcnCounts>,
-    ) -> Result<(), NeverSent> {
-        let before = self.flight.largest_acked();
-        if let Some(packets) = packets {
-            self.flight.check(packets)?;
-        }
-        self.begin_report(now, Cause::Feedback);
-        if let Some(packets) = packets {
-            self.acknowledge(now, packets, before);
-        }
-        let newest = packets.is_none() || self.flight.largest_acked() > before;
-        self.outcome.newly_marked = self.ecn.on_counts(counts, newest);
-        self.detector.on_feedback(now, !self.outcome.delivered.is_empty(), &self.rtt);
-        self.detect_losses(now);
-        self.finish_report();
-        Ok(())
-    }
-
-    fn acknowledge(&mut self, now: Time, packets: &PacketRanges, largest_before: Option<u64>) {
-        let Self { flight, outcome, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
-        let largest_sent = flight.acknowledge(packets, |arrival| {
-            let (Arrival::Delivered(entry) | Arrival::Late(entry)) = arrival;
-            if entry.marked {
-                ecn.on_marked_delivered();
-            }
-            let sent = entry.sent;
-            if sent.number < *first_number {
-                // Given up with the path it took: it says nothing about this one.
-                outcome.outlived.push(sent);
-            } else if let Arrival::Late(_) = arrival {
-                let overtaken_by = largest_before.unwrap_or(0).saturating_sub(sent.number);
-                detector.on_spurious(now, overtaken_by, now.since(sent.time), rtt);
-                outcome.spurious.push(sent);
-            } else {
-                delivery_rate.on_delivered(now, sent.time, sent.bytes, entry.snapshot);
-                outcome.delivered.push(sent);
-            }
-        });
-        // The delay is that of the largest packet named, so no other gives a sample (RFC 9002 section 5.1).
-        let largest = packets.ranges.first().map_or(0, |(_, high)| *high);
-        if let Some(sent) = largest_sent.filter(|_| largest >= self.first_number) {
-            let sample = now.since(sent);
-            self.rtt.sample(sample, Duration::from_micros(u64::from(packets.delay_micros)));
-            self.outcome.rtt = Some(sample);
-        }
-        self.outcome.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
-    }
-
-    /// The time of [`Recovery::next_timeout`] has come.
-    pub fn on_timeout(&mut self, now: Time) -> Timeout {
-        if self.loss_time.is_some_and(|at| at <= now) {
-            self.begin_report(now, Cause::LossTimer);
-            self.detect_losses(now);
-            self.finish_report();
-            return if self.outcome.lost.is_empty() { Timeout::None } else { Timeout::Lost };
-        }
-        if self.next_timeout().is_none_or(|at| at > now) {
-            return Timeout::None;
-        }
-        self.detector.on_probe_timeout(now);
-        self.ecn.on_probe_timeout();
-        self.stats.probe_timeouts += 1;
-        Timeout::Probe
-    }
-
-    /// When to call [`Recovery::on_timeout`]: for a loss by age, else for a probe. None when nothing is in flight.
-    pub fn next_timeout(&self) -> Option<Time> {
-        if self.flight.packets() == 0 {
-            return None;
-        }
-        Some(self.loss_time.unwrap_or_else(|| self.detector.probe_at(self.flight.last_sent(), &self.rtt)))
-    }
-
     /// The sender has nothing to send although it may: until what is in flight has arrived, the window is no measure
     /// of the path.
     pub fn set_app_limited(&mut self) {
@@ -284,17 +239,18 @@ impl Recovery {
     pub fn close(&mut self, now: Time) {
         self.begin_report(now, Cause::Closed);
         let Self { flight, outcome, .. } = self;
-        flight.give_up(now, |entry| outcome.lost.push(entry.sent));
+        flight.give_up(now, u64::MAX, |entry| outcome.lost.push(entry.sent));
+        self.detector.on_empty(self.flight.next_number());
         self.loss_time = None;
         self.outcome.total();
     }
 
-    fn begin_report(&mut self, now: Time, cause: Cause) {
-        self.outcome.begin(now, cause, self.flight.bytes());
+    pub(super) fn begin_report(&mut self, now: Time, cause: Cause) {
+        self.outcome.begin(now, cause, self.bytes_in_flight());
         // The marker alone may be a round trip old: a window that is full now is the limit now.
         let full = self.congestion.window().saturating_sub(2 * u64::from(self.max_packet));
         let held_back = self.delivery_rate.is_app_limited() || self.limit_binds();
-        self.outcome.app_limited = held_back && self.flight.bytes() <= full;
+        self.outcome.app_limited = held_back && self.bytes_in_flight() <= full;
     }
 
     /// The limit and not the controller sets the pace.
@@ -302,20 +258,7 @@ impl Recovery {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
     }
 
-    fn detect_losses(&mut self, now: Time) {
-        let rule = self.detector.rule(&self.rtt);
-        let persistent = self.detector.persistent_duration(&self.rtt);
-        let Self { flight, outcome, loss, .. } = self;
-        loss.on_delivered(outcome.delivered.len());
-        loss.on_spurious(outcome.spurious.len());
-        self.loss_time = flight.detect(now, rule, |entry| {
-            outcome.persistent_congestion |= loss.on_lost(entry.ordinal, entry.sent.time) >= persistent;
-            outcome.lost.push(entry.sent);
-        });
-        self.delivery_rate.on_lost(self.flight.bytes());
-    }
-
-    fn finish_report(&mut self) {
+    pub(super) fn finish_report(&mut self) {
         self.outcome.total();
         let persistent_congestion = self.outcome.persistent_congestion && self.rtt.has_sample();
         if persistent_congestion {
@@ -328,7 +271,8 @@ impl Recovery {
         self.congestion.on_report(&report, &view);
         let now = report.now;
         self.set_pacing(now);
-        self.flight.forget(now - self.rtt.smoothed().max(self.rtt.latest()) * LATE_ROUNDS);
+        let late = self.rtt.smoothed().max(self.rtt.latest()) * LATE_ROUNDS;
+        self.flight.forget(now - late.max(self.timer.patience(&self.rtt, self.detector.slack(&self.rtt))));
     }
 
     /// Packets of up to `small` IP bytes pass on any path: where larger ones vanish and these do not, it is for their size.
@@ -338,12 +282,12 @@ impl Recovery {
 
     /// Large packets vanish, and small ones do not.
     pub fn is_black_hole(&self) -> bool {
-        self.black_hole.is_found(self.detector.probe_timeout(&self.rtt))
+        self.black_hole.is_found(probe_timeout(&self.rtt, self.detector.slack(&self.rtt)))
     }
 
     /// When a small packet is to be sent since no large one is answered.
     pub fn sounding_at(&self) -> Option<Time> {
-        let (once, longest) = (self.detector.probe_timeout(&self.rtt), self.detector.max_probe_timeout());
+        let (once, longest) = (probe_timeout(&self.rtt, self.detector.slack(&self.rtt)), self.timer.longest());
         self.black_hole.sounding_at(once, longest).filter(|_| self.flight.packets() > 0)
     }
 
@@ -362,12 +306,16 @@ impl Recovery {
         self.flight.remembered()
     }
 
-    /// IP bytes in flight.
+    /// IP bytes in flight. Packets that are known to have arrived, and nothing says which, take off the average packet.
     pub fn bytes_in_flight(&self) -> u64 {
-        self.flight.bytes()
+        let (bytes, packets) = (self.flight.bytes(), self.flight.packets() as u64);
+        match self.detector.arrived_unnamed() {
+            0 => bytes,
+            arrived => bytes * packets.saturating_sub(arrived) / packets.max(1),
+        }
     }
 
-    /// Packets in flight.
+    /// Packets in flight, those among them that are known to have arrived included: their names are still to come.
     pub fn packets_in_flight(&self) -> usize {
         self.flight.packets()
     }

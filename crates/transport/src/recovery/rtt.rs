@@ -1,9 +1,57 @@
 //! Round-trip time as RFC 9002 section 5 estimates it.
 
+use crate::settings::{Number, Setting, Settings, choices, field};
 use std::time::Duration;
 
 /// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data leaves.
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// How the round-trip time is smoothed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RttConfig {
+    /// A moving average, each sample weighing less the older it is (RFC 6298, RFC 9002 section 5.3).
+    Ewma(RttWeights),
+}
+
+choices! { "round-trip estimator", RttConfig { "ewma" => Ewma(RttWeights) } }
+
+impl Default for RttConfig {
+    fn default() -> Self {
+        Self::Ewma(RttWeights::default())
+    }
+}
+
+/// Weights of a new sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RttWeights {
+    /// In the average: 1/8 (RFC 9002 section 5.3, RFC 6298 section 2.3, arq §2.1.1).
+    pub alpha: f64,
+    /// In the mean deviation from it: 1/4 (the same).
+    pub beta: f64,
+}
+
+impl Default for RttWeights {
+    fn default() -> Self {
+        Self { alpha: 0.125, beta: 0.25 }
+    }
+}
+
+impl Settings for RttWeights {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("alpha", alpha, Number(0.001, 1.0)), field!("beta", beta, Number(0.001, 1.0))];
+}
+
+/// Weights are kept in this many parts of one: whole numbers, so that a duration is averaged exactly.
+const PARTS: u32 = 1 << 16;
+
+fn parts(weight: f64) -> u32 {
+    (weight * f64::from(PARTS)).round() as u32
+}
+
+/// The average, in which a new value weighs `parts`.
+fn weigh(average: Duration, value: Duration, parts: u32) -> Duration {
+    (average * (PARTS - parts) + value * parts) / PARTS
+}
 
 /// Smoothed round-trip time, its variation and its minimum (RFC 9002 section 5).
 #[derive(Clone, Debug)]
@@ -13,17 +61,29 @@ pub struct RttEstimator {
     variance: Duration,
     min: Duration,
     has_sample: bool,
+    alpha: u32,
+    beta: u32,
 }
 
 impl RttEstimator {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new(config: &RttConfig) -> Self {
+        let RttConfig::Ewma(weights) = config;
         Self {
+            alpha: parts(weights.alpha),
+            beta: parts(weights.beta),
             latest: INITIAL_RTT,
             smoothed: INITIAL_RTT,
             variance: Duration::from_nanos(INITIAL_RTT.as_nanos() as u64 / 2),
             min: INITIAL_RTT,
             has_sample: false,
         }
+    }
+
+    /// Other weights from the next sample on.
+    pub(super) fn reconfigure(&mut self, config: &RttConfig) {
+        let RttConfig::Ewma(weights) = config;
+        self.alpha = parts(weights.alpha);
+        self.beta = parts(weights.beta);
     }
 
     /// Takes one sample: `latest` as measured, of which the peer says it spent `delay` before it answered.
@@ -39,8 +99,8 @@ impl RttEstimator {
         self.min = self.min.min(latest);
         // A delay that would take the sample below the minimum cannot be true: the sample then counts as it is.
         let adjusted = if latest >= self.min.saturating_add(delay) { latest - delay } else { latest };
-        self.variance = (self.variance * 3 + self.smoothed.abs_diff(adjusted)) / 4;
-        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        self.variance = weigh(self.variance, self.smoothed.abs_diff(adjusted), self.beta);
+        self.smoothed = weigh(self.smoothed, adjusted, self.alpha);
     }
 
     /// Starts the minimum afresh from the latest sample: the path may have changed (RFC 9002 section 5.2).
@@ -53,12 +113,12 @@ impl RttEstimator {
         self.latest
     }
 
-    /// `smoothed_rtt`: the moving average with weight 1/8, without the peer's delay.
+    /// `smoothed_rtt`: the moving average, without the peer's delay.
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// `rttvar`: the mean deviation from the average, weight 1/4.
+    /// `rttvar`: the mean deviation from the average.
     pub fn variance(&self) -> Duration {
         self.variance
     }
@@ -84,7 +144,7 @@ mod tests {
 
     #[test]
     fn first_sample_replaces_the_assumption() {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = RttEstimator::new(&RttConfig::default());
         assert_eq!(
             (rtt.smoothed(), rtt.variance(), rtt.has_sample()),
             (millis(333), Duration::from_micros(166_500), false)
@@ -99,7 +159,7 @@ mod tests {
 
     #[test]
     fn later_samples_lose_the_delay_but_not_below_the_minimum() {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = RttEstimator::new(&RttConfig::default());
         rtt.sample(millis(80), Duration::ZERO);
         rtt.sample(millis(104), millis(8)); // adjusted to 96
         assert_eq!(rtt.smoothed(), millis(82)); // (80 * 7 + 96) / 8
@@ -111,5 +171,16 @@ mod tests {
         assert_eq!(rtt.latest(), millis(84));
         rtt.forget_minimum();
         assert_eq!(rtt.min(), millis(84));
+    }
+
+    #[test]
+    fn weights_can_be_others() {
+        let mut rtt = RttEstimator::new(&"ewma:alpha=0.5,beta=1".parse().unwrap());
+        rtt.sample(millis(80), Duration::ZERO);
+        rtt.sample(millis(100), Duration::ZERO);
+        assert_eq!((rtt.smoothed(), rtt.variance()), (millis(90), millis(20)));
+        rtt.reconfigure(&RttConfig::default());
+        rtt.sample(millis(98), Duration::ZERO);
+        assert_eq!((rtt.smoothed(), rtt.variance()), (millis(91), millis(17))); // (90 * 7 + 98) / 8, (20 * 3 + 8) / 4
     }
 }

@@ -16,6 +16,13 @@ pub enum Content {
     Control(u32),
 }
 
+impl Content {
+    /// Whether it is a symbol: feedback in order names it only when nothing before it is missing, and everything else at once.
+    pub(super) const fn is_symbol(&self) -> bool {
+        matches!(self, Self::Symbol(_))
+    }
+}
+
 /// A packet on its way that asks for feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {

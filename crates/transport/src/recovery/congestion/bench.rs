@@ -2,7 +2,7 @@
 
 use super::{CongestionControl, PathView};
 use crate::recovery::loss_estimate::LossEstimate;
-use crate::recovery::rtt::RttEstimator;
+use crate::recovery::rtt::{RttConfig, RttEstimator};
 use crate::recovery::sent::{Cause, Content, RateSample, Report, Sent};
 use crate::time::Time;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl<C: CongestionControl> Bench<C> {
 
     /// A path whose handshake took `rtt_millis`.
     pub(super) fn new(controller: C, rtt_millis: u64) -> Self {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = RttEstimator::new(&RttConfig::default());
         rtt.sample(Duration::from_millis(rtt_millis), Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(100);
         let mut bench = Self {

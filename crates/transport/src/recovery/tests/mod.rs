@@ -1,7 +1,10 @@
 //! A path in virtual time: one sender with a [`Recovery`], a receiver that says what arrived.
 
+mod combinations;
+mod duplicates;
 mod events;
 pub(super) mod random;
+mod timeouts;
 mod transfers;
 
 use super::*;
@@ -195,7 +198,7 @@ impl Path {
             self.feedback.push_back((self.now + self.conditions.rtt / 2, PacketRanges { delay_micros: delay, ranges }));
         } else if feedback == Some(next) {
             let (_, packets) = self.feedback.pop_front().unwrap();
-            self.recovery.on_feedback(self.now, Some(&packets), None).unwrap();
+            self.recovery.on_feedback(self.now, Told::Which(&packets), None).unwrap();
             self.windows.push((self.now, self.recovery.window()));
         } else if self.recovery.next_timeout() == Some(next) && self.recovery.on_timeout(self.now) == Timeout::Probe {
             self.send(true);

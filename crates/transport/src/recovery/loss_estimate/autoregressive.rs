@@ -1,0 +1,114 @@
+//! An autoregressive model of the samples: the next one is a constant and a weighed sum of the last ones, with weights fitted on line
+//! by recursive least squares. lt-tcp §5 names the model as the way to go on and leaves everything else open.
+
+use super::{CONFIDENT, INITIAL, Samples, Settings};
+use crate::settings::{Count, Setting, Share, field};
+use std::collections::VecDeque;
+
+const MAX_ORDER: usize = 8;
+const TERMS: usize = MAX_ORDER + 1;
+
+/// A sample's weight falls by this with each further one: a memory of about 500 samples.
+const FORGETTING: f64 = 0.998;
+
+/// The variance of the weights at first: how soon samples overrule the plain mean of the last ones, which they start as.
+const DOUBT: f64 = 10.0;
+
+/// The sum of the variances stays below this: where all samples are alike nothing is learnt, and forgetting would blow them up.
+const MOST_DOUBT: f64 = 1e4;
+
+/// Numbers of the autoregressive model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutoregressiveConfig {
+    /// Samples it looks back on: 4.
+    pub order: u32,
+    /// The estimate before the first sample: 5 %.
+    pub initial: f64,
+    /// Packets in a sample at least: 64.
+    pub packets: u32,
+}
+
+impl Default for AutoregressiveConfig {
+    fn default() -> Self {
+        Self { order: 4, initial: INITIAL, packets: CONFIDENT }
+    }
+}
+
+impl Settings for AutoregressiveConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("order", order, Count(1, MAX_ORDER as u64)),
+        field!("initial", initial, Share(0.0, 0.99)),
+        field!("packets", packets, Count(1, 100_000)),
+    ];
+}
+
+/// The model at work. Term 0 is the constant.
+#[derive(Clone, Debug)]
+pub(super) struct Autoregressive {
+    terms: usize,
+    weights: [f64; TERMS],
+    /// How unsure the weights are: their covariance, but for the noise's variance.
+    covariance: [[f64; TERMS]; TERMS],
+    /// The last samples, newest first.
+    last: VecDeque<f64>,
+    prediction: f64,
+    pub(super) samples: Samples,
+}
+
+impl Autoregressive {
+    pub(super) fn new(config: &AutoregressiveConfig, initial: f64) -> Self {
+        let terms = (config.order as usize).clamp(1, MAX_ORDER) + 1;
+        let mut weights = [0.0; TERMS];
+        weights[1..terms].fill(1.0 / (terms - 1) as f64);
+        let mut covariance = [[0.0; TERMS]; TERMS];
+        (0..terms).for_each(|i| covariance[i][i] = DOUBT);
+        let last = vec![initial; terms - 1].into();
+        Self { terms, weights, covariance, last, prediction: initial, samples: Samples::new(config.packets) }
+    }
+
+    pub(super) fn close_report(&mut self) {
+        if let Some(sample) = self.samples.take() {
+            self.fit(sample);
+            self.last.pop_back();
+            self.last.push_front(sample);
+            self.prediction = self.predict();
+        }
+    }
+
+    /// What the samples before this one are multiplied by.
+    fn inputs(&self) -> [f64; TERMS] {
+        let mut inputs = [0.0; TERMS];
+        inputs[0] = 1.0;
+        inputs[1..].iter_mut().zip(&self.last).for_each(|(input, last)| *input = *last);
+        inputs
+    }
+
+    fn predict(&self) -> f64 {
+        let sum: f64 = self.inputs().iter().zip(&self.weights).map(|(input, weight)| input * weight).sum();
+        sum.clamp(0.0, 1.0)
+    }
+
+    /// One step of recursive least squares: gain P x / (f + x' P x), weights + gain x error, covariance (P - gain x' P) / f.
+    fn fit(&mut self, sample: f64) {
+        let (inputs, terms) = (self.inputs(), self.terms);
+        let mut doubt = [0.0; TERMS];
+        for (doubt, row) in doubt.iter_mut().zip(&self.covariance) {
+            *doubt = row.iter().zip(&inputs).map(|(p, x)| p * x).sum();
+        }
+        let spread: f64 = doubt.iter().zip(&inputs).map(|(d, x)| d * x).sum();
+        let predicted: f64 = inputs.iter().zip(&self.weights).map(|(x, w)| x * w).sum();
+        let total: f64 = (0..terms).map(|i| self.covariance[i][i]).sum();
+        let forgetting = if total < MOST_DOUBT { FORGETTING } else { 1.0 };
+        let scale = 1.0 / (forgetting + spread);
+        for i in 0..terms {
+            self.weights[i] += doubt[i] * scale * (sample - predicted);
+            for j in 0..terms {
+                self.covariance[i][j] = (self.covariance[i][j] - doubt[i] * doubt[j] * scale) / forgetting;
+            }
+        }
+    }
+
+    pub(super) const fn loss(&self) -> f64 {
+        self.prediction
+    }
+}

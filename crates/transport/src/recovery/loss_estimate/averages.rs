@@ -1,0 +1,85 @@
+//! Moving averages of samples (lt-tcp §3.1).
+
+use super::{CONFIDENT, INITIAL, Samples};
+use crate::settings::{Count, Number, Setting, Settings, Share, field};
+
+/// Numbers of the moving average with a fixed weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EwmaConfig {
+    /// What a new sample weighs: 0.6 (lt-tcp §3.1).
+    pub alpha: f64,
+    /// The estimate before the first sample: 5 % (open in the document).
+    pub initial: f64,
+    /// Packets in a sample at least: 64 (open in the document).
+    pub packets: u32,
+}
+
+impl Default for EwmaConfig {
+    fn default() -> Self {
+        Self { alpha: 0.6, initial: INITIAL, packets: CONFIDENT }
+    }
+}
+
+impl Settings for EwmaConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("alpha", alpha, Number(0.001, 1.0)),
+        field!("initial", initial, Share(0.0, 0.99)),
+        field!("packets", packets, Count(1, 100_000)),
+    ];
+}
+
+/// Numbers of the moving average whose weight follows the sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicEwmaConfig {
+    /// The estimate before the first sample: 5 % (open in the document).
+    pub initial: f64,
+    /// Packets in a sample at least: 64 (open in the document).
+    pub packets: u32,
+}
+
+impl Default for DynamicEwmaConfig {
+    fn default() -> Self {
+        Self { initial: INITIAL, packets: CONFIDENT }
+    }
+}
+
+impl Settings for DynamicEwmaConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("initial", initial, Share(0.0, 0.99)), field!("packets", packets, Count(1, 100_000))];
+}
+
+/// What a new sample weighs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Weight {
+    Fixed(f64),
+    /// s / (r + s) for a sample s and an estimate r.
+    BySample,
+}
+
+/// An average at work.
+#[derive(Clone, Debug)]
+pub(super) struct Average {
+    weight: Weight,
+    estimate: f64,
+    pub(super) samples: Samples,
+}
+
+impl Average {
+    pub(super) const fn new(weight: Weight, initial: f64, packets: u32) -> Self {
+        Self { weight, estimate: initial, samples: Samples::new(packets) }
+    }
+
+    pub(super) fn close_report(&mut self) {
+        let Some(sample) = self.samples.take() else { return };
+        let alpha = match self.weight {
+            Weight::Fixed(alpha) => alpha,
+            Weight::BySample if sample > 0.0 => sample / (self.estimate + sample),
+            Weight::BySample => 0.0,
+        };
+        self.estimate = alpha * sample + (1.0 - alpha) * self.estimate;
+    }
+
+    pub(super) const fn loss(&self) -> f64 {
+        self.estimate
+    }
+}

@@ -1,0 +1,246 @@
+//! Each algorithm against losses that are known, virtual packets by the ten thousand.
+
+use super::*;
+use crate::recovery::tests::random::Random;
+
+fn estimate(text: &str) -> LossEstimate {
+    LossEstimate::new(&text.parse().expect("an estimator"))
+}
+
+#[test]
+fn the_assumption_gives_way_to_what_is_known() {
+    let mut loss = estimate("packets");
+    assert_eq!(loss.loss(), 0.05);
+    loss.on_delivered(32);
+    assert!((loss.loss() - 0.025).abs() < 1e-9, "{}", loss.loss());
+    loss.on_delivered(33);
+    assert_eq!(loss.loss(), 0.0);
+    assert_eq!(loss.mean_burst(), 1.0);
+}
+
+#[test]
+fn one_loss_among_few_packets_is_damped_and_never_forgotten_entirely() {
+    let mut loss = estimate("packets");
+    loss.on_lost(0, Time::ZERO);
+    assert!((loss.loss() - 4.15 / 64.0).abs() < 1e-9, "{}", loss.loss());
+    loss.on_delivered(20_000);
+    assert!(loss.loss() > 0.0 && loss.loss() < 1e-6, "{}", loss.loss());
+}
+
+#[test]
+fn follows_the_path_with_its_half_life() {
+    for half_life in [2000.0, 500.0] {
+        let mut loss = estimate(&format!("packets:half-life={half_life}"));
+        let mut ordinal = 0;
+        for _ in 0..2000 {
+            loss.on_delivered(9);
+            loss.on_lost(ordinal, Time::ZERO);
+            ordinal += 10;
+        }
+        assert!((loss.loss() - 0.1).abs() < 0.001, "{}", loss.loss());
+        // The weights of all packets before add up to half-life / ln 2, and half of that is left.
+        let left = half_life / std::f64::consts::LN_2 / 2.0;
+        loss.on_delivered(half_life as usize);
+        let expected = 0.1 * left / (left + half_life);
+        assert!((loss.loss() - expected).abs() < 0.002, "{} for {expected}", loss.loss());
+    }
+}
+
+#[test]
+fn bursts_are_runs_of_consecutive_losses() {
+    for text in ["packets", "ewma", "oracle", "ttp"] {
+        let mut loss = estimate(text);
+        let mut ordinal = 0;
+        for _ in 0..200 {
+            for _ in 0..4 {
+                loss.on_lost(ordinal, Time::ZERO);
+                ordinal += 1;
+            }
+            loss.on_delivered(16);
+            ordinal += 16;
+        }
+        assert!((loss.mean_burst() - 4.0).abs() < 0.01, "{text}: {}", loss.mean_burst());
+    }
+}
+
+#[test]
+fn a_run_tells_over_what_time_it_was_sent() {
+    let mut loss = estimate("packets");
+    let at = |millis| Time::ZERO + Duration::from_millis(millis);
+    assert_eq!(loss.on_lost(7, at(10)), Duration::ZERO);
+    assert_eq!(loss.on_lost(8, at(30)), Duration::from_millis(20));
+    assert_eq!(loss.on_lost(9, at(90)), Duration::from_millis(80));
+    assert_eq!(loss.on_lost(11, at(95)), Duration::ZERO);
+}
+
+/// Law 5: without loss no encoder is built.
+#[test]
+fn without_loss_or_once_it_is_refuted_it_is_exactly_nothing() {
+    for text in ["packets", "ewma", "dynamic-ewma", "autoregressive", "ttp"] {
+        let mut loss = estimate(text);
+        loss.on_delivered(63);
+        loss.close_report();
+        assert!(loss.loss() > 0.0, "{text}: too little is known");
+        loss.on_delivered(1000);
+        loss.on_lost(3, Time::ZERO);
+        loss.close_report();
+        assert!(loss.loss() > 0.0 || text == "autoregressive", "{text}: a prediction may be nothing");
+        loss.on_delivered(1000);
+        loss.on_spurious(1);
+        assert_eq!((loss.loss(), loss.mean_burst()), (0.0, 1.0), "{text}");
+    }
+    let mut loss = estimate("oracle:7%");
+    loss.on_delivered(1000);
+    assert_eq!(loss.loss(), 0.07);
+}
+
+#[test]
+fn averages_weigh_as_the_document_has_it() {
+    let mut loss = estimate("ewma:initial=10%,packets=100");
+    let mut dynamic = estimate("dynamic-ewma:initial=10%,packets=100");
+    for estimate in [&mut loss, &mut dynamic] {
+        (0..30).for_each(|ordinal| _ = estimate.on_lost(ordinal, Time::ZERO));
+        estimate.close_report();
+        assert_eq!(estimate.loss(), 0.1, "the sample is not complete");
+        estimate.on_delivered(70);
+        estimate.close_report();
+    }
+    assert!((loss.loss() - 0.22).abs() < 1e-12, "0.6 x 0.3 + 0.4 x 0.1: {}", loss.loss());
+    assert!((dynamic.loss() - 0.25).abs() < 1e-12, "weight 0.3 / 0.4: {}", dynamic.loss());
+    dynamic.on_delivered(500);
+    dynamic.close_report();
+    assert!((dynamic.loss() - 0.25).abs() < 1e-12, "a clean sample weighs nothing: {}", dynamic.loss());
+    loss.on_lost(900, Time::ZERO);
+    loss.on_delivered(99);
+    loss.on_spurious(1);
+    loss.close_report();
+    assert!((loss.loss() - 0.088).abs() < 1e-12, "taken back before the sample: {}", loss.loss());
+}
+
+#[test]
+fn ttp_averages_what_was_lost_in_all_and_lately() {
+    let mut loss = estimate("ttp:packets=100,weight=0.25");
+    assert_eq!((loss.loss(), loss.link()), (0.5, Some(0.0)));
+    (0..20).for_each(|ordinal| _ = loss.on_lost(ordinal, Time::ZERO));
+    loss.on_delivered(80);
+    assert_eq!((loss.perceived(), loss.link()), (Some(0.25), Some(0.2)));
+    assert!((loss.loss() - 0.2125).abs() < 1e-12, "{}", loss.loss());
+    loss.on_delivered(100);
+    assert_eq!((loss.perceived(), loss.link()), (Some(0.0), Some(0.1)));
+    (0..5).for_each(|ordinal| _ = loss.on_lost(ordinal, Time::ZERO));
+    loss.on_spurious(4);
+    assert_eq!(loss.perceived(), Some(1.0 / 99.0));
+    assert_eq!(estimate("packets").perceived(), None);
+}
+
+#[test]
+fn another_algorithm_goes_on_from_where_the_last_one_stood() {
+    let mut loss = estimate("packets");
+    loss.reconfigure(&"ewma:initial=20%".parse().expect("known"));
+    assert_eq!(loss.loss(), 0.2, "nothing was known");
+    for ordinal in 0..100 {
+        loss.on_delivered(9);
+        loss.on_lost(ordinal * 10, Time::ZERO);
+        loss.close_report();
+    }
+    let before = loss.loss();
+    for text in ["dynamic-ewma", "autoregressive", "ttp", "packets", "ewma"] {
+        loss.reconfigure(&text.parse().expect("known"));
+        assert!((loss.loss() - before).abs() < 1e-12, "{text}: {}", loss.loss());
+    }
+}
+
+/// Losses from a chain of two states, good and bad, in which everything is lost: `rate` in the long run, `burst` in a row on average;
+/// a burst of 0: independent.
+struct Channel {
+    random: Random,
+    rate: f64,
+    burst: f64,
+    bad: bool,
+}
+
+impl Channel {
+    fn loses(&mut self) -> bool {
+        if self.burst == 0.0 {
+            return self.random.chance(self.rate);
+        }
+        let leaves = if self.bad { 1.0 / self.burst } else { self.rate / (1.0 - self.rate) / self.burst };
+        self.bad ^= self.random.chance(leaves);
+        self.bad
+    }
+}
+
+/// What an estimator made of a channel.
+struct Outcome {
+    /// Mean estimate over time; packets leave at a steady pace.
+    mean: f64,
+    /// Mean distance of the estimate from the channel's loss.
+    error: f64,
+}
+
+fn run(text: &str, rate: f64, burst: f64) -> Outcome {
+    const PACKETS: u32 = 400_000;
+    let mut loss = estimate(text);
+    let mut channel = Channel { random: Random::new(7), rate, burst, bad: false };
+    let (mut sum, mut error) = (0.0, 0.0);
+    for ordinal in 0..PACKETS {
+        if channel.loses() {
+            _ = loss.on_lost(ordinal, Time::ZERO)
+        } else {
+            loss.on_delivered(1)
+        }
+        if ordinal % 4 == 3 {
+            loss.close_report();
+        }
+        sum += loss.loss();
+        error += (loss.loss() - rate).abs();
+    }
+    Outcome { mean: 100.0 * sum / f64::from(PACKETS), error: 100.0 * error / f64::from(PACKETS) }
+}
+
+const RATES: [f64; 4] = [0.05, 0.1, 0.15, 0.2];
+const BURSTS: [f64; 4] = [0.0, 2.0, 5.0, 10.0];
+
+/// lt-tcp's tables 3.1 and 3.2 with these estimators; `--nocapture` shows them.
+#[test]
+fn the_documents_tables_of_estimates() {
+    let mut all = Vec::new();
+    for text in ["dynamic-ewma", "ewma", "autoregressive", "packets"] {
+        println!("{text}: mean estimate / mean error in % at E = independent, 2, 5, 10");
+        let rows = RATES.map(|rate| BURSTS.map(|burst| run(text, rate, burst)));
+        for (rate, row) in RATES.iter().zip(&rows) {
+            let cells = row.iter().map(|cell| format!("{:6.2} /{:5.2}", cell.mean, cell.error));
+            println!("{:4.0} {}", 100.0 * rate, cells.collect::<Vec<_>>().join("  "));
+        }
+        all.push(rows);
+    }
+    let [dynamic, fixed, model, _] = &all[..] else { panic!("four") };
+    for (at, rate) in RATES.map(|rate| 100.0 * rate).into_iter().enumerate() {
+        for rows in [fixed, model] {
+            assert!((rows[at][0].mean - rate).abs() < 1.0, "{rate} %: {} without bursts", rows[at][0].mean);
+        }
+        for (burst, cell) in BURSTS.iter().zip(&dynamic[at]).skip(1) {
+            let fixed = fixed[at].iter().zip(BURSTS).find(|(_, b)| b == burst).map_or(0.0, |(cell, _)| cell.mean);
+            assert!(cell.mean > rate && cell.mean > fixed, "{rate} %, E = {burst}: {} overestimates", cell.mean);
+        }
+        assert!(dynamic[at].windows(2).all(|pair| pair[0].mean < pair[1].mean), "{rate} %: more so with longer bursts");
+        for (burst, (model, fixed)) in BURSTS.iter().zip(model[at].iter().zip(&fixed[at])) {
+            assert!(model.error < fixed.error, "{rate} %, E = {burst}: {} against {}", model.error, fixed.error);
+        }
+    }
+}
+
+#[test]
+fn the_model_survives_long_silence_and_total_loss() {
+    let mut loss = estimate("autoregressive:order=8,packets=1");
+    for ordinal in 0..200_000 {
+        match ordinal % 100_000 {
+            0 => _ = loss.on_lost(ordinal, Time::ZERO),
+            50_000.. => _ = loss.on_lost(ordinal, Time::ZERO),
+            _ => loss.on_delivered(1),
+        }
+        loss.close_report();
+        assert!((0.0..=1.0).contains(&loss.loss()), "packet {ordinal}: {}", loss.loss());
+    }
+    assert!(loss.loss() > 0.9, "{}", loss.loss());
+}

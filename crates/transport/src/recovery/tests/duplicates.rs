@@ -1,0 +1,180 @@
+//! Losses by duplicate acknowledgements, one event at a time.
+
+use super::*;
+use crate::wire::{FlowId, SymbolId};
+
+/// No packet is called lost.
+const NONE: [u64; 0] = [];
+
+/// A sender that is told packets in order, in its tenth millisecond on a path of 50 ms, with packets 0 to `sent - 1` in flight.
+struct Line {
+    recovery: Recovery,
+    next: u64,
+    arrived: u64,
+    now: Time,
+}
+
+impl Line {
+    fn new(detection: &str, sent: u64) -> Self {
+        let config = RecoveryConfig {
+            congestion: "told:1G".parse().unwrap(),
+            detection: detection.parse().unwrap(),
+            timeout: "rto".parse().unwrap(),
+            ..RecoveryConfig::default()
+        };
+        let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
+        recovery.set_max_packet(PACKET);
+        recovery.set_rtt_from_handshake(Time::ZERO, millis(50));
+        let mut line = Self { recovery, next: 0, arrived: 0, now: at(10) };
+        (0..sent).for_each(|_| line.symbol());
+        line.now = at(60);
+        line
+    }
+
+    fn send(&mut self, content: Content) {
+        self.recovery.on_sent(Sent { number: self.next, time: self.now, bytes: PACKET, content }, false);
+        self.next += 1;
+    }
+
+    fn symbol(&mut self) {
+        self.send(Content::Symbol(SymbolId { flow: FlowId(1), block: 0, esi: self.next as u32 }));
+    }
+
+    /// Feedback that names `named` (highest range first) after `more` arrivals; the numbers called lost for it.
+    fn hear(&mut self, named: &[(u64, u64)], more: u64) -> Vec<u64> {
+        self.arrived += more;
+        let packets = ranges(named);
+        let packets = (!named.is_empty()).then_some(&packets);
+        self.recovery.on_feedback(self.now, Told::InOrder { packets, arrived: self.arrived }, None).unwrap();
+        self.recovery.report().lost.iter().map(|sent| sent.number).collect()
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.recovery.bytes_in_flight() / u64::from(PACKET)
+    }
+}
+
+#[test]
+fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
+    let mut line = Line::new("duplicates", 10);
+    assert_eq!(line.hear(&[(0, 1)], 2), NONE, "in order");
+    assert_eq!(line.in_flight(), 8);
+    assert_eq!(line.hear(&[(0, 1)], 1), NONE);
+    assert_eq!(
+        (line.in_flight(), line.recovery.packets_in_flight()),
+        (7, 8),
+        "one has arrived, and nothing says which"
+    );
+    assert_eq!(line.hear(&[(0, 1)], 1), NONE);
+    assert_eq!(line.hear(&[(0, 1)], 1), [2]);
+    assert_eq!(line.in_flight(), 4);
+    assert_eq!(line.hear(&[(0, 1)], 4), NONE, "more duplicates say nothing new");
+    assert_eq!(line.in_flight(), 0, "3 to 9 have arrived");
+    line.symbol();
+    assert_eq!(line.in_flight(), 1);
+    assert_eq!(line.hear(&[(0, 1)], 0), NONE, "feedback that came twice");
+    line.now = at(110);
+    assert_eq!(line.hear(&[(3, 10), (0, 1)], 1), NONE);
+    let report = line.recovery.report();
+    assert_eq!(
+        (report.delivered.len(), report.spurious.len(), report.rtt),
+        (8, 0, None),
+        "7 of them waited for the gap"
+    );
+    assert_eq!((line.in_flight(), line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, 0, None));
+}
+
+#[test]
+fn lost_feedback_hides_no_duplicates() {
+    let mut line = Line::new("duplicates:count=4", 10);
+    assert_eq!(line.hear(&[(0, 1)], 5), NONE, "two in order and three more");
+    assert_eq!(line.in_flight(), 5);
+    assert_eq!(line.hear(&[(0, 1)], 3), [2], "three told at once");
+    let mut line = Line::new("duplicates", 10);
+    assert_eq!(line.hear(&[], 3), [0], "nothing at all was named yet");
+}
+
+#[test]
+fn a_partial_arrival_calls_the_next_one_lost_and_reno_forgets() {
+    for (detection, next) in [("duplicates", vec![6]), ("duplicates:newreno=off", vec![])] {
+        let mut line = Line::new(detection, 10);
+        assert_eq!(line.hear(&[(0, 1)], 2), NONE);
+        assert_eq!(line.hear(&[(0, 1)], 6), [2]);
+        line.symbol();
+        line.now = at(110);
+        // The repair of 2 arrives: 6 is missing, 7 to 9 are withheld.
+        assert_eq!(line.hear(&[(10, 10), (3, 5), (0, 1)], 1), next, "{detection}");
+        line.symbol();
+        line.now = at(160);
+        assert_eq!(line.hear(&[(7, 11), (3, 5), (0, 1)], 1), NONE, "{detection}");
+        assert_eq!(line.recovery.packets_in_flight(), usize::from(next.is_empty()), "{detection}");
+    }
+}
+
+#[test]
+fn without_recovery_only_silence_finds_losses() {
+    let mut line = Line::new("duplicates:recovery=off", 10);
+    assert_eq!(line.hear(&[(0, 1)], 2), NONE);
+    assert_eq!(line.hear(&[(0, 1)], 7), NONE);
+    assert_eq!(line.in_flight(), 8);
+    let due = line.recovery.next_timeout().unwrap();
+    assert_eq!(due, at(60 + 50 + 75), "from the last arrival in order");
+    assert_eq!(line.recovery.on_timeout(due), Timeout::Lost);
+    assert_eq!((line.recovery.report().cause, line.recovery.report().lost.len()), (Cause::Timeout, 8));
+}
+
+#[test]
+fn what_is_named_at_once_is_not_held_for_a_duplicate() {
+    let mut line = Line::new("duplicates", 2);
+    line.send(Content::Control(7));
+    (0..2).for_each(|_| line.symbol());
+    (0..3).for_each(|_| line.send(Content::Nothing));
+    // 0 and 2 are lost; 1, 3 and 4 are withheld.
+    assert_eq!(line.hear(&[(5, 5)], 2), [2], "three numbers ahead of the control packet one is named");
+    assert_eq!(line.hear(&[(5, 6)], 1), NONE, "an answer to a ping is no duplicate");
+    assert_eq!(line.hear(&[(5, 7)], 3), [0], "two duplicates more");
+}
+
+#[test]
+fn an_emptied_flight_takes_old_arrivals_for_no_duplicates() {
+    let mut line = Line::new("duplicates", 10);
+    let due = line.recovery.next_timeout().unwrap();
+    assert_eq!(line.recovery.on_timeout(due), Timeout::Lost);
+    assert_eq!((line.recovery.report().lost.len(), line.in_flight()), (10, 0));
+    line.now = due;
+    (0..4).for_each(|_| line.symbol());
+    assert_eq!(line.hear(&[], 5), NONE, "1 to 5 were late, not lost");
+    assert_eq!(line.in_flight(), 4);
+    line.now = due + millis(50);
+    assert_eq!(line.hear(&[(10, 10), (1, 5)], 1), NONE);
+    let report = line.recovery.report();
+    assert_eq!((report.spurious.len(), report.delivered.len(), report.rtt), (5, 1, Some(millis(50))));
+    assert_eq!(line.hear(&[(10, 10), (1, 5)], 3), [11], "from there on duplicates count again");
+}
+
+#[test]
+fn an_answered_question_ends_a_recovery_whose_repair_is_lost() {
+    let mut line = Line::new("duplicates", 8);
+    let mut config = config("told:1G");
+    config.detection = "duplicates".parse().unwrap();
+    line.recovery.reconfigure(&config, line.now);
+    assert_eq!(line.hear(&[], 7), [0]);
+    line.symbol();
+    let due = line.recovery.next_timeout().unwrap();
+    assert_eq!(line.recovery.on_timeout(due), Timeout::Probe);
+    line.now = due;
+    line.send(Content::Nothing);
+    assert_eq!(line.hear(&[(9, 9)], 1), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(line.recovery.packets_in_flight(), 0);
+}
+
+#[test]
+fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
+    for (detection, lost) in [("duplicates", vec![2]), ("duplicates:recovery=off", vec![])] {
+        let mut line = Line::new(detection, 10);
+        let told = ranges(&[(3, 5), (0, 1)]);
+        line.recovery.on_feedback(line.now, Told::Which(&told), None).unwrap();
+        let found: Vec<u64> = line.recovery.report().lost.iter().map(|sent| sent.number).collect();
+        assert_eq!(found, lost, "{detection}");
+    }
+}
