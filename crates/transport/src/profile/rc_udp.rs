@@ -47,5 +47,6 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "detection", section: "RFC 9002 §6.1: only shown, what is lost changes nothing" },
     Source { key: "timeout", section: "design §8: finds what the document would wait for for ever" },
     Source { key: "estimator", section: "design §8: how many symbols are made at once" },
+    Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source { key: "feedback.timing", section: "design §8: with each decoded block at once" },
 ];

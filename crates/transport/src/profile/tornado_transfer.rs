@@ -32,5 +32,6 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "detection", section: "RFC 9002 §6.1" },
     Source { key: "timeout", section: "design §8" },
     Source { key: "estimator", section: "design §8: X follows it" },
+    Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source { key: "feedback.timing", section: "design §8: with each decoded block at once" },
 ];
