@@ -44,9 +44,8 @@ fn run(command: Command) -> Result<u8, Failure> {
     }
 }
 
-/// What makes runs. First of all: an ordinary user gets its namespace while there is one thread.
+/// What makes runs.
 fn trials() -> Result<Trials, Failure> {
-    space::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     Trials::new().map_err(|error| Failure::new(Code::Other, error))
 }
 

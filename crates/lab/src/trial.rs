@@ -14,7 +14,7 @@ use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
 use crate::results::{Ending, Environment, Lateness, Outcome, Verdict as Judgement};
 use crate::runner::{Measure, MeasureError, Stop};
-use crate::space::{CableKind, Host};
+use crate::space::{self, CableKind, Host};
 use crate::verdict::{self, Verdict};
 
 /// How often a run looks whether it is to end.
@@ -66,6 +66,11 @@ impl Trials {
 impl Measure for Trials {
     fn peers(&self) -> Vec<String> {
         peers::all().map(|peer| peer.name().to_owned()).collect()
+    }
+
+    /// An ordinary user gets its namespace.
+    fn prepare(&self) -> Result<(), MeasureError> {
+        space::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
     }
 
     fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError> {

@@ -88,6 +88,7 @@ fn run_plan(plan: &Plan, how: &HowRun, folder: &Path, measure: &dyn Measure, sto
         say(&list(plan, &agenda, how.jobs));
         return Ok(0);
     }
+    measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
     let mut store = Store::open(folder)?;
     if store.cut() > 0 {
         warn("the last result had not been written whole: it is cut off, and its case measured again");

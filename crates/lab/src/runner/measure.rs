@@ -9,6 +9,14 @@ pub trait Measure: Sync {
     /// The peers it can measure, whether they are installed or not.
     fn peers(&self) -> Vec<String>;
 
+    /// Gets what every run takes. Called once before the first of them, while there is one thread.
+    ///
+    /// # Errors
+    /// [`MeasureError::Machine`] where this machine lacks it.
+    fn prepare(&self) -> Result<(), MeasureError> {
+        Ok(())
+    }
+
     /// Makes a run of its own, whatever runs beside it. It looks at `stop` at least every 100 ms and then ends what it started.
     ///
     /// # Errors

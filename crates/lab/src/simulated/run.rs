@@ -51,7 +51,10 @@ pub(crate) fn run(plan: &SimPlan, how: &HowRun, folder: &Path, stop: &Stop) -> R
 fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &Stop) -> Result<u8, Failure> {
     let total = cases.len();
     let agenda = Mutex::new(cases);
-    let next = || agenda.lock().unwrap_or_else(PoisonError::into_inner).pop_front().filter(|_| !stop.is_set());
+    let next = || match stop.is_set() {
+        true => None,
+        false => agenda.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+    };
     let mut code = Code::Done;
     thread::scope(|scope| {
         let (sender, results) = channel();
