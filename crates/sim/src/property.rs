@@ -62,6 +62,19 @@ pub fn check_streams(seed: u64) -> Result<Report, String> {
     })
 }
 
+/// The same by the documents' systems.
+///
+/// # Errors
+/// What is wrong, the scenario, and the command that runs it again.
+pub fn check_documents(seed: u64) -> Result<Report, String> {
+    let scenario = Scenario::draw_documents(seed);
+    run(&scenario).map_err(|wrong| {
+        format!(
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test documents -- --nocapture"
+        )
+    })
+}
+
 /// Runs a scenario; what is wrong with it.
 ///
 /// # Errors

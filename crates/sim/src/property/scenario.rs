@@ -122,6 +122,13 @@ impl Scenario {
         scenario
     }
 
+    /// The scenario of this seed, sent as one of the documents has it, with other numbers.
+    pub fn draw_documents(seed: u64) -> Self {
+        let mut scenario = Self::draw(seed);
+        scenario.profile = document(&mut Rng::with_seed(seed ^ 0xd0c5), &scenario.link);
+        scenario
+    }
+
     /// About how long the transfer takes on a path that keeps its promises.
     pub fn expected(&self) -> Duration {
         let rtt = self.link.forward.delay + self.link.backward.delay;
@@ -191,10 +198,11 @@ impl fmt::Display for Scenario {
         let Self { link, profile, connects, closes, objects, control, credit, outage, .. } = self;
         write!(
             f,
-            "{} (told {:?}, k {}) over {link}: objects {objects:?}, control {control:?}, ",
+            "{} (told {:?}, {}, {}) over {link}: objects {objects:?}, control {control:?}, ",
             profile.name,
             profile.told_rate(),
-            profile.blocks.largest(1_408)
+            profile.blocks,
+            profile.schedule
         )?;
         write!(
             f,
@@ -266,6 +274,42 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
     };
     let k = ["1024", "1024", "256", "64", "16", "10"][random.usize(..6)];
     profile.set("blocks.k", k).expect("blocks of one size");
+    profile
+}
+
+/// Choices of the documents' systems that a drawn profile takes: keys, and values of which one is picked.
+const RC_UDP: [(&str, &[&str]); 5] = [
+    ("blocks.bytes", &["1000000", "1000000", "100000", "10000", "1"]),
+    (
+        "blocks.code",
+        &["precoded-lt", "precoded-lt", "raptor", "raptorq", "lt", "reed-solomon", "uncoded", "tornado:64"],
+    ),
+    ("schedule.blocks", &["1", "1", "2", "5"]),
+    ("schedule.ahead", &["1", "1", "0", "3"]),
+    ("schedule.wait", &["300us", "0ms"]),
+];
+const TORNADO_TRANSFER: [(&str, &[&str]); 2] = [
+    ("blocks", &["partition", "partition", "sub-files", "sub-files:bytes=50000", "fixed:k=64", "fixed:code=uncoded"]),
+    ("schedule.repair-every", &["auto", "auto", "1", "10", "1000"]),
+];
+
+/// A document's system, told half of what the slower way carries, all of it, or more, or left to find out where it can.
+fn document(random: &mut Rng, link: &Duplex) -> Profile {
+    let (mut profile, choices) = match random.u8(..2) {
+        0 => (Profile::rc_udp(), &RC_UDP[..]),
+        _ => (Profile::tornado_transfer(), &TORNADO_TRANSFER[..]),
+    };
+    for (key, values) in choices {
+        profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
+    }
+    if profile.told_rate().is_some() || random.bool() {
+        let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
+        let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
+        // More than the path carries, without a window, into a queue without end: each block would take longer than the one before.
+        let most = if link.forward.queue_bytes.is_some() { 1.2 } else { 1.0 };
+        let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
+        profile = profile.with_told_rate(Rate::from_bits_per_second(told));
+    }
     profile
 }
 

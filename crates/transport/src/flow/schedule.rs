@@ -82,6 +82,11 @@ pub trait Schedule: Debug + Send {
     /// The fate of packets is known, of this flow's or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &FlowView);
 
+    /// Lost source symbols are sent again. Where they are not, a probe carries repair rather than source.
+    fn resends(&self) -> bool {
+        true
+    }
+
     /// Source symbols go out as they are. Where they do not, a block of a fountain code has none to send, and all that goes out of it
     /// is repair; blocks of other codes cannot be had that way and keep their source.
     fn sends_source(&self) -> bool {

@@ -183,10 +183,11 @@ impl SendBlock {
         self.shape.k.saturating_sub(sent)
     }
 
-    /// The next source symbol of a block of repair alone, when no more repair can be made.
+    /// A source symbol when no more repair can be made: one that is lost; of a block of repair alone, one that was never sent.
     pub(super) fn last_resort(&self) -> Option<u32> {
-        let spent = self.coded && self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0;
-        (spent && !self.can_prepare() && self.next_source < self.shape.k).then_some(self.next_source)
+        let spent = self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0 && !self.can_prepare();
+        let unsent = || (self.coded && self.next_source < self.shape.k).then_some(self.next_source);
+        self.first_lost().filter(|_| spent).or_else(|| unsent().filter(|_| spent))
     }
 
     /// The block's bytes have come.

@@ -73,7 +73,7 @@ impl FlowView {
         block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
 
-    /// A source symbol of a block of which all repair that there is has gone out, and no source.
+    /// A source symbol of a block of which all repair that there is has gone out: one that is lost, or was never sent.
     pub fn last_resort_of(&self, block: &SendBlock) -> Option<SymbolId> {
         block.last_resort().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
@@ -338,7 +338,7 @@ impl FlowSender {
     /// What a probe carries: the oldest source symbol that may be missing, or repair of the oldest block where no source goes out.
     pub fn probe(&mut self) -> Option<Picked> {
         let block = self.view.open_blocks().next()?;
-        if block.repair_ready() > 0 && block.is_coded() {
+        if block.repair_ready() > 0 && !self.schedule.resends() {
             return self.take_repair(block.number());
         }
         let id = SymbolId { flow: self.view.id, block: block.number(), esi: block.oldest_unacknowledged()? };

@@ -112,7 +112,11 @@ impl Profile {
     /// The same, sending at exactly `rate` whatever is lost.
     #[must_use]
     pub fn with_told_rate(mut self, rate: Rate) -> Self {
-        self.recovery.congestion = CongestionConfig::Told(ToldConfig { rate });
+        let told = match self.recovery.congestion {
+            CongestionConfig::Told(told) => told,
+            _ => ToldConfig::default(),
+        };
+        self.recovery.congestion = CongestionConfig::Told(ToldConfig { rate, ..told });
         self
     }
 

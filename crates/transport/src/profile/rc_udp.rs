@@ -20,7 +20,7 @@ impl Profile {
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
             recovery: RecoveryConfig {
-                congestion: CongestionConfig::Told(ToldConfig { rate: NOMINAL_RATE }),
+                congestion: CongestionConfig::Told(ToldConfig { rate: NOMINAL_RATE, window: false }),
                 ..RecoveryConfig::default()
             },
             ..Self::auto()
@@ -44,6 +44,7 @@ pub(super) const SOURCES: &[Source] = &[
         key: "congestion.rate",
         section: "rc-udp §VI-A, table II: R2 is 100 Mbit/s nominally, and R1 is not controlled",
     },
+    Source { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
     Source { key: "detection", section: "RFC 9002 §6.1: only shown, what is lost changes nothing" },
     Source { key: "timeout", section: "design §8: finds what the document would wait for for ever" },
     Source { key: "estimator", section: "design §8: how many symbols are made at once" },

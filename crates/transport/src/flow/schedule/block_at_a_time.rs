@@ -152,7 +152,7 @@ fn symbol(flow: &FlowView, block: &SendBlock) -> Option<Next> {
     if block.repair_ready() > 0 {
         return Some(Next::Repair(BlockId { flow: flow.id(), block: block.number() }));
     }
-    flow.first_lost_of(block).or_else(|| flow.last_resort_of(block)).map(Next::Resend)
+    flow.last_resort_of(block).map(Next::Resend)
 }
 
 impl Schedule for BlockAtATime {
@@ -174,6 +174,11 @@ impl Schedule for BlockAtATime {
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+
+    // rc-udp §IV-B: a stream of coded symbols, and nothing else.
+    fn resends(&self) -> bool {
+        false
+    }
 
     // rc-udp §III: all K + R symbols go through the LT code, whose symbols are worth little beside source.
     fn sends_source(&self) -> bool {

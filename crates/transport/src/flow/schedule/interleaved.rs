@@ -82,7 +82,7 @@ impl Interleaved {
         if block.can_prepare() {
             return Some(Next::Prepare { block: id, count: self.batch(block.k()) });
         }
-        flow.first_lost_of(block).or_else(|| flow.last_resort_of(block)).map(Next::Resend)
+        flow.last_resort_of(block).map(Next::Resend)
     }
 
     /// While there is source.
@@ -144,6 +144,11 @@ impl Schedule for Interleaved {
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+
+    // tornado-transfer §2.1: there is no need for retransmission.
+    fn resends(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

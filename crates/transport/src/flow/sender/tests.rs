@@ -58,7 +58,7 @@ impl Schedule for RepairAlone {
     fn next(&mut self, now: Time, flow: &FlowView, _path: &PathEstimate) -> Next {
         let block = flow.block(0).expect("it is open");
         let id = BlockId { flow: flow.id(), block: 0 };
-        if let Some(lost) = flow.first_lost().or_else(|| flow.last_resort_of(block)) {
+        if let Some(lost) = flow.last_resort_of(block) {
             return Next::Resend(lost);
         }
         match block.repair_ready() {
@@ -71,6 +71,10 @@ impl Schedule for RepairAlone {
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
 
     fn sends_source(&self) -> bool {
+        false
+    }
+
+    fn resends(&self) -> bool {
         false
     }
 }

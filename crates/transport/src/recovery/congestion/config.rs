@@ -112,7 +112,10 @@ mod tests {
             assert_eq!(serde_json::from_str::<CongestionConfig>(&json).unwrap(), config);
         }
         let told: CongestionConfig = "told:1.5G".parse().unwrap();
-        assert_eq!(told, CongestionConfig::Told(ToldConfig { rate: Rate::from_bits_per_second(1_500_000_000) }));
+        assert_eq!(
+            told,
+            CongestionConfig::Told(ToldConfig { rate: Rate::from_bits_per_second(1_500_000_000), window: true })
+        );
         assert_eq!("told:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);
     }
 

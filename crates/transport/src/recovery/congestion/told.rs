@@ -3,7 +3,7 @@
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::recovery::sent::Report;
-use crate::settings::{BitRate, Setting, Settings, field};
+use crate::settings::{BitRate, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
@@ -12,16 +12,18 @@ use std::time::Duration;
 pub struct ToldConfig {
     /// In IP bits per second.
     pub rate: Rate,
+    /// Stop when nothing comes back, after about two round trips at that rate. Without, what is sent is never held up.
+    pub window: bool,
 }
 
 impl Default for ToldConfig {
     fn default() -> Self {
-        Self { rate: Rate::from_bits_per_second(10_000_000) }
+        Self { rate: Rate::from_bits_per_second(10_000_000), window: true }
     }
 }
 
 impl Settings for ToldConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "rate", rate, BitRate)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
 }
 
 /// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
@@ -33,24 +35,28 @@ const LATE_WAKING: Duration = Duration::from_millis(8);
 /// trip is known it is taken as [`INITIAL_RTT`].
 #[derive(Debug)]
 pub(super) struct Told {
-    rate: Rate,
+    config: ToldConfig,
     window: u64,
 }
 
 impl Told {
-    pub(super) fn new(rate: Rate, max_packet: u32) -> Self {
-        Self { rate, window: window(rate, INITIAL_RTT, max_packet) }
+    pub(super) fn new(config: ToldConfig, max_packet: u32) -> Self {
+        Self { config, window: window(config, INITIAL_RTT, max_packet) }
     }
 }
 
-fn window(rate: Rate, rtt: Duration, max_packet: u32) -> u64 {
+/// Bytes that may be in flight. Without a window that is what is sent until the path is given up as dead.
+fn window(config: ToldConfig, rtt: Duration, max_packet: u32) -> u64 {
+    if !config.window {
+        return u64::MAX;
+    }
     let span = rtt + rtt.max(LATE_WAKING);
-    rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
+    config.rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
 }
 
 impl CongestionControl for Told {
     fn on_path(&mut self, path: &PathView<'_>) {
-        self.window = window(self.rate, path.rtt.smoothed(), path.max_packet);
+        self.window = window(self.config, path.rtt.smoothed(), path.max_packet);
     }
 
     fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
@@ -64,7 +70,7 @@ impl CongestionControl for Told {
     }
 
     fn rate(&self) -> Option<Rate> {
-        Some(self.rate)
+        Some(self.config.rate)
     }
 
     fn name(&self) -> &'static str {
