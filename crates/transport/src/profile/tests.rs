@@ -7,7 +7,7 @@ fn profiles_survive_being_written_down() {
         assert_eq!(profile.name, name);
         let told = profile.with_told_rate(Rate::from_bits_per_second(100_000_000)).with_window_code(WindowCode::Rlc);
         let text = serde_json::to_string(&told).expect("plain data");
-        assert!(text.contains(r#""streams":"window""#) && text.contains(r#""congestion":"told:100M""#), "{text}");
+        assert!(text.contains(r#""streams":"window""#) && text.contains(r#""congestion":"told:100M"#), "{text}");
         assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), told);
     }
     assert!(Profile::named("brutal").is_err_and(|e| e.to_string().contains("auto, arq")));

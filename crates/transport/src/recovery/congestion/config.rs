@@ -54,7 +54,7 @@ impl CongestionConfig {
     /// The controller, for packets of `max_packet` IP bytes.
     pub fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         match self {
-            Self::Told(told) => Box::new(Told::new(told.rate, max_packet)),
+            Self::Told(told) => Box::new(Told::new(*told, max_packet)),
             Self::Fixed(config) => Box::new(Fixed::new(*config, max_packet)),
             Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
