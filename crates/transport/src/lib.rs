@@ -21,7 +21,7 @@ pub mod wire;
 
 pub use connection::{
     Batch, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
-    StreamOptions,
+    SetError, StreamOptions,
 };
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,

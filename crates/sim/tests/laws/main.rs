@@ -3,6 +3,7 @@
 mod bounds;
 mod credit;
 mod live_limit;
+mod live_settings;
 mod many_objects;
 mod same_seed;
 mod single_losses;

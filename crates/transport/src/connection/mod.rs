@@ -13,6 +13,7 @@ mod outbox;
 mod outgoing;
 mod paths;
 mod receive;
+mod reconfiguring;
 mod resizing;
 mod sealing;
 mod stats;
@@ -25,6 +26,7 @@ pub use arrivals::ReceivedEcn;
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
 pub use options::{FlowError, Limits, ObjectOptions};
+pub use reconfiguring::SetError;
 pub use stats::{ConnectionStats, LimitedBy};
 pub use streams::StreamOptions;
 

@@ -10,8 +10,8 @@ pub(super) use streams::StreamNews;
 use super::outbox::{Outbox, Piece};
 use super::turns::Turns;
 use crate::flow::{
-    ControlSender, Direction, FlowKey, FlowSender, ObjectSender, PathEstimate, Picked, Pool, Reply, Request,
-    SendCredit, Step, StreamSender, SymbolKind,
+    BlockSizing, ControlSender, Direction, FlowKey, FlowSender, ObjectSender, PathEstimate, Picked, Pool, Reply,
+    Request, ScheduleConfig, SendCredit, Step, StreamSender, SymbolKind,
 };
 use crate::recovery::{Content, Report};
 use crate::time::Time;
@@ -111,6 +111,22 @@ impl Outgoing {
     pub(super) fn flow_count(&self) -> usize {
         let streams = self.streams.iter().filter(|stream| stream.is_unfinished()).count();
         self.flows.len() + self.waiting.len() + streams + self.waiting_streams.len()
+    }
+
+    /// Another schedule for every flow.
+    pub(super) fn reschedule(&mut self, schedule: &ScheduleConfig) {
+        let objects = self.flows.iter_mut().chain(&mut self.waiting).map(ObjectSender::flow_mut);
+        let streams = self.streams.iter_mut().chain(&mut self.waiting_streams).map(StreamSender::flow_mut);
+        objects.chain(streams).for_each(|flow| flow.set_schedule(schedule.build()));
+    }
+
+    /// Other blocks for what is not open yet of every object.
+    pub(super) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
+        for object in self.flows.iter_mut().chain(&mut self.waiting) {
+            if let Some(rule) = blocks.live_sizer(symbol_size) {
+                object.set_sizer(Some(rule), largest_k);
+            }
+        }
     }
 
     /// What has been sent so far.

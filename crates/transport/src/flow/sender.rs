@@ -201,6 +201,14 @@ impl FlowSender {
         self.window = shape.map(WindowSender::new);
     }
 
+    /// Another schedule says what is next from now on. That of a window code stays: its repair is none that a schedule asks for.
+    pub(crate) fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
+        if self.window.is_none() {
+            self.schedule = schedule;
+            self.wait = None;
+        }
+    }
+
     /// The flow.
     pub const fn id(&self) -> FlowId {
         self.view.id

@@ -95,6 +95,16 @@ impl BlockSizing {
         }
     }
 
+    /// Who says how the blocks of an object are cut that is under way, and whose first blocks were cut otherwise; `None` where only a
+    /// whole object can be cut so.
+    pub fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+        match self {
+            Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
+            Self::Partition | Self::SubFiles(_) => None,
+            Self::LtTcp(_) | Self::Ttp(_) => self.sizer(symbol_size),
+        }
+    }
+
     /// Source symbols of the largest block there may be, of symbols of this size.
     pub fn largest(&self, symbol_size: u16) -> u32 {
         match self {
@@ -173,6 +183,15 @@ pub trait BlockSizer: Debug + Send {
     /// Source symbols that wait in open blocks where no other is opened yet: the later it is, the more is known by then.
     fn read_ahead(&self, _path: &PathEstimate) -> u64 {
         u64::MAX
+    }
+}
+
+impl BlockSizer for FixedBlocks {
+    fn next(&mut self, left: u64, _path: &PathEstimate) -> (u32, BlockCode) {
+        match u32::try_from(left) {
+            Ok(left) if left <= self.small_k => (left, self.small_code),
+            _ => (self.k, self.code),
+        }
     }
 }
 

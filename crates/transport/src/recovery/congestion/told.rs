@@ -23,7 +23,8 @@ impl Default for ToldConfig {
 }
 
 impl Settings for ToldConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
 }
 
 /// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
