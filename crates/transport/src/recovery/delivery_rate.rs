@@ -1,6 +1,6 @@
 //! Measures the rate at which packets are delivered (draft-cheng-iccrg-delivery-rate-estimation).
 
-use super::sent::RateSample;
+use super::sent::{RateSample, Sent};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -11,12 +11,17 @@ pub(super) struct Snapshot {
     delivered_time: Time,
     first_sent_time: Time,
     app_limited: bool,
+    /// Bytes in flight with it.
+    in_flight: u64,
+    /// Bytes lost until then.
+    lost: u64,
 }
 
 /// Counts deliveries and compares them with the state when the newest delivered packet left.
 #[derive(Debug)]
 pub(super) struct DeliveryRate {
     delivered: u64,
+    lost: u64,
     delivered_time: Time,
     first_sent_time: Time,
     /// The sender had nothing to send until this many bytes are delivered.
@@ -26,10 +31,11 @@ pub(super) struct DeliveryRate {
 
 impl DeliveryRate {
     pub(super) fn new(now: Time) -> Self {
-        Self { delivered: 0, delivered_time: now, first_sent_time: now, app_limited_until: None, sample: None }
+        Self { delivered: 0, lost: 0, delivered_time: now, first_sent_time: now, app_limited_until: None, sample: None }
     }
 
-    pub(super) fn on_sent(&mut self, now: Time, in_flight: u64) -> Snapshot {
+    /// A packet of `bytes` leaves while `in_flight` are on their way.
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64) -> Snapshot {
         if in_flight == 0 {
             self.first_sent_time = now;
             self.delivered_time = now;
@@ -39,6 +45,8 @@ impl DeliveryRate {
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
             app_limited: self.is_app_limited(),
+            in_flight: in_flight + u64::from(bytes),
+            lost: self.lost,
         }
     }
 
@@ -51,8 +59,9 @@ impl DeliveryRate {
         self.app_limited_until.is_some()
     }
 
-    /// Bytes in flight were lost: they no longer stand between now and the end of an application-limited phase.
-    pub(super) fn on_lost(&mut self, in_flight: u64) {
+    /// Packets were lost, which leaves `in_flight` bytes: they no longer stand between now and the end of an application-limited phase.
+    pub(super) fn on_lost(&mut self, lost: &[Sent], in_flight: u64) {
+        self.lost += lost.iter().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let all_gone = self.delivered + in_flight;
         self.app_limited_until = self.app_limited_until.map(|until| until.min(all_gone));
     }
@@ -77,12 +86,15 @@ impl DeliveryRate {
             delivered: self.delivered - newest.delivered,
             interval,
             app_limited: newest.app_limited,
+            in_flight: newest.in_flight,
+            lost: self.lost - newest.lost,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sent::Content;
     use super::*;
 
     fn at(millis: u64) -> Time {
@@ -93,21 +105,27 @@ mod tests {
     fn measures_the_slower_of_sending_and_delivering() {
         let mut rate = DeliveryRate::new(Time::ZERO);
         // One packet of 1000 bytes each millisecond; delivered 100 ms later at half that pace.
-        let snapshots: Vec<_> = (0..10).map(|i| rate.on_sent(at(i), i * 1000)).collect();
+        let snapshots: Vec<_> = (0..10).map(|i| rate.on_sent(at(i), 1000, i * 1000)).collect();
+        let lost = Sent { number: 10, time: at(10), bytes: 3000, content: Content::Nothing };
+        rate.on_lost(&[lost], 10_000);
         for (i, snapshot) in (0..10).zip(snapshots) {
             rate.on_delivered(at(100 + 2 * i), at(i), 1000, snapshot);
         }
         let sample = rate.take_sample(Duration::from_millis(100)).unwrap();
-        assert_eq!(sample, RateSample { delivered: 10_000, interval: Duration::from_millis(118), app_limited: false });
+        let interval = Duration::from_millis(118);
+        assert_eq!(
+            sample,
+            RateSample { delivered: 10_000, interval, app_limited: false, in_flight: 10_000, lost: 3000 }
+        );
         assert_eq!(rate.take_sample(Duration::ZERO), None);
     }
 
     #[test]
     fn marks_samples_of_an_idle_sender() {
         let mut rate = DeliveryRate::new(Time::ZERO);
-        let before = rate.on_sent(at(0), 0);
+        let before = rate.on_sent(at(0), 1000, 0);
         rate.set_app_limited(1000);
-        let during = rate.on_sent(at(1), 1000);
+        let during = rate.on_sent(at(1), 1000, 1000);
         rate.on_delivered(at(100), at(0), 1000, before);
         assert!(!rate.take_sample(Duration::ZERO).unwrap().app_limited);
         assert!(rate.is_app_limited());

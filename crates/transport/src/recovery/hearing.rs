@@ -134,7 +134,7 @@ impl Recovery {
         self.loss.close_report();
         self.loss_time = None;
         self.detector.on_empty(self.flight.next_number());
-        self.delivery_rate.on_lost(0);
+        self.delivery_rate.on_lost(&self.outcome.lost, 0);
         self.stats.timeouts += 1;
         self.finish_report();
     }
@@ -168,7 +168,7 @@ impl Recovery {
             detector.on_feedback(now, heard, flight, rtt, |entry| outcome.on_lost(entry, persistent, loss, ecn));
         self.resend_at_once = detector.resends_at_once() && outcome.lost.len() > before;
         self.loss.close_report();
-        self.delivery_rate.on_lost(self.flight.bytes());
+        self.delivery_rate.on_lost(&self.outcome.lost, self.flight.bytes());
     }
 
     fn detect_overdue(&mut self, now: Time) {
@@ -178,7 +178,7 @@ impl Recovery {
         self.loss_time =
             detector.on_loss_timer(now, flight, rtt, |entry| outcome.on_lost(entry, persistent, loss, ecn));
         self.loss.close_report();
-        self.delivery_rate.on_lost(self.flight.bytes());
+        self.delivery_rate.on_lost(&self.outcome.lost, self.flight.bytes());
         self.timer.on_feedback(now, false, self.flight.oldest() != oldest);
     }
 }

@@ -204,7 +204,7 @@ impl Recovery {
     pub fn on_sent(&mut self, sent: Sent, probe: bool) {
         let passed_over = sent.number.saturating_sub(self.flight.next_number());
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent());
-        let snapshot = self.delivery_rate.on_sent(sent.time, self.flight.bytes());
+        let snapshot = self.delivery_rate.on_sent(sent.time, sent.bytes, self.flight.bytes());
         let marked = self.ecn.on_sent();
         self.timer.on_sent(sent.time, self.flight.packets() == 0);
         self.detector.on_sent(&sent);

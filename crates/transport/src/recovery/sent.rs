@@ -58,6 +58,10 @@ pub struct RateSample {
     pub interval: Duration,
     /// The sender had nothing to send during the sample: it is a lower bound.
     pub app_limited: bool,
+    /// Bytes that were in flight when the newest packet of the sample had left, that one included.
+    pub in_flight: u64,
+    /// Bytes called lost since then, up to the last report.
+    pub lost: u64,
 }
 
 /// The one normalised form of feedback and timeouts: nothing downstream knows which profile or wire form produced it.

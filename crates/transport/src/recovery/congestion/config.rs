@@ -2,6 +2,7 @@
 
 use super::CongestionControl;
 use super::added::AddedController;
+use super::bbr::{Bbr, BbrConfig};
 use super::ccid2::{self, Ccid2Config};
 use super::cubic::{Cubic, CubicConfig};
 use super::fixed::{Fixed, FixedConfig};
@@ -9,6 +10,7 @@ use super::grow_only::{GrowOnly, GrowOnlyConfig};
 use super::highspeed::{self, HighSpeedConfig};
 use super::ledbat::{Ledbat, LedbatConfig};
 use super::reno::{Reno, RenoConfig, Response};
+use super::tfrc::{Tfrc, TfrcConfig};
 use super::told::{Told, ToldConfig};
 use super::ttp::{Ttp, TtpConfig};
 use crate::settings::choices;
@@ -26,8 +28,12 @@ pub enum CongestionConfig {
     Cubic(CubicConfig),
     /// HighSpeed TCP (RFC 3649).
     HighSpeed(HighSpeedConfig),
+    /// BBR, version 3 (draft-ietf-ccwg-bbr).
+    Bbr(BbrConfig),
     /// CCID 2 of DCCP (RFC 4341).
     Ccid2(Ccid2Config),
+    /// CCID 3 of DCCP, TCP-friendly rate control (RFC 5348).
+    Tfrc(TfrcConfig),
     /// LEDBAT (RFC 6817).
     Ledbat(LedbatConfig),
     /// TTP's rate (ttp §II-B).
@@ -44,7 +50,9 @@ choices! { "congestion control", CongestionConfig {
     "reno" => Reno(RenoConfig),
     "cubic" => Cubic(CubicConfig),
     "highspeed" => HighSpeed(HighSpeedConfig),
+    "bbr" => Bbr(BbrConfig),
     "ccid2" => Ccid2(Ccid2Config),
+    "tfrc" => Tfrc(TfrcConfig),
     "ledbat" => Ledbat(LedbatConfig),
     "ttp" => Ttp(TtpConfig),
     "grow-only" => GrowOnly(GrowOnlyConfig),
@@ -59,7 +67,9 @@ impl CongestionConfig {
             Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
             Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
+            Self::Bbr(config) => Box::new(Bbr::new(*config, max_packet)),
             Self::Ccid2(config) => Box::new(ccid2::ccid2(*config, max_packet)),
+            Self::Tfrc(config) => Box::new(Tfrc::new(*config, max_packet)),
             Self::Ledbat(config) => Box::new(Ledbat::new(*config, max_packet)),
             Self::Ttp(config) => Box::new(Ttp::new(*config, max_packet)),
             Self::GrowOnly(config) => Box::new(GrowOnly::new(*config, max_packet)),
@@ -99,7 +109,9 @@ mod tests {
             "reno:limit=20",
             "reno:limit=told:155M",
             "highspeed",
+            "bbr:loss=5%",
             "ccid2",
+            "tfrc:intervals=16",
             "ledbat:target=25ms",
             "ttp:start=50%,max=100M,q=5",
             "grow-only:initial=2",

@@ -1,6 +1,7 @@
 //! Congestion control: how much may be in flight and how fast. One file per controller; [`CongestionConfig`] names them.
 
 mod added;
+mod bbr;
 #[cfg(test)]
 mod bench;
 mod ccid2;
@@ -13,10 +14,12 @@ mod hystart;
 mod ledbat;
 mod period;
 mod reno;
+mod tfrc;
 mod told;
 mod ttp;
 
 pub use added::{AddedController, Build, register};
+pub use bbr::BbrConfig;
 pub use ccid2::Ccid2Config;
 pub use config::CongestionConfig;
 pub use cubic::CubicConfig;
@@ -26,6 +29,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
+pub use tfrc::TfrcConfig;
 pub use told::ToldConfig;
 pub use ttp::TtpConfig;
 

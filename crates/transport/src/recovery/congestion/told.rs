@@ -29,7 +29,7 @@ impl Settings for ToldConfig {
 
 /// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
 /// late. Above a round trip of 8 ms the second round trip covers it.
-const LATE_WAKING: Duration = Duration::from_millis(8);
+pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 
 /// Paces at exactly its rate and does not mind loss. Its window only stops it when nothing comes back: two round trips
 /// at that rate, of which one is the flight and the rest holds late feedback and losses not yet noticed. Before a round

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 fn entry(number: u64, time: Time) -> Entry {
     let sent = Sent { number, time, bytes: 100 + (number % 7) as u32, content: Content::Control(number as u32) };
-    let snapshot = DeliveryRate::new(time).on_sent(time, 0);
+    let snapshot = DeliveryRate::new(time).on_sent(time, 1000, 0);
     Entry { sent, snapshot, ordinal: number as u32, marked: false }
 }
 

@@ -1,6 +1,7 @@
 //! A path in virtual time: one sender with a [`Recovery`], a receiver that says what arrived.
 
 mod combinations;
+mod controllers;
 mod duplicates;
 mod events;
 pub(super) mod random;
