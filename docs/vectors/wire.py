@@ -403,7 +403,7 @@ def _last(value: int, so_far: Record) -> bool:
 
 
 def _epsilon(value: int, so_far: Record) -> bool:
-    return value <= MILLION if so_far["blocks"] in (2, 4) else value == 0
+    return value <= MILLION // 4 if so_far["blocks"] in (2, 4) else value == 0
 
 
 FEEDBACK_DETAIL: Layout = [

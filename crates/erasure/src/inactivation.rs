@@ -133,6 +133,10 @@ impl<S: System> crate::Decoder for Decoder<S> {
         self.repairs.push(block, esi, symbol)
     }
 
+    fn wait_for(&mut self, symbols: u32) {
+        self.repairs.wait_for_first(symbols);
+    }
+
     fn recover(&mut self, block: &mut Block) -> Progress {
         let progress = self.repairs.progress(block);
         if progress != Progress::Ready || block.is_complete() {

@@ -91,6 +91,10 @@ pub trait Decoder: Send + Debug {
     /// shape, and anything that comes once enough is there, is [`Progress::Useless`] and not kept.
     fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress;
 
+    /// So many symbols, source and repair, are to be there before the first solve, as far as there are so many: those beyond `k` are
+    /// held and used too. Nothing changes for a code of which any `k` symbols decode.
+    fn wait_for(&mut self, _symbols: u32) {}
+
     /// Fills in the missing source symbols of `block`. Between the first call that answers [`Progress::Need`] and the last, `block`
     /// may gain source symbols and nothing else. No solve is tried before the number of symbols asked for has come.
     ///

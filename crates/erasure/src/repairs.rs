@@ -66,6 +66,11 @@ impl Repairs {
         self.wanted.saturating_sub(block.present() + self.count())
     }
 
+    /// The first attempt waits for so many symbols, or for all there are.
+    pub(crate) fn wait_for_first(&mut self, symbols: u32) {
+        self.wanted = self.wanted.max(symbols.min(self.symbol_limit));
+    }
+
     /// An attempt with all that is here has failed: wait for `more` symbols before the next.
     pub(crate) fn wait_for(&mut self, block: &Block, more: u32) -> Progress {
         self.wanted = block.present() + self.count() + more;

@@ -263,3 +263,28 @@ fn largest_blocks() {
         assert!(ends.received.is_complete(), "{code}");
     }
 }
+
+/// Who is told to wait for more than k symbols holds them all and tries with them all; a code of which any k decode takes no more.
+#[test]
+fn a_first_attempt_waits_for_the_symbols_it_is_told_of() {
+    for code in CODED {
+        let (k, wanted) = (200, 230);
+        let mut ends = Ends::new(code, k, 16, 5);
+        ends.decoder.wait_for(wanted);
+        // A quarter of the source, the rest is repair.
+        let limit = code.symbol_limit(k).min(k + 1000);
+        let esis: Vec<u32> = (0..50).chain(k..limit).collect();
+        let of_use = esis.iter().take_while(|esi| ends.arrive(**esi)).count() as u32;
+        let expected = if code == BlockCode::ReedSolomon { k } else { wanted.min(esis.len() as u32) };
+        assert_eq!(of_use, expected, "{code}");
+    }
+    let mut ends = Ends::new(BlockCode::Lt, 200, 16, 5);
+    ends.decoder.wait_for(230);
+    assert!((200..429).all(|esi| ends.arrive(esi)));
+    assert_eq!(ends.recover(), Progress::Need(1), "no solve before that");
+    assert!(ends.arrive(429));
+    assert_eq!(ends.recover(), Progress::Ready, "with 230 of 200, where 200 do not do");
+    let mut ends = Ends::new(BlockCode::Lt, 200, 16, 5);
+    assert!((200..400).all(|esi| ends.arrive(esi)));
+    assert_ne!(ends.recover(), Progress::Ready);
+}

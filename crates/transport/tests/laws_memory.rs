@@ -11,9 +11,10 @@ use erasure::{BlockCode, Code, WindowCode};
 use rogue::{Rogue, announcement};
 use std::time::Duration;
 use transport::wire::{
-    Announcement, BlockStatus, Credit, Feedback, FlowId, FlowStatus, Frame, Plan, StreamAnnouncement, SymbolId,
+    Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus,
+    Frame, PacketsTold, Parameters, Plan, StreamAnnouncement, SymbolId,
 };
-use transport::{ObjectOptions, Reply, Request};
+use transport::{EndpointConfig, ObjectOptions, Reply, Request};
 
 /// What a connection may take in all: its credit of 24,000 symbols of 1408 bytes, and as much again for everything else.
 const MOST: u64 = 2 * 24_000 * 1_408;
@@ -29,7 +30,7 @@ fn peak() -> u64 {
 fn memory_follows_from_our_limits_not_from_claims() {
     let before = peak();
     let mut most = 0;
-    let claims: [(&str, fn()); 7] = [
+    let claims: [(&str, fn()); 8] = [
         ("a petabyte in large blocks", petabyte),
         ("as many flows as there are numbers", many_flows),
         ("control data with holes", holes),
@@ -37,12 +38,27 @@ fn memory_follows_from_our_limits_not_from_claims() {
         ("symbols of one block each", scattered),
         ("streams that are never read", unread_streams),
         ("windows with as many holes as there may be", holed_windows),
+        ("names that wait for a gap to close", withheld_names),
     ];
     for (what, claim) in claims {
         claim();
         most = most.max(peak() - before);
         assert!(most <= MOST, "{what}: {most} bytes, more than {MOST}");
     }
+}
+
+/// A symbol behind a gap, again and again in packets of their own.
+fn withheld_names() {
+    let choice =
+        FeedbackChoice { packets: PacketsTold::InOrder, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
+    let offer = Parameters { feedback: choice, ..rogue::parameters(ConnectionId([0xee; 8])) };
+    let mut rogue = Rogue::with(EndpointConfig::default(), offer);
+    rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
+    for _ in 0..100_000 {
+        rogue.send_symbol(SymbolId { flow: FlowId(1), block: 0, esi: 5 }, 0, &[1; 100]);
+    }
+    rogue.listen();
+    assert!(!rogue.connection().is_closed());
 }
 
 fn petabyte() {

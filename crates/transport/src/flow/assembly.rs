@@ -7,7 +7,7 @@ use super::request::DecodeJob;
 use crate::wire::{
     BlockMask, BlockStatus, BlocksTold, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
 };
-use erasure::{Block, Decoder, Progress};
+use erasure::{Block, BlockCode, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
@@ -40,10 +40,11 @@ impl State {
     }
 }
 
-/// Symbols with which decoding a block is first tried: (1 + epsilon) k, or all there are.
+/// Symbols with which decoding a block is first tried: (1 + epsilon) k, or all there are; k, where any k decode.
 fn first_try(shape: &BlockShape, told: BlocksTold) -> u32 {
-    let (BlocksTold::Done(DoneBlocks { epsilon }) | BlocksTold::Received(ReceivedBlocks { epsilon })) = told else {
-        return shape.k;
+    let epsilon = match (told, shape.code) {
+        (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlocksTold::Needs | BlocksTold::Mask, _) => 0,
+        (BlocksTold::Done(DoneBlocks { epsilon }) | BlocksTold::Received(ReceivedBlocks { epsilon }), _) => epsilon,
     };
     let more = (u64::from(shape.k) * u64::from(epsilon)).div_ceil(MILLION.into());
     let wanted = u64::from(shape.k) + more;
@@ -305,7 +306,10 @@ impl Filling {
             let decoder = match &mut self.decoder {
                 Some(decoder) => decoder,
                 none => match self.shape.code.decoder(self.shape.k, self.block.symbol_size()) {
-                    Ok(decoder) => none.insert(decoder),
+                    Ok(mut decoder) => {
+                        decoder.wait_for(self.wanted);
+                        none.insert(decoder)
+                    }
                     Err(_) => return Progress::Useless,
                 },
             };

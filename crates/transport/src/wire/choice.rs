@@ -41,6 +41,9 @@ const MAX_LAST: u16 = 8 * MAX_RANGES_BODY as u16;
 /// Millionths in one.
 pub const MILLION: u32 = 1_000_000;
 
+/// Largest epsilon, in millionths: what a block may take beyond its k symbols before decoding is tried.
+const MAX_EPSILON: u32 = MILLION / 4;
+
 /// Bounds of a [`Heartbeat`]: a shorter one would be a flood that the sender asks for, a longer one would outlive the connection.
 const HEARTBEATS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
 
@@ -123,18 +126,18 @@ choices! {
 /// When a block is tried that is called done once it is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoneBlocks {
-    /// Decoding is not tried before (1 + this) k symbols are there; in millionths, at most [`MILLION`].
+    /// Decoding is not tried before (1 + this) k symbols are there; in millionths, at most a quarter.
     pub epsilon: u32,
 }
 
 impl Settings for DoneBlocks {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths(MAX_EPSILON))];
 }
 
 /// When a block is called done before it is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceivedBlocks {
-    /// Once (1 + this) k symbols are there; in millionths, at most [`MILLION`].
+    /// Once (1 + this) k symbols are there; in millionths, at most a quarter.
     pub epsilon: u32,
 }
 
@@ -146,7 +149,7 @@ impl Default for ReceivedBlocks {
 }
 
 impl Settings for ReceivedBlocks {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths(MAX_EPSILON))];
 }
 
 /// When a receiver of data sends feedback.
@@ -237,26 +240,32 @@ impl Default for Counting {
 impl Settings for Counting {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("packets", packets, Count(2, MAX_LAST as u64)),
-        field!("threshold", threshold, Millionths),
+        field!("threshold", threshold, Millionths(MILLION)),
         field!("factor", factor, Count(1, MAX_FACTOR as u64)),
     ];
 }
 
-/// A share of a whole, kept in millionths: `1%`, `0.01`.
+/// A share of a whole, kept in millionths, at most so many: `1%`, `0.01`.
 #[derive(Clone, Copy, Debug)]
-struct Millionths;
+struct Millionths(u32);
+
+impl Millionths {
+    fn form(self) -> Share {
+        Share(0.0, f64::from(self.0) / f64::from(MILLION))
+    }
+}
 
 impl Form<u32> for Millionths {
     fn parse(&self, text: &str) -> Option<u32> {
-        Share(0.0, 1.0).parse(text).map(|share| (share * f64::from(MILLION)).round() as u32)
+        self.form().parse(text).map(|share| (share * f64::from(MILLION)).round() as u32)
     }
 
     fn print(&self, value: &u32) -> String {
-        Share(0.0, 1.0).print(&(f64::from(*value) / f64::from(MILLION)))
+        self.form().print(&(f64::from(*value) / f64::from(MILLION)))
     }
 
     fn allowed(&self) -> String {
-        Share(0.0, 1.0).allowed()
+        self.form().allowed()
     }
 }
 
@@ -362,9 +371,9 @@ impl FeedbackChoice {
         let blocks = match (reader.u8()?, reader.u32()?) {
             (blocks::NOTHING, 0) => None,
             (blocks::NEEDS, 0) => Some(BlocksTold::Needs),
-            (blocks::DONE, epsilon @ 0..=MILLION) => Some(BlocksTold::Done(DoneBlocks { epsilon })),
+            (blocks::DONE, epsilon @ 0..=MAX_EPSILON) => Some(BlocksTold::Done(DoneBlocks { epsilon })),
             (blocks::MASK, 0) => Some(BlocksTold::Mask),
-            (blocks::RECEIVED, epsilon @ 0..=MILLION) => Some(BlocksTold::Received(ReceivedBlocks { epsilon })),
+            (blocks::RECEIVED, epsilon @ 0..=MAX_EPSILON) => Some(BlocksTold::Received(ReceivedBlocks { epsilon })),
             _ => return Err(WireError::Malformed("blocks of the feedback choice")),
         };
         let timing = FeedbackTiming::from_numbers(reader.u8()?, [reader.u32()?, reader.u32()?, reader.u32()?])?;

@@ -3,6 +3,7 @@
 
 mod counts;
 mod excess;
+mod feedback;
 mod paths;
 mod peers;
 mod rogue;

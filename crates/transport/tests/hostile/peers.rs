@@ -3,8 +3,8 @@
 use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use transport::wire::{
-    BlockStatus, ConnectionId, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketKind, PacketRanges, Plan,
-    Refused, SymbolId,
+    BlockMask, BlockStatus, ConnectionId, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketKind,
+    PacketRanges, Plan, Refused, SymbolId,
 };
 use transport::{Batch, EndpointConfig, Event, Limits, ObjectOptions, Request};
 
@@ -222,6 +222,8 @@ fn absurd_feedback_for(length: u64) {
             packets: Some(PacketRanges { delay_micros: u32::MAX, ranges: vec![(0, 0)] }),
             ..Feedback::default()
         },
+        Feedback { number: 8, masks: vec![BlockMask { flow: FlowId(999), done: [0xff; 32] }], ..Feedback::default() },
+        Feedback { number: 9, masks: vec![BlockMask { flow, done: [0x55; 32] }], ..Feedback::default() },
         Feedback { number: u32::MAX, flows: statuses(flow, 0, &[(0, 0)]), ..Feedback::default() },
         Feedback { number: 3, flows: statuses(flow, u32::MAX, &[]), ..Feedback::default() },
     ];

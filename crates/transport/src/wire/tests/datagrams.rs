@@ -200,8 +200,8 @@ fn feedback_choices_in_detail() {
             [&[0, 0, 0, 3, 0, 0, 0, 0, 2][..], &[0, 0, 0x4e, 0x20, 0, 0, 0, 0, 0, 0, 0, 0]].concat(),
         ),
         (
-            FeedbackChoice { blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 1_000_000 })), ..plain },
-            [&[0, 0, 0, 4, 0, 0x0f, 0x42, 0x40, 0][..], &[0; 12]].concat(),
+            FeedbackChoice { blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 250_000 })), ..plain },
+            [&[0, 0, 0, 4, 0, 0x03, 0xd0, 0x90, 0][..], &[0; 12]].concat(),
         ),
     ] {
         let bytes = [&[0, 10, 0, 21][..], &bytes].concat();
@@ -233,7 +233,7 @@ fn absurd_feedback_choices_are_refused() {
     for packets in [[4, 0, 0], [0, 0, 1], [2, 0, 1], [3, 0, 0], [3, 0x80, 1]] {
         refused(with(0, &packets), "packets of the feedback choice");
     }
-    for blocks in [[5, 0, 0, 0, 0], [1, 0, 0, 0, 1], [3, 0, 0, 0, 1], [2, 0, 0x0f, 0x42, 0x41], [4, 255, 0, 0, 0]] {
+    for blocks in [[5, 0, 0, 0, 0], [1, 0, 0, 0, 1], [3, 0, 0, 0, 1], [2, 0, 0x03, 0xd0, 0x91], [4, 255, 0, 0, 0]] {
         refused(with(3, &blocks), "blocks of the feedback choice");
     }
     let timing = |number: u8, numbers: [u32; 3]| {
@@ -306,5 +306,6 @@ fn feedback_choices_are_text() {
     assert_eq!("received:0.01".parse(), Ok(BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })));
     assert!("last:0".parse::<PacketsTold>().is_err_and(|e| e.to_string().contains("from 1 to 32768")));
     assert!("on-blocks:heartbeat=999us".parse::<FeedbackTiming>().is_err());
+    assert!("received:26%".parse::<BlocksTold>().is_err());
     assert!("every:factor=17".parse::<FeedbackTiming>().is_err());
 }
