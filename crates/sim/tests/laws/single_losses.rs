@@ -64,6 +64,16 @@ fn no_single_loss_stalls_arq() {
     each_loss_costs_at_most(8 * RTT, &Plan::new(LINK, Profile::arq(), vec![100_000]));
 }
 
+/// rc-udp §IV-B: five blocks, each acknowledged before the next; tornado-transfer §2.1: eight blocks, none of whose symbols is sent again.
+#[test]
+fn no_single_loss_stalls_the_documents_systems() {
+    let mut block_at_a_time = Profile::rc_udp().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    block_at_a_time.set("blocks.bytes", "20000").expect("a size");
+    each_loss_costs_at_most(5 * RTT, &Plan::new(LINK, block_at_a_time, vec![100_000]));
+    let interleaved = Profile::tornado_transfer().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, interleaved, vec![100_000]));
+}
+
 #[test]
 fn no_single_loss_stalls_many_small_objects() {
     each_loss_costs_at_most(4 * RTT, &Plan::new(LINK, told(), vec![0, 1, 1_408, 3_000, 0, 20_000]));

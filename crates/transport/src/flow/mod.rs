@@ -7,7 +7,7 @@ mod layout;
 mod pool;
 mod receiving;
 mod request;
-mod schedule;
+pub mod schedule;
 mod send_block;
 mod sender;
 mod sending;

@@ -1,5 +1,6 @@
 //! Schedules: which symbol of a flow goes next. Named by behaviour; a profile picks one.
 
+mod added;
 mod arq;
 mod block_at_a_time;
 mod chunks;
@@ -13,6 +14,7 @@ mod tests;
 mod wants;
 mod windowed;
 
+pub use added::{AddedSchedule, Build, register};
 pub use block_at_a_time::BlockAtATimeConfig;
 pub use chunks::ChunksConfig;
 pub use interleaved::InterleavedConfig;
@@ -109,6 +111,8 @@ pub enum ScheduleConfig {
     Proactive(ProactiveConfig),
     /// Padding with each chunk by the loss estimate, encoded while the one before is sent.
     Chunks(ChunksConfig),
+    /// One that another crate has registered.
+    Added(AddedSchedule),
 }
 
 choices! {
@@ -120,7 +124,7 @@ choices! {
         "interleaved" => Interleaved(InterleavedConfig),
         "proactive" => Proactive(ProactiveConfig),
         "chunks" => Chunks(ChunksConfig),
-    }
+    } else Added(AddedSchedule)
 }
 
 impl ScheduleConfig {
@@ -133,6 +137,7 @@ impl ScheduleConfig {
             Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
             Self::Proactive(config) => Box::new(proactive::Proactive::new(config.clone())),
             Self::Chunks(config) => Box::new(chunks::Chunks::new(config.clone())),
+            Self::Added(added) => added.build(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockAtATimeConfig, BlockSizing, BytesBlocks, ScheduleConfig};
 use crate::recovery::{CongestionConfig, RecoveryConfig, ToldConfig};
 use crate::time::Rate;
+use crate::wire::{BlocksTold, DoneBlocks, FeedbackChoice, FeedbackTiming, Heartbeat, PacketsTold};
 
 /// rc-udp §VI-A, table II: R1 is not controlled; R2 is 100 Mbit/s nominally.
 const NOMINAL_RATE: Rate = Rate::from_bits_per_second(100_000_000);
@@ -22,6 +23,12 @@ impl Profile {
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::Told(ToldConfig { rate: NOMINAL_RATE, window: false }),
                 ..RecoveryConfig::default()
+            },
+            feedback: FeedbackChoice {
+                ecn: true,
+                packets: PacketsTold::Ranges,
+                blocks: Some(BlocksTold::Done(DoneBlocks::default())),
+                timing: FeedbackTiming::OnBlocks(Heartbeat::default()),
             },
             ..Self::auto()
         }
@@ -49,5 +56,12 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "timeout", section: "design §8: finds what the document would wait for for ever" },
     Source { key: "estimator", section: "design §8: how many symbols are made at once" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
-    Source { key: "feedback.timing", section: "design §8: with each decoded block at once" },
+    Source {
+        key: "feedback.blocks.epsilon",
+        section: "chosen: rc-udp §IV-B has (1 + epsilon) K received, epsilon 0.01; here a block is done when it is decoded",
+    },
+    Source {
+        key: "feedback.timing.heartbeat",
+        section: "chosen: rc-udp §IV-B says with each block, and its acknowledgement may be lost",
+    },
 ];

@@ -2,6 +2,9 @@
 
 use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, InterleavedConfig, ScheduleConfig};
+use crate::recovery::congestion::Ccid2Config;
+use crate::recovery::{CongestionConfig, RecoveryConfig};
+use crate::wire::{BlocksTold, FeedbackChoice, FeedbackTiming, Heartbeat, PacketsTold};
 
 impl Profile {
     /// Source of at most 256 blocks in order, with repair of earlier ones in between, then repair of each in turn (tornado-transfer).
@@ -11,6 +14,16 @@ impl Profile {
             symbols: SymbolSizes::only(1400),
             blocks: BlockSizing::Partition,
             schedule: ScheduleConfig::Interleaved(InterleavedConfig::default()),
+            recovery: RecoveryConfig {
+                congestion: CongestionConfig::Ccid2(Ccid2Config::default()),
+                ..RecoveryConfig::default()
+            },
+            feedback: FeedbackChoice {
+                ecn: true,
+                packets: PacketsTold::Ranges,
+                blocks: Some(BlocksTold::Mask),
+                timing: FeedbackTiming::OnBlocks(Heartbeat::default()),
+            },
             ..Self::auto()
         }
     }
@@ -28,10 +41,17 @@ pub(super) const SOURCES: &[Source] = &[
         key: "schedule.failure",
         section: "chosen: X holds in all but one block of a hundred, later repair serves that one",
     },
-    Source { key: "congestion", section: "tornado-transfer §2.2" },
+    Source { key: "congestion", section: "tornado-transfer §2.2: CCID 2, RFC 4341" },
     Source { key: "detection", section: "RFC 9002 §6.1" },
     Source { key: "timeout", section: "design §8" },
     Source { key: "estimator", section: "design §8: X follows it" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
-    Source { key: "feedback.timing", section: "design §8: with each decoded block at once" },
+    Source {
+        key: "feedback.packets", section: "RFC 4341 §6: CCID 2 is told of each packet, as DCCP's Ack Vectors do"
+    },
+    Source { key: "feedback.blocks", section: "tornado-transfer §2.1: a mask of 256 bits" },
+    Source {
+        key: "feedback.timing.heartbeat",
+        section: "chosen: tornado-transfer §2.1 says at once with each decoded block, and constantly",
+    },
 ];
