@@ -60,3 +60,30 @@ fn seeds_0_to_499() {
 fn seeds_500_to_999() {
     check_all(500, 500);
 }
+
+/// Its window knows of congestion by marks alone (lt-tcp §1.1).
+#[test]
+fn lt_tcp() {
+    run_all(&Profile::lt_tcp(), "20M,mark-above=60KB");
+}
+
+#[test]
+fn ttp() {
+    run_all(&Profile::ttp(), "20M");
+}
+
+/// The document's open fault is that it is slower than TCP where nothing is lost (lt-tcp §5).
+#[test]
+fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
+    for delay in [1, 10, 50] {
+        let link = format!("rate=100M,delay={delay}ms,queue=2MB,mark-above=500KB");
+        let seconds = |profile| {
+            let outcome = case(profile, &link).run(1);
+            assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{link}");
+            outcome.completed_secs()
+        };
+        let (lt_tcp, arq) = (seconds(Profile::lt_tcp()), seconds(Profile::arq()));
+        println!("{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
+        assert!(arq / lt_tcp >= 0.95, "{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
+    }
+}

@@ -27,8 +27,10 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },
     Peer { name: "downpour-auto-told", told: true, play: |run| transfer(run, "auto", true), ..DOWNPOUR },
+    Peer { name: "downpour-lt-tcp", play: |run| transfer(run, "lt-tcp", false), ..DOWNPOUR },
     Peer { name: "downpour-rc-udp", told: true, play: |run| transfer(run, "rc-udp", true), ..DOWNPOUR },
     Peer { name: "downpour-tornado-transfer", play: |run| transfer(run, "tornado-transfer", false), ..DOWNPOUR },
+    Peer { name: "downpour-ttp", play: |run| transfer(run, "ttp", false), ..DOWNPOUR },
 ];
 
 fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, Stop> {

@@ -1,10 +1,12 @@
 //! The receiver half of a connection: flows of the peer, its control stream, and what feedback says of them.
 
 mod acknowledging;
+mod plans;
 mod streams;
 
 pub(super) use acknowledging::Arrived;
 use acknowledging::MAX_COMPLETE_TOLD;
+use plans::EarlyPlans;
 
 use super::Event;
 use super::arrivals::{Arrivals, FeedbackClock, Withheld};
@@ -16,8 +18,7 @@ use crate::flow::{
 };
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{
-    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Plan, Refused, StreamsAllowed, Successor,
-    SymbolId,
+    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Refused, StreamsAllowed, Successor, SymbolId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,6 +41,7 @@ pub(super) struct Incoming {
     /// it may be lost, and not every feedback has room for all of them.
     told_complete: VecDeque<(u32, Vec<FlowId>)>,
     early: Vec<(SymbolId, u8, Vec<u8>)>,
+    early_plans: EarlyPlans,
     streams: BTreeMap<FlowId, StreamReceiver>,
     streams_allowed: StreamsAllowed,
     /// Symbols that streams may still start beyond their own, all together.
@@ -91,6 +93,7 @@ impl Incoming {
             unheard: BTreeSet::new(),
             told_complete: VecDeque::new(),
             early: Vec::new(),
+            early_plans: EarlyPlans::default(),
             streams: BTreeMap::new(),
             streams_allowed: limits.streams,
             stream_store: limits.streams.shared.into(),
@@ -195,6 +198,7 @@ impl Incoming {
         let flow = flow.map_err(|_| Violation("impossible flow announced"))?;
         self.flows.insert(id, flow);
         self.credit.expect_blocks(announcement.plan.k);
+        self.replay_plans(id)?;
         self.replay_early(id);
         Ok(Some(Change::Announced { flow: id, length: announcement.length, tag: announcement.tag }))
     }
@@ -250,6 +254,8 @@ impl Incoming {
         if let Some(flow) = self.flows.remove(&carrier) {
             self.flows.insert(id, flow);
         }
+        self.forget_plans(carrier);
+        self.replay_plans(id)?;
         self.replay_early(id);
         Ok(())
     }
@@ -257,23 +263,13 @@ impl Incoming {
     /// A flow that brings nothing any more; what came of it before that was known is surplus.
     fn close_flow(&mut self, id: FlowId, complete: bool) {
         self.closed.insert(id, complete);
+        self.forget_plans(id);
         self.replay_early(id);
     }
 
     /// The object that the program knows by this flow.
     fn object(&mut self, name: FlowId) -> Option<&mut ObjectReceiver> {
         self.flows.values_mut().find(|flow| flow.object() == name)
-    }
-
-    pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
-        // A plan that overtakes its flow's announcement comes again: it is sent three times.
-        let Some(flow) = self.flows.get_mut(&plan.flow) else {
-            return Ok(());
-        };
-        flow.add_plan(plan, self.limits).map_err(|_| Violation("impossible plan"))?;
-        self.credit.expect_blocks(plan.k);
-        self.replay_early(plan.flow);
-        Ok(())
     }
 
     pub(super) fn accept(&mut self, flow: FlowId, digest: bool) {

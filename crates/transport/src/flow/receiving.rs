@@ -98,6 +98,11 @@ impl ObjectReceiver {
         self.layout.add(Plan { flow: self.object, ..plan })
     }
 
+    /// Plans known: the number of the next one.
+    pub fn plan_count(&self) -> usize {
+        self.layout.plans().len()
+    }
+
     /// Length of the object in bytes.
     pub fn length(&self) -> u64 {
         self.layout.length()

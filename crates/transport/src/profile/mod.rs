@@ -6,10 +6,12 @@
 mod arq;
 mod auto;
 mod keys;
+mod lt_tcp;
 mod rc_udp;
 mod show;
 mod symbols;
 mod tornado_transfer;
+mod ttp;
 
 pub use keys::{Key, ProfileError};
 pub use show::{Difference, Line};
@@ -61,7 +63,7 @@ struct Entry {
 }
 
 /// Every profile, the default first.
-const ENTRIES: [Entry; 4] = [
+const ENTRIES: [Entry; 6] = [
     Entry {
         name: "auto",
         about: "source once, what is lost again, repair in the last round trips",
@@ -85,6 +87,18 @@ const ENTRIES: [Entry; 4] = [
         about: "RaptorQ: source with repair of earlier blocks in between, then repair of each block in turn",
         make: Profile::tornado_transfer,
         sources: tornado_transfer::SOURCES,
+    },
+    Entry {
+        name: "lt-tcp",
+        about: "an MDS code: repair with each block by the loss estimate, more when too much was lost; marks govern the window",
+        make: Profile::lt_tcp,
+        sources: lt_tcp::SOURCES,
+    },
+    Entry {
+        name: "ttp",
+        about: "Tornado chunks padded by the average loss, the next encoded while one is sent",
+        make: Profile::ttp,
+        sources: ttp::SOURCES,
     },
 ];
 

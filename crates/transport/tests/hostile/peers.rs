@@ -168,7 +168,6 @@ fn impossible_flows_and_plans_end_the_connection() {
     let plan = Plan { number: 1, first_block: 3, first_symbol: 30, ..fits.plan };
     let plans = [
         Plan { first_symbol: 31, ..plan },
-        Plan { number: 2, ..plan },
         Plan { first_block: 0, first_symbol: 0, ..plan },
         Plan { k: u32::MAX, ..plan },
         Plan { first_block: 6, first_symbol: 60, ..plan },
@@ -180,6 +179,28 @@ fn impossible_flows_and_plans_end_the_connection() {
         let events = rogue.events();
         assert!(refused > 0 || matches!(events.last(), Some(Event::Closed(_))), "{plan:?}: {events:?}");
     }
+}
+
+#[test]
+fn plans_wait_for_those_before_them_and_are_bounded() {
+    let fits = announcement(1, 5_000);
+    let plan =
+        |number: u8| Plan { number, first_block: number.into(), first_symbol: u64::from(number) * 10, ..fits.plan };
+    let mut rogue = Rogue::new();
+    rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(plan(2)), Frame::Announce(fits), Frame::Plan(plan(3))]);
+    assert_eq!(rogue.events(), [Event::Announced { flow: FlowId(1), length: 5_000, tag: 0 }], "they wait");
+    rogue.send(&[Frame::Plan(Plan { k: 9, ..plan(1) })]);
+    rogue.assert_violation("impossible plan");
+    let mut rogue = Rogue::new();
+    rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(Plan { k: 9, ..plan(2) })]);
+    rogue.assert_violation("impossible plan");
+    let mut rogue = Rogue::new();
+    for flow in 2..258 {
+        rogue.send(&[Frame::Plan(Plan { flow: FlowId(flow), ..plan(1) })]);
+    }
+    assert_eq!(rogue.events(), [], "256 wait");
+    rogue.send(&[Frame::Plan(Plan { flow: FlowId(258), ..plan(1) })]);
+    rogue.assert_violation("impossible plan");
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! The system of lt-tcp: Loss-Tolerant TCP.
+
+use super::{Profile, Source};
+use crate::flow::{BlockSizing, LtTcpBlocks, ProactiveConfig, ScheduleConfig};
+use crate::recovery::congestion::{CongestionConfig, RenoConfig, Signal};
+use crate::recovery::{EstimatorConfig, EwmaConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
+use crate::wire::{FeedbackChoice, FeedbackTiming};
+use std::time::Duration;
+
+impl Profile {
+    /// Blocks of an MDS code with as much repair as the loss estimate asks for, more when that was too little, under a window
+    /// that marks govern and losses do not (lt-tcp).
+    pub fn lt_tcp() -> Self {
+        let auto = Self::auto();
+        Self {
+            name: "lt-tcp".into(),
+            blocks: BlockSizing::LtTcp(LtTcpBlocks::default()),
+            schedule: ScheduleConfig::Proactive(ProactiveConfig::default()),
+            recovery: RecoveryConfig {
+                congestion: CongestionConfig::Reno(RenoConfig {
+                    initial: 10,
+                    threshold: None,
+                    inflation: 0,
+                    signal: Signal::Ecn,
+                    ..RenoConfig::default()
+                }),
+                timeout: TimeoutConfig::Rto(RtoConfig {
+                    min: Duration::from_millis(200),
+                    max: Duration::from_secs(5),
+                    ..RtoConfig::default()
+                }),
+                estimator: EstimatorConfig::Ewma(EwmaConfig::default()),
+                ..RecoveryConfig::default()
+            },
+            feedback: FeedbackChoice { timing: FeedbackTiming::EveryPacket, ..auto.feedback },
+            ..auto
+        }
+    }
+}
+
+/// Where its numbers come from.
+pub(super) const SOURCES: &[Source] = &[
+    Source {
+        key: "symbols", section: "chosen: as large as the path carries; lt-tcp §4.2 leaves the packet size open"
+    },
+    Source {
+        key: "blocks.least",
+        section: "chosen: smaller blocks want as much repair as they have source; lt-tcp §4.2 leaves it open",
+    },
+    Source { key: "blocks.most", section: "chosen: Reed-Solomon's fastest blocks; lt-tcp §4.2 leaves it open" },
+    Source { key: "blocks.code", section: "lt-tcp §3.4: any k of n packets decode" },
+    Source {
+        key: "schedule.failure",
+        section: "chosen: one block in a hundred; lt-tcp §3.1 minimises it without a number",
+    },
+    Source { key: "congestion", section: "lt-tcp §1.1: TCP's window, driven by ECN; RFC 5681 §3.1" },
+    Source { key: "congestion.initial", section: "RFC 6928 §2" },
+    Source { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
+    Source {
+        key: "congestion.inflation",
+        section: "chosen: feedback names what arrived beyond a gap, nothing is to be inflated",
+    },
+    Source { key: "congestion.signal", section: "lt-tcp §1.1: losses are no sign of congestion" },
+    Source { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
+    Source { key: "timeout.min", section: "chosen: that of Linux, in which the document's system is built (§2)" },
+    Source { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },
+    Source { key: "timeout.variance", section: "RFC 6298 §2.3" },
+    Source { key: "rtt", section: "RFC 6298 §2.3" },
+    Source { key: "estimator.alpha", section: "lt-tcp §3.1" },
+    Source {
+        key: "estimator.initial",
+        section: "chosen: what is assumed elsewhere (design §8); lt-tcp §3.1 leaves it open",
+    },
+    Source {
+        key: "estimator.packets",
+        section: "chosen: lt-tcp §3.3 takes a sample when the estimator runs, and leaves open when",
+    },
+];

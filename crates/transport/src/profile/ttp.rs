@@ -1,0 +1,56 @@
+//! The system of ttp: the Tornado Transport Protocol.
+
+use super::{Profile, Source};
+use crate::flow::{BlockSizing, ChunksConfig, ScheduleConfig, TtpBlocks};
+use crate::recovery::congestion::{self, CongestionConfig};
+use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
+
+use crate::wire::{Counting, FeedbackChoice, FeedbackTiming, LastPackets, PacketsTold};
+
+impl Profile {
+    /// Chunks of a Tornado code padded by the moving average of loss, the next one encoded while one is sent, at a rate that is halved
+    /// past thresholds of loss (ttp).
+    pub fn ttp() -> Self {
+        let auto = Self::auto();
+        Self {
+            name: "ttp".into(),
+            blocks: BlockSizing::Ttp(TtpBlocks::default()),
+            schedule: ScheduleConfig::Chunks(ChunksConfig::default()),
+            recovery: RecoveryConfig {
+                congestion: CongestionConfig::Ttp(congestion::TtpConfig::default()),
+                estimator: EstimatorConfig::Ttp(recovery::TtpConfig::default()),
+                ..RecoveryConfig::default()
+            },
+            feedback: FeedbackChoice {
+                packets: PacketsTold::Last(LastPackets::default()),
+                timing: FeedbackTiming::Every(Counting::default()),
+                ..auto.feedback
+            },
+            ..auto
+        }
+    }
+}
+
+/// Where its numbers come from.
+pub(super) const SOURCES: &[Source] = &[
+    Source { key: "symbols", section: "chosen: as large as the path carries; ttp names no packet size" },
+    Source { key: "blocks.bits", section: "ttp §III-A: 1 Mb; §II-A has 1 MB" },
+    Source { key: "blocks.spare", section: "chosen: room for the padding that completes 999 of 1000 chunks" },
+    Source { key: "schedule.padding", section: "chosen: ttp §II-A wants a high probability and names none" },
+    Source { key: "schedule.mend", section: "chosen: ttp §I lets transfers fail" },
+    Source { key: "congestion", section: "ttp §III-A" },
+    Source { key: "congestion.add", section: "chosen: ttp §II-B has a constant without a number" },
+    Source { key: "detection", section: "chosen: RFC 9002 §6.1; ttp §II-B counts zeros of the bitmap" },
+    Source { key: "timeout", section: "chosen: design §8; ttp has none, and lost control packets stop it" },
+    Source { key: "rtt", section: "RFC 6298 §2.3: only timeouts depend on it" },
+    Source { key: "estimator.weight", section: "chosen: ttp §II-C averages both losses and names no weights" },
+    Source { key: "estimator.initial", section: "ttp §III-A; 20 % for figure 21" },
+    Source { key: "estimator.packets", section: "ttp §III-A: control packets of 1K bits" },
+    Source { key: "feedback.packets", section: "ttp §III-A: control packets of 1K bits" },
+    Source { key: "feedback.timing.packets", section: "ttp §II-B: every n packets, n as §III-A" },
+    Source {
+        key: "feedback.timing.threshold",
+        section: "chosen: ttp §II-B names no threshold; 1 %, where its links' own loss ends",
+    },
+    Source { key: "feedback.timing.factor", section: "chosen: ttp §II-B has a constant factor without a number" },
+];
