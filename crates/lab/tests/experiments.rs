@@ -64,8 +64,8 @@ fn plans_of_flows_are_what_their_documents_say() {
         let places: Vec<f64> = sweep.points.iter().map(|point| point.x - 2.0).collect();
         assert_eq!(places, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
     }
-    // Its sweeps show the same runs.
-    assert_eq!(plan.cases().len(), 6 * 5);
+    // Its sweeps show the same runs: two controllers, five seeds.
+    assert_eq!(plan.cases().len(), 6 * 2 * 5);
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct Host {
     /// Bytes of the batch that have been handed to the network.
     handed: usize,
     buffers: Vec<Vec<u8>>,
+    /// Room for a list of the connections.
+    handles: Vec<ConnectionHandle>,
     /// Requests under way, by when they are done; the number keeps them in order.
     working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
     requests: u64,
@@ -101,6 +103,7 @@ impl Host {
             batch: Batch::new(),
             handed: 0,
             buffers: Vec::new(),
+            handles: Vec::new(),
             working: BTreeMap::new(),
             requests: 0,
             workers: Workers::new(config.coding),
@@ -227,10 +230,23 @@ impl Host {
         while let Some(transport::EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
             self.tallies.insert(handle, self.new_tally());
         }
-        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
-        for handle in handles {
-            self.serve_connection(now, handle);
+        self.for_each(|host, handle| {
+            host.serve_connection(now, handle);
+            true
+        });
+    }
+
+    /// Visits every connection, while the visitor wants more.
+    fn for_each(&mut self, mut visit: impl FnMut(&mut Self, ConnectionHandle) -> bool) {
+        let mut handles = std::mem::take(&mut self.handles);
+        handles.extend(self.endpoint.handles());
+        for handle in &handles {
+            if !visit(self, *handle) {
+                break;
+            }
         }
+        handles.clear();
+        self.handles = handles;
     }
 
     fn serve_connection(&mut self, now: netsim::Time, handle: ConnectionHandle) {
@@ -448,22 +464,27 @@ impl Host {
         if let Some(answer) = self.endpoint.poll_answer() {
             return Some(self.packet(answer.destination, Ecn::NotEct, &answer.bytes));
         }
-        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
-        for handle in handles {
-            loop {
-                let connection = self.endpoint.connection(handle)?;
-                if connection.poll_transmit(engine_time(now), &mut self.batch) {
-                    self.batch.seal();
-                    self.handed = 0;
-                    self.first_sent.get_or_insert(now);
-                    return self.next_of_batch();
-                }
-                // The schedule may have asked for work instead: what is done at once may give it something to send.
-                let Some(request) = connection.poll_request() else { break };
-                self.dispatch(engine_time(now), handle, request);
+        let mut found = None;
+        self.for_each(|host, handle| {
+            found = host.packet_of(now, handle);
+            found.is_none()
+        });
+        found
+    }
+
+    fn packet_of(&mut self, now: netsim::Time, handle: ConnectionHandle) -> Option<Packet> {
+        loop {
+            let connection = self.endpoint.connection(handle)?;
+            if connection.poll_transmit(engine_time(now), &mut self.batch) {
+                self.batch.seal();
+                self.handed = 0;
+                self.first_sent.get_or_insert(now);
+                return self.next_of_batch();
             }
+            // The schedule may have asked for work instead: what is done at once may give it something to send.
+            let request = connection.poll_request()?;
+            self.dispatch(engine_time(now), handle, request);
         }
-        None
     }
 }
 
@@ -492,12 +513,12 @@ impl Node for Host {
         self.start(time);
         self.burst(time);
         self.work(time);
-        let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
-        for handle in handles {
-            if let Some(connection) = self.endpoint.connection(handle) {
+        self.for_each(|host, handle| {
+            if let Some(connection) = host.endpoint.connection(handle) {
                 connection.handle_timeout(time);
             }
-        }
+            true
+        });
         self.serve(now);
     }
 

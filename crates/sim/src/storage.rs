@@ -9,33 +9,51 @@ pub struct Pattern(pub u64);
 impl Pattern {
     /// Fills `out` with the bytes from `offset` on.
     pub fn fill(self, offset: u64, out: &mut [u8]) {
-        let mut at = offset;
-        let mut rest = out;
-        while !rest.is_empty() {
-            let word = self.word(at / 8).to_le_bytes();
-            let skip = (at % 8) as usize;
-            let take = rest.len().min(8 - skip);
-            let (now, later) = rest.split_at_mut(take);
-            now.copy_from_slice(&word[skip..skip + take]);
-            at += take as u64;
-            rest = later;
+        let start = self.start();
+        let (head, words) = out.split_at_mut(before_word(offset).min(out.len()));
+        let mut first = [0; WORD];
+        first.copy_from_slice(&word(start, offset / WORD as u64).to_le_bytes());
+        let skip = offset as usize % WORD;
+        head.copy_from_slice(&first[skip..skip + head.len()]);
+        // Simple enough that the compiler does many words at once: a simulation has much to fill.
+        let mut words = words.chunks_exact_mut(WORD);
+        let mut at = offset.div_ceil(WORD as u64);
+        for chunk in &mut words {
+            chunk.copy_from_slice(&word(start, at).to_le_bytes());
+            at += 1;
         }
+        let tail = words.into_remainder();
+        tail.copy_from_slice(&word(start, at).to_le_bytes()[..tail.len()]);
     }
 
     /// Whether `bytes` are those from `offset` on.
     pub fn matches(self, offset: u64, bytes: &[u8]) -> bool {
-        let mut expected = vec![0; bytes.len()];
-        self.fill(offset, &mut expected);
-        expected == bytes
+        let mut expected = [0; 1024];
+        (offset..).step_by(expected.len()).zip(bytes.chunks(expected.len())).all(|(offset, bytes)| {
+            let expected = &mut expected[..bytes.len()];
+            self.fill(offset, expected);
+            expected == bytes
+        })
     }
 
-    /// Eight bytes of the object: a bijection of seed and place, so no two places look alike (SplitMix64's finaliser).
-    const fn word(self, at: u64) -> u64 {
-        let mut x = self.0 ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+    /// Where the object's sequence of words starts: far from those of its neighbours.
+    const fn start(self) -> u64 {
+        let x = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (x ^ (x >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
+}
+
+const WORD: usize = 8;
+
+/// Bytes from `offset` to the next border of a word.
+const fn before_word(offset: u64) -> usize {
+    offset.wrapping_neg() as usize % WORD
+}
+
+/// Eight bytes of an object: a bijection of the place, so that no two places are alike.
+const fn word(start: u64, at: u64) -> u64 {
+    let x = start.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x ^ (x >> 29)
 }
 
 /// What arrived of one object.
@@ -85,5 +103,34 @@ impl Received {
     pub fn is_whole(&self) -> bool {
         let whole = self.length == 0 || (self.ranges.len() == 1 && self.ranges.get(&0) == Some(&self.length));
         whole && self.wrong == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_that_of_the_whole_and_nothing_else() {
+        let pattern = Pattern(7);
+        let mut whole = vec![0; 3_000];
+        pattern.fill(0, &mut whole);
+        for (offset, length) in
+            [(0, 3_000), (1, 1), (3, 4), (5, 3), (5, 2_500), (8, 8), (1_023, 1_025), (2_999, 1), (16, 0)]
+        {
+            let part = &whole[offset..offset + length];
+            let mut filled = vec![0; length];
+            pattern.fill(offset as u64, &mut filled);
+            assert_eq!(filled, part, "{offset}, {length}");
+            assert!(pattern.matches(offset as u64, part));
+            for wrong in 0..length.min(40) {
+                let mut changed = part.to_vec();
+                changed[length - 1 - wrong] ^= 1;
+                assert!(!pattern.matches(offset as u64, &changed), "{offset}, {length}, {wrong}");
+            }
+        }
+        // Places of one object and of its neighbours.
+        let words = (0..4).flat_map(|seed| (0..1_000).map(move |at| word(Pattern(seed).start(), at)));
+        assert_eq!(words.collect::<std::collections::BTreeSet<u64>>().len(), 4_000);
     }
 }
