@@ -1,6 +1,7 @@
 //! The laws of ARCHITECTURE that show in whole transfers, one test each.
 
 mod bounds;
+mod closing;
 mod credit;
 mod live_limit;
 mod live_settings;

@@ -166,7 +166,9 @@ impl StreamSender {
         Some(taken)
     }
 
-    /// No more is written.
+    /// No more is written. The end is a block's, not a packet's, so that repair brings it like any byte (lt-tcp §3.2): what waits is in blocks
+    /// the last of which is marked; where nothing waits, an empty block is.
+    /// Departs: a block that is open is not marked any more, sent or not. Its first symbol, and what is coded over it, says what it is.
     pub fn finish(&mut self) {
         if self.phase == Phase::Writing {
             self.phase = Phase::Finishing;
@@ -316,3 +318,6 @@ impl StreamSender {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -243,7 +243,9 @@ impl CongestionControl for Reno {
 
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         self.most = self.config.limit.bytes(path);
-        if report.cause == Cause::Timeout || path.persistent_congestion {
+        let silent = report.cause == Cause::Timeout || path.persistent_congestion;
+        // lt-tcp §1.1, §3.5: where losses are no sign of congestion, that all of a window is lost is none either.
+        if silent && self.config.signal == Signal::Loss {
             self.collapse(report.now);
             return;
         }

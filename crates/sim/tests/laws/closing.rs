@@ -1,0 +1,44 @@
+//! Both ends of a stream close whatever is lost, in each of the three ways of lt-tcp §3.2.
+
+use crate::support::{Plan, at_seconds, is_over};
+use sim::{StreamEnd, StreamScript};
+use std::time::Duration;
+use transport::Profile;
+
+/// Over a path that loses half of all packets, each way, all seeds end.
+fn check(length: u64, write: u64, every: Duration) {
+    let (mut met, seeds) = (0, 60);
+    for seed in 0..seeds {
+        let link = format!("rate=10M,delay=20ms,queue=100KB,loss=50%,seed={seed}");
+        let mut plan = Plan::new(link, Profile::lt_tcp(), vec![]);
+        plan.streams = vec![StreamScript { length, write, every, reset_at: None, stop_at: None }];
+        let mut network = plan.network([Vec::new(), Vec::new()]);
+        network.run_while(|nodes| !is_over(nodes), at_seconds(600)).expect("time passes");
+        let ends = [0, 1].map(|side| network.nodes()[side].host.tallies().next().map(|tally| tally.closed.clone()));
+        // A first message and its answer may both be lost until the connector has had enough.
+        let connected = network.nodes()[0].host.tallies().any(|tally| tally.connected);
+        met += u64::from(connected);
+        assert!(!connected || ends.iter().all(|end| matches!(end, Some(Some(_)))), "seed {seed}: {ends:?}");
+        for tally in network.nodes()[1].host.tallies().filter(|_| connected) {
+            let read: Vec<_> =
+                tally.streams.reading.values().map(|stream| (stream.read, stream.end, stream.wrong)).collect();
+            assert_eq!(read, [(length, StreamEnd::Whole, 0)], "seed {seed}");
+        }
+    }
+    assert!(met * 10 >= seeds * 9, "only {met} of {seeds} met");
+}
+
+#[test]
+fn when_bytes_wait_the_last_block_is_marked() {
+    check(100_000, 100_000, Duration::ZERO);
+}
+
+#[test]
+fn when_nothing_is_outstanding_an_empty_block_ends_it() {
+    check(0, 1, Duration::ZERO);
+}
+
+#[test]
+fn when_a_block_is_on_its_way_an_empty_one_follows() {
+    check(3_000, 1_000, Duration::from_millis(7));
+}

@@ -1,0 +1,61 @@
+//! How a stream ends (lt-tcp §3.2).
+
+use super::*;
+use crate::flow::sizing::PATH;
+use crate::flow::{ProactiveConfig, ScheduleConfig};
+use crate::wire::BlockStatus;
+use erasure::BlockCode;
+
+/// A stream of blocks of at most 800 bytes.
+fn stream() -> StreamSender {
+    let code = BlockCode::ReedSolomon;
+    let announcement =
+        StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k: 8, code: code.into(), short_code: code };
+    StreamSender::new(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
+}
+
+/// Opens what can be opened; of each block from `first` on how many bytes it has, and whether it ends the stream.
+fn open(stream: &mut StreamSender, first: u32) -> Vec<(u32, bool)> {
+    while stream.open_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
+    let block = |number| stream.flow.block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
+    let headers = (first..).map_while(block).map(|header| header.expect("it makes sense"));
+    headers.map(|header| (header.length, header.end)).collect()
+}
+
+#[test]
+fn the_last_block_that_waits_is_the_one_that_ends_it() {
+    let mut stream = stream();
+    assert_eq!(stream.write(&[7; 1_000]), Some(1_000));
+    stream.finish();
+    assert_eq!(open(&mut stream, 0), [(795, false), (205, true)]);
+}
+
+#[test]
+fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
+    let mut fresh = stream();
+    fresh.finish();
+    assert_eq!(open(&mut fresh, 0), [(0, true)], "nothing was ever written");
+    let mut stream = stream();
+    stream.write(&[7; 50]);
+    assert_eq!(open(&mut stream, 0), [(50, false)]);
+    let status = FlowStatus { flow: FlowId(1), done_below: 0, blocks: vec![BlockStatus { block: 0, need: 0 }] };
+    assert_eq!(stream.on_status(&status, &mut Pool::default()), 50);
+    stream.finish();
+    assert_eq!(open(&mut stream, 1), [(0, true)]);
+    assert!(!stream.newly_sent(), "the end has to arrive too");
+}
+
+/// Whether what is sent of it suffices to decode it or not: what a block says of itself is said in its first symbol.
+#[test]
+fn an_empty_block_follows_one_that_is_on_its_way() {
+    for sent in [1, 8] {
+        let mut stream = stream();
+        stream.write(&[7; 700]);
+        assert_eq!(open(&mut stream, 0), [(700, false)]);
+        for _ in 0..sent {
+            assert!(matches!(stream.next(Time::ZERO, &PATH), Step::Symbol(_)));
+        }
+        stream.finish();
+        assert_eq!(open(&mut stream, 0), [(700, false), (0, true)], "after {sent} symbols");
+    }
+}
