@@ -1,0 +1,87 @@
+//! Every profile moves 10 MB intact over every kind of link: one table each, so that a change of speed is a readable difference.
+
+use sim::{Case, Ending};
+use std::fmt::Write as _;
+use std::time::Duration;
+use transport::{Profile, Rate};
+
+/// Virtual seconds after which a transfer is given up.
+const LIMIT: u64 = 600;
+const SEED: u64 = 1;
+/// The rate of the link, told to those that have to be told one.
+const RATE: &str = "20M";
+const LOSSES: [&str; 7] = ["0%", "1%", "5%", "10%", "20%", "5%,burst=10", "20%,burst=10"];
+const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
+
+/// The profile as somebody would run it on this link.
+fn fitted(name: &str) -> Profile {
+    let profile = Profile::named(name).expect("listed");
+    let told = |profile: Profile| profile.with_told_rate(Rate::from_bits_per_second(20_000_000));
+    match name {
+        // rc-udp §IV-B: its rate is given.
+        "rc-udp" => told(profile),
+        "ttp" => {
+            // ttp §III-A: it starts at 80 % of the bottleneck, its most.
+            let mut profile = profile;
+            profile.set("congestion.max", RATE).expect("a number of ttp's controller");
+            profile
+        }
+        _ => profile,
+    }
+}
+
+/// A row for each loss, and in it for each round trip the seconds and the bytes sent for each byte of the object; the reference is the least
+/// time that the link allows.
+fn table(name: &str) -> String {
+    let mut text = format!("{:14}", "loss");
+    for rtt in ROUND_TRIPS {
+        _ = write!(text, "{:>26}", format!("RTT {rtt} ms"));
+    }
+    for loss in LOSSES {
+        _ = write!(text, "\n{loss:14}");
+        for rtt in ROUND_TRIPS {
+            let link = format!("rate={RATE},delay={}ms,queue=1MB,mark-above=250KB,loss={loss}", rtt / 2);
+            let limit = Duration::from_secs(LIMIT);
+            let case = Case { profile: fitted(name), limit, ..Case::new(link.parse().expect("a link")) };
+            let outcome = case.run(SEED);
+            let cell = match (outcome.is_identical(), outcome.ending) {
+                (true, Ending::Closed) => {
+                    let seconds = outcome.completed_secs();
+                    let floors = seconds / case.floor().as_secs_f64();
+                    let sent = outcome.bytes_until_complete as f64 / case.size as f64;
+                    format!("{seconds:.2} s {floors:.2}x {sent:.3}")
+                }
+                (_, Ending::TimeUp) => format!("not within {LIMIT} s"),
+                wrong => format!("WRONG: {wrong:?}"),
+            };
+            _ = write!(text, "{cell:>26}");
+        }
+    }
+    assert!(!text.contains("WRONG"), "{name}:\n{text}");
+    text
+}
+
+macro_rules! profiles {
+    ($($test:ident $name:literal),+ $(,)?) => {
+        $(
+            #[test]
+            fn $test() {
+                insta::assert_snapshot!($name, table($name));
+            }
+        )+
+
+        #[test]
+        fn none_is_left_out() {
+            assert_eq!(Profile::NAMES, [$($name),+]);
+        }
+    };
+}
+
+profiles! {
+    auto "auto",
+    arq "arq",
+    rc_udp "rc-udp",
+    tornado_transfer "tornado-transfer",
+    lt_tcp "lt-tcp",
+    ttp "ttp",
+}
