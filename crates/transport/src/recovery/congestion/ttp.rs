@@ -50,9 +50,9 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// Feedback may be this many times rarer than every n packets (§II-B: by a constant factor while nothing is lost) without the window
-/// standing in its way.
-const RAREST_FEEDBACK: u64 = 8;
+/// Feedback becomes rarer than every n packets by a constant factor while nothing is lost (§II-B), here by at most 16
+/// ([`Counting::factor`](crate::wire::Counting)): the window must not stand in its way.
+const RAREST_FEEDBACK: u64 = 16;
 
 /// What became of the last n packets, and of all.
 #[derive(Debug, Default)]
@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(mbits(&bench("bottleneck=155M,max=100M")), 100.0, "124 Mbit/s, and 100 at most");
         assert_eq!(mbits(&bench("bottleneck=20M,max=100M")), 16.0);
         assert_eq!(mbits(&bench("bottleneck=5M")), 8.0);
-        // Two round trips at 10 Mbit/s, and eight times 1024 packets that no feedback tells of.
-        assert_eq!(bench("").controller.window(), 125_000 + 8 * 1024 * 1000);
+        // Two round trips at 10 Mbit/s, and sixteen times 1024 packets that no feedback tells of.
+        assert_eq!(bench("").controller.window(), 125_000 + 16 * 1024 * 1000);
     }
 
     /// Figure 1: no loss adds, a loss below both thresholds holds, above one of them halves.
