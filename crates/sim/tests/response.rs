@@ -4,12 +4,14 @@ use sim::{Case, Ending};
 use std::time::Duration;
 use transport::Profile;
 
-/// Packets per round trip of a transfer over a path that loses data packets at random and has no bottleneck.
+/// Packets per round trip, with feedback that names what arrived, of a transfer over a path that loses data packets at random and has no bottleneck.
 fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss_percent: u64) -> f64 {
     let delay = rtt_millis * 500;
     let link = format!("delay={delay}us,loss={loss_percent}% / delay={delay}us");
     let mut profile = Profile::named(profile).expect("a name");
-    profile.set("congestion", congestion).expect("a controller");
+    let choices =
+        [("feedback.packets", "ranges"), ("detection", "threshold"), ("timeout", "probe"), ("congestion", congestion)];
+    choices.iter().for_each(|(key, value)| profile.set(key, value).expect("a choice"));
     let size = 6_000_000;
     let limit = Duration::from_secs(3600);
     let case = Case { size, profile, limit, ..Case::new(link.parse().expect("a link")) };
