@@ -3,6 +3,7 @@
 mod bounds;
 mod closing;
 mod credit;
+mod feedback;
 mod live_limit;
 mod live_settings;
 mod many_objects;

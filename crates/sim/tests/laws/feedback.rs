@@ -1,0 +1,71 @@
+//! Laws 3 and 7 with every choice of feedback: no packet whose loss stalls a transfer, and no loss that stops one.
+
+use crate::support::{Plan, at_seconds, is_done, is_over};
+use netsim::Network;
+use std::time::Duration;
+use transport::{Profile, Rate};
+
+const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
+const RTT: Duration = Duration::from_millis(40);
+
+/// What is told of packets, of blocks, and when.
+const CHOICES: [[&str; 3]; 8] = [
+    ["in-order", "needs", "every-packet"],
+    ["in-order", "done", "on-blocks"],
+    ["last:64", "needs", "every:packets=64"],
+    ["last", "done:1%", "every"],
+    ["ranges", "mask", "on-blocks"],
+    ["ranges", "mask", "spaced"],
+    ["ranges", "received:5%", "on-blocks:heartbeat=100ms"],
+    ["ranges", "received", "every:packets=16,factor=4"],
+];
+
+fn profile([packets, blocks, timing]: [&str; 3]) -> Profile {
+    let mut profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    for (key, value) in [("packets", packets), ("blocks", blocks), ("timing", timing)] {
+        profile.set(&format!("feedback.{key}"), value).expect("a choice of feedback");
+    }
+    profile
+}
+
+/// The time until the side that closes is content, and the packets that each sent by then.
+fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
+    let what = format!("without packets {dropped:?} of {plan:?}");
+    let mut network: Network<_> = plan.network(dropped);
+    let done = network.run_while(|nodes| !is_done(nodes, plan), at_seconds(60)).expect("time passes");
+    assert!(done, "no end in a minute {what}");
+    let took = network.now().checked_since(netsim::Time::ZERO).expect("after the start");
+    let sent = [network.nodes()[0].sent, network.nodes()[1].sent];
+    assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed {what}");
+    (took, sent)
+}
+
+#[test]
+fn no_single_loss_stalls_a_transfer_whatever_is_told() {
+    for choice in CHOICES {
+        let plan = Plan::new(LINK, profile(choice), vec![60_000, 3_000]);
+        let (least, sent) = run(&plan, [vec![], vec![]]);
+        for side in [0, 1] {
+            for number in 1..=(sent[side] + 5).min(100) {
+                let mut dropped = [vec![], vec![]];
+                dropped[side].push(number);
+                let (took, _) = run(&plan, dropped);
+                let longer = took.saturating_sub(least);
+                assert!(
+                    longer <= 4 * RTT,
+                    "without packet {number} of side {side} {longer:?} more than {least:?}: {choice:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_pattern_of_loss_stops_a_transfer_whatever_is_told() {
+    for choice in CHOICES {
+        for loss in ["loss=10%", "loss=3%,burst=5"] {
+            let plan = Plan::new(format!("{LINK},{loss}"), profile(choice), vec![2_000_000]);
+            run(&plan, [vec![], vec![]]);
+        }
+    }
+}
