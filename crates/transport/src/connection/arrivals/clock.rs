@@ -119,10 +119,11 @@ impl FeedbackClock {
     }
 
     /// When the next feedback is due; `unfinished`: something of which data has come is not complete.
-    pub(in super::super) fn due(&self, unfinished: bool) -> Option<Time> {
+    pub(in super::super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
-                return last.filter(|_| unfinished).zip(self.heartbeat()).map(|(last, beat)| last + beat);
+                let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + beat)?;
+                return unfinished().then_some(beat);
             }
             (true, false, Some(last)) => last,
             _ => return Some(Time::ZERO),

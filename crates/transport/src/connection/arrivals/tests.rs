@@ -132,9 +132,9 @@ fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
     let (mut clock, arrivals) =
         (clock(FeedbackTiming::EveryPacket), arrivals(PacketsTold::InOrder, FeedbackTiming::EveryPacket));
     for packet in 1..1_000 {
-        assert_eq!(clock.due(true), None);
+        assert_eq!(clock.due(|| true), None);
         clock.on_packet(at(packet), 50, true, &arrivals);
-        assert!(clock.due(true).is_some_and(|due| due <= at(packet)), "packet {packet}");
+        assert!(clock.due(|| true).is_some_and(|due| due <= at(packet)), "packet {packet}");
         clock.on_sent(100, at(packet));
     }
     // Spaced feedback has at most 2 % and sixteen in a round trip.
@@ -144,21 +144,21 @@ fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
         spaced.on_sent(100, at(packet));
     }
     spaced.on_packet(at(1_000), 50, true, &arrivals);
-    assert_eq!(spaced.due(true), Some(at(999) + Duration::from_micros(2_500)));
+    assert_eq!(spaced.due(|| true), Some(at(999) + Duration::from_micros(2_500)));
 }
 
 #[test]
 fn a_heart_beats_as_long_as_anything_is_unfinished() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
-    assert_eq!(clock.due(false), None, "nothing came and nothing is unfinished");
-    assert_eq!(clock.due(true), Some(at(100)));
+    assert_eq!(clock.due(|| false), None, "nothing came and nothing is unfinished");
+    assert_eq!(clock.due(|| true), Some(at(100)));
     clock.on_packet(at(1), 1_500, true, &arrivals);
-    assert_eq!(clock.due(false), Some(at(40)), "one in a round trip");
+    assert_eq!(clock.due(|| false), Some(at(40)), "one in a round trip");
     clock.on_done();
-    assert_eq!(clock.due(false), Some(Time::ZERO), "a block is done");
+    assert_eq!(clock.due(|| false), Some(Time::ZERO), "a block is done");
     clock.on_sent(100, at(50));
-    assert_eq!(clock.due(true), Some(at(150)));
+    assert_eq!(clock.due(|| true), Some(at(150)));
 }
 
 /// A packet every millisecond, without the numbers that `lost` picks; after which of them feedback went.
@@ -170,7 +170,7 @@ fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u6
         let now = at(nth as u64);
         arrivals.name(number, now);
         clock.on_packet(now, 1_500, true, &arrivals);
-        if clock.due(true).is_some_and(|due| due <= now) {
+        if clock.due(|| true).is_some_and(|due| due <= now) {
             arrivals.tell(nth as u32, now);
             clock.on_sent(100, now);
             told.push(nth as u64 + 1);
@@ -197,16 +197,16 @@ fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
     clock.on_packet(at(1), 1_500, true, &arrivals);
     clock.on_packet(at(3), 1_500, true, &arrivals);
-    assert_eq!(clock.due(true), Some(at(13)), "a quarter of a round trip after the last");
+    assert_eq!(clock.due(|| true), Some(at(13)), "a quarter of a round trip after the last");
     clock.on_tried();
-    assert_eq!(clock.due(true), Some(at(13)), "a block's end waits with the rest");
+    assert_eq!(clock.due(|| true), Some(at(13)), "a block's end waits with the rest");
     clock.on_sent(100, at(13));
-    assert_eq!(clock.due(true), None);
+    assert_eq!(clock.due(|| true), None);
     clock.on_packet(at(14), 1_500, true, &arrivals);
-    assert_eq!(clock.due(true), Some(Time::ZERO), "it may be a probe");
+    assert_eq!(clock.due(|| true), Some(Time::ZERO), "it may be a probe");
     clock.on_sent(100, at(14));
     clock.on_packet(at(15), 1_500, false, &arrivals);
-    assert_eq!(clock.due(true), None, "it does not ask");
+    assert_eq!(clock.due(|| true), None, "it does not ask");
     clock.hurry();
-    assert_eq!(clock.due(true), Some(Time::ZERO));
+    assert_eq!(clock.due(|| true), Some(Time::ZERO));
 }

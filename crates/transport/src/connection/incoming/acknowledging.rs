@@ -54,7 +54,7 @@ impl Incoming {
 
     /// When feedback is due.
     pub(in super::super) fn feedback_due(&self) -> Option<Time> {
-        self.clock.due(self.is_unfinished())
+        self.clock.due(|| self.is_unfinished())
     }
 
     /// Something of which data has come is not complete: the sender may wait to hear more of it.

@@ -112,6 +112,7 @@ impl Incoming {
     pub(super) fn on_stream_decoded(&mut self, job: DecodeJob, progress: Progress) {
         let Some(stream) = self.streams.get_mut(&job.flow) else { return };
         match stream.on_decoded(job, progress, &mut self.stream_store, &mut self.pool) {
+            Ok(()) if stream.is_complete() => self.clock.hurry(),
             Ok(()) => {}
             Err(BadDecode::Block(_)) => self.broken = Some(Broken::Violation(IMPOSSIBLE_BLOCK)),
             Err(BadDecode::Lost(_)) => self.broken = Some(Broken::Undecodable),
