@@ -18,6 +18,7 @@ pub(crate) enum TraceEvent {
     SymbolReceived { number: u64, bytes: u32, id: SymbolId },
     Refused { reason: Refused },
     ProbeTimeout,
+    RetransmissionTimeout,
     SymbolSizeChanged { size: u16 },
     PathChanged { remote: SocketAddr },
     FlowOpened { flow: FlowId, length: u64 },
@@ -144,6 +145,9 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         TraceEvent::Refused { reason } => ("downpour:datagram_refused", json!({ "reason": reason.name() })),
         TraceEvent::ProbeTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
+        }
+        TraceEvent::RetransmissionTimeout => {
+            ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "rto" }))
         }
         TraceEvent::SymbolSizeChanged { size } => ("downpour:symbol_size_changed", json!({ "symbol_size": size })),
         TraceEvent::PathChanged { remote } => ("downpour:path_changed", json!({ "remote": remote.to_string() })),

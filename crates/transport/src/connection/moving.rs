@@ -121,9 +121,7 @@ impl Connection {
     pub(super) fn listen_at(&self) -> Option<Time> {
         let waits = matches!(self.phase, Phase::Open) && self.incoming.has_unfinished();
         let spacing = (self.known_rtt() * 4 + QUIET) * (1 << self.paths.asked.min(10));
-        waits.then(|| {
-            self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.timeout.longest().max(QUIET))
-        })
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart().max(QUIET)))
     }
 
     /// Data waits: the peer has not proved to be where it would go, or is heard from elsewhere only.

@@ -9,7 +9,8 @@ use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{
-    Feedback, Frame, Frames, HEADER, Message2, PacketKind, Parameters, Refused, SymbolHeader, TAG, VersionAnswer,
+    Feedback, Frame, Frames, HEADER, Message2, PacketKind, PacketsTold, Parameters, Refused, SymbolHeader, TAG,
+    VersionAnswer,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -157,7 +158,7 @@ impl Connection {
     }
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
-        let told = feedback.packets.as_ref().map_or(Told::Nothing, Told::Which);
+        let told = told(self.profile.feedback.packets, feedback);
         self.recovery
             .on_feedback(now, told, feedback.ecn)
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
@@ -241,6 +242,20 @@ impl Connection {
         }
         opening.versions = Some(offered);
         Ok(())
+    }
+}
+
+/// What feedback says of packets. A receiver that does not know the form that was asked for names what arrived.
+const fn told(asked: PacketsTold, feedback: &Feedback) -> Told<'_> {
+    match (asked, feedback.count, &feedback.packets) {
+        (PacketsTold::Count, Some(count), _) => {
+            Told::HowMany { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }
+        }
+        (PacketsTold::InOrder, Some(count), packets) => {
+            Told::InOrder { packets: packets.as_ref(), arrived: count.arrived }
+        }
+        (_, _, Some(packets)) => Told::Which(packets),
+        (_, _, None) => Told::Nothing,
     }
 }
 

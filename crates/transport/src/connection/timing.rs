@@ -2,13 +2,16 @@
 
 use super::outbox::Piece;
 use super::{Closed, Connection, Phase};
-use crate::recovery::Timeout;
+use crate::recovery::{Cause, Timeout};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use std::time::Duration;
 
 /// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
 const QUESTION_SLACK: Duration = Duration::from_millis(25);
+
+/// Most time between two questions (design section 8).
+const QUESTIONS_APART: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Time has come to [`Connection::poll_timeout`], or past it.
@@ -39,6 +42,9 @@ impl Connection {
             match self.recovery.on_timeout(now) {
                 Timeout::None => {}
                 Timeout::Lost => {
+                    if self.recovery.report().cause == Cause::Timeout {
+                        self.trace.record(now, TraceEvent::RetransmissionTimeout);
+                    }
                     self.spread_report();
                     self.watch_sizes(now);
                 }
@@ -64,7 +70,12 @@ impl Connection {
         let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
         let waits = unfinished && self.recovery.packets_in_flight() == 0;
         let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
-        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.profile.recovery.timeout.longest()))
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart()))
+    }
+
+    /// Questions are no rarer than probes, and than one a second: timeouts that back off to more must not outlast the connection.
+    pub(super) fn most_apart(&self) -> Duration {
+        self.profile.recovery.timeout.longest().min(QUESTIONS_APART)
     }
 
     /// When patience ends: with the peer, or with a path that carries what is small and no symbols.

@@ -234,4 +234,61 @@ mod tests {
         ecn.on_silence();
         assert_eq!(ecn.codepoint(), EcnCodepoint::Ect0);
     }
+
+    #[test]
+    fn marks_that_vanish_end_it_where_others_pass() {
+        let mut ecn = sent_and_delivered(2, 0);
+        ecn.on_silence();
+        ecn.on_marked_lost();
+        ecn.on_delivered(false);
+        assert_eq!(ecn.state(), EcnState::Testing, "one may still come");
+        ecn.on_marked_lost();
+        assert_eq!(ecn.state(), EcnState::Failed);
+        let mut ecn = sent_and_delivered(2, 0);
+        ecn.on_silence();
+        (0..2).for_each(|_| ecn.on_marked_lost());
+        assert_eq!(ecn.state(), EcnState::Testing, "nothing passes at all");
+    }
+
+    #[test]
+    fn counts_that_stop_coming_end_it_later_too() {
+        let mut ecn = sent_and_delivered(200, 10);
+        ecn.on_counts(counts(10, 0, 0), true);
+        (0..63).for_each(|_| ecn.on_delivered(true));
+        ecn.on_counts(None, true);
+        assert_eq!(ecn.state(), EcnState::Capable, "a feedback may have had no room");
+        ecn.on_delivered(true);
+        ecn.on_counts(None, false);
+        assert_eq!(ecn.state(), EcnState::Capable, "overtaken feedback says nothing");
+        ecn.on_counts(None, true);
+        assert_eq!(ecn.state(), EcnState::Failed);
+    }
+
+    #[test]
+    fn another_path_is_judged_by_its_own_counts() {
+        // The first path clears marks: 10 of 20 arrived, and none of them was counted.
+        let mut ecn = sent_and_delivered(20, 10);
+        ecn.on_counts(counts(0, 0, 0), true);
+        assert_eq!(ecn.state(), EcnState::Failed);
+        ecn.restart();
+        assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::Ect0));
+        (0..5).for_each(|_| assert!(ecn.on_sent()));
+        (0..4).for_each(|_| ecn.on_delivered(true));
+        assert_eq!(ecn.on_counts(counts(3, 0, 1), true), 1);
+        assert_eq!(ecn.state(), EcnState::Capable);
+        // Up to 20 packets of the first path may still be counted, and not one more.
+        ecn.on_counts(counts(24, 0, 1), true);
+        assert_eq!(ecn.state(), EcnState::Capable);
+        ecn.on_counts(counts(25, 0, 1), true);
+        assert_eq!(ecn.state(), EcnState::Failed);
+
+        // The other way round: what the first path counted does not vouch for a second one that clears marks.
+        let mut ecn = sent_and_delivered(20, 20);
+        ecn.on_counts(counts(20, 0, 0), true);
+        ecn.restart();
+        (0..5).for_each(|_| assert!(ecn.on_sent()));
+        (0..5).for_each(|_| ecn.on_delivered(true));
+        ecn.on_counts(counts(20, 0, 0), true);
+        assert_eq!(ecn.state(), EcnState::Failed);
+    }
 }

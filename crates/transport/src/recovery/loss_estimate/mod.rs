@@ -196,16 +196,6 @@ impl LossEstimate {
     pub fn mean_burst(&self) -> f64 {
         self.bursts.mean()
     }
-
-    /// Packets missing for each one received of those whose fate became known last (ttp II-B); only where ttp's estimator counts them.
-    pub fn perceived(&self) -> Option<f64> {
-        if let Estimator::Ttp(ttp) = &self.estimator { Some(ttp.perceived()) } else { None }
-    }
-
-    /// Packets lost for each one sent since the path began (ttp II-B); only where ttp's estimator counts them.
-    pub fn link(&self) -> Option<f64> {
-        if let Estimator::Ttp(ttp) = &self.estimator { Some(ttp.link()) } else { None }
-    }
 }
 
 /// After so many further packets a run of losses counts half.

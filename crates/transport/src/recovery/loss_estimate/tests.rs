@@ -118,22 +118,6 @@ fn averages_weigh_as_the_document_has_it() {
 }
 
 #[test]
-fn ttp_averages_what_was_lost_in_all_and_lately() {
-    let mut loss = estimate("ttp:packets=100,weight=0.25");
-    assert_eq!((loss.loss(), loss.link()), (0.5, Some(0.0)));
-    (0..20).for_each(|ordinal| _ = loss.on_lost(ordinal, Time::ZERO));
-    loss.on_delivered(80);
-    assert_eq!((loss.perceived(), loss.link()), (Some(0.25), Some(0.2)));
-    assert!((loss.loss() - 0.2125).abs() < 1e-12, "{}", loss.loss());
-    loss.on_delivered(100);
-    assert_eq!((loss.perceived(), loss.link()), (Some(0.0), Some(0.1)));
-    (0..5).for_each(|ordinal| _ = loss.on_lost(ordinal, Time::ZERO));
-    loss.on_spurious(4);
-    assert_eq!(loss.perceived(), Some(1.0 / 99.0));
-    assert_eq!(estimate("packets").perceived(), None);
-}
-
-#[test]
 fn another_algorithm_goes_on_from_where_the_last_one_stood() {
     let mut loss = estimate("packets");
     loss.reconfigure(&"ewma:initial=20%".parse().expect("known"));

@@ -73,13 +73,13 @@ impl Ttp {
     }
 
     /// Missing over received, of the last packets (ttp II-B). Where nothing was received it is 1 for each missing packet.
-    pub(super) fn perceived(&self) -> f64 {
+    fn perceived(&self) -> f64 {
         let received = (self.last.len() as u32 - self.missing).max(1);
         f64::from(self.missing) / f64::from(received)
     }
 
     /// Lost over sent, of all packets (ttp II-B).
-    pub(super) fn link(&self) -> f64 {
+    fn link(&self) -> f64 {
         self.lost as f64 / self.known.max(1) as f64
     }
 
@@ -88,5 +88,27 @@ impl Ttp {
             return self.initial;
         }
         (self.config.weight * self.perceived() + (1.0 - self.config.weight) * self.link()).min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_what_was_lost_in_all_and_lately() {
+        let mut ttp = Ttp::new(&TtpConfig { packets: 100, weight: 0.25, ..TtpConfig::default() }, 0.5);
+        assert_eq!(ttp.loss(), 0.5);
+        (0..20).for_each(|_| ttp.on_lost());
+        ttp.on_delivered(80);
+        assert_eq!((ttp.perceived(), ttp.link()), (0.25, 0.2));
+        assert!((ttp.loss() - 0.2125).abs() < 1e-12, "{}", ttp.loss());
+        ttp.on_delivered(100);
+        assert_eq!((ttp.perceived(), ttp.link()), (0.0, 0.1));
+        (0..5).for_each(|_| ttp.on_lost());
+        ttp.on_spurious(4);
+        assert_eq!(ttp.perceived(), 1.0 / 99.0);
+        (0..200).for_each(|_| ttp.on_lost());
+        assert_eq!((ttp.perceived(), ttp.loss()), (100.0, 1.0), "a share all the same");
     }
 }

@@ -178,3 +178,18 @@ fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
         assert_eq!(found, lost, "{detection}");
     }
 }
+
+#[test]
+fn duplicates_bring_news_of_marks() {
+    let mut line = Line::new("duplicates", 10);
+    let marks = |ce| Some(EcnCounts { ect0: 4, ect1: 0, ce });
+    let told = ranges(&[(0, 1)]);
+    let in_order = |arrived| Told::InOrder { packets: Some(&told), arrived };
+    line.recovery.on_feedback(line.now, in_order(5), marks(1)).unwrap();
+    assert_eq!(line.recovery.report().newly_marked, 1);
+    line.recovery.on_feedback(line.now, in_order(6), marks(2)).unwrap();
+    assert_eq!(line.recovery.report().newly_marked, 1, "nothing is named, and one more has arrived");
+    line.recovery.on_feedback(line.now, in_order(4), marks(0)).unwrap();
+    line.recovery.on_feedback(line.now, Told::Nothing, marks(0)).unwrap();
+    assert_eq!(line.recovery.ecn().state(), EcnState::Capable, "overtaken feedback proves nothing");
+}

@@ -1,0 +1,52 @@
+//! Whole transfers with every way to find losses, every timeout and every form of feedback that belongs to them.
+
+use sim::{Case, Ending, Outcome};
+use std::time::Duration;
+use transport::{Profile, Rate};
+
+fn run(mut profile: Profile, choices: &[(&str, &str)], link: &str) -> Outcome {
+    for (key, value) in choices {
+        profile.set(key, value).expect("a choice");
+    }
+    let case = Case { size: 1_000_000, profile, ..Case::new(link.parse().expect("a link")) };
+    let outcome = Case { limit: Duration::from_secs(600), ..case }.run(1);
+    assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{choices:?} over {link}");
+    outcome
+}
+
+#[test]
+fn every_combination_moves_a_megabyte() {
+    let in_order = ["duplicates", "duplicates:newreno=off", "duplicates:recovery=off", "threshold"];
+    let named = ["threshold", "threshold:packets=1,adapt=off", "duplicates"];
+    // Who is told how many packets arrived, and not which, sends symbols of which none is needed itself.
+    let counted = Profile::rc_udp().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let forms = [
+        ("in-order", Profile::arq(), &in_order[..]),
+        ("ranges", Profile::arq(), &named[..]),
+        ("count", counted, &named[..]),
+    ];
+    for (form, profile, detections) in forms {
+        for detection in detections {
+            for timeout in ["rto", "rto:min=1s,max=5s", "probe"] {
+                for loss in ["0%", "1%", "10%"] {
+                    let link = format!("rate=20M,delay=10ms,queue=100KB,loss={loss}");
+                    let choices = [("feedback.packets", form), ("detection", detection), ("timeout", timeout)];
+                    let outcome = run(profile.clone(), &choices, &link);
+                    println!("{form:8} {detection:29} {timeout:18} {loss:3}: {:.3} s", outcome.completed_secs());
+                }
+            }
+        }
+    }
+}
+
+/// arq's figures 1 and 2 in kind.
+#[test]
+fn fast_recovery_is_faster_than_timeouts() {
+    let link = "rate=20M,delay=20ms,queue=100KB,loss=1%";
+    let with = |detection| {
+        let choices = [("feedback.packets", "in-order"), ("detection", detection), ("timeout", "rto:min=1s")];
+        run(Profile::arq(), &choices, link).completed_secs()
+    };
+    let (on, off) = (with("duplicates"), with("duplicates:recovery=off"));
+    assert!(on * 2.0 < off, "{on} s with, {off} s without");
+}
