@@ -278,7 +278,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
 }
 
 /// Choices of the documents' systems that a drawn profile takes: keys, and values of which one is picked.
-const RC_UDP: [(&str, &[&str]); 5] = [
+const RC_UDP: [(&str, &[&str]); 6] = [
     ("blocks.bytes", &["1000000", "1000000", "100000", "10000", "1"]),
     (
         "blocks.code",
@@ -287,6 +287,7 @@ const RC_UDP: [(&str, &[&str]); 5] = [
     ("schedule.blocks", &["1", "1", "2", "5"]),
     ("schedule.ahead", &["1", "1", "0", "3"]),
     ("schedule.wait", &["300us", "0ms"]),
+    ("feedback.blocks", &["done", "needs"]),
 ];
 const TORNADO_TRANSFER: [(&str, &[&str]); 2] = [
     ("blocks", &["partition", "partition", "sub-files", "sub-files:bytes=50000", "fixed:k=64", "fixed:code=uncoded"]),

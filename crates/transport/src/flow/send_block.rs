@@ -126,6 +126,11 @@ impl SendBlock {
         self.called_lost
     }
 
+    /// Repair alone is to go out from now on, or source too.
+    pub(super) fn set_coded(&mut self, coded: bool) {
+        self.coded = coded && is_fountain(self.shape.code);
+    }
+
     /// Repair alone goes out of it.
     pub const fn is_coded(&self) -> bool {
         self.coded

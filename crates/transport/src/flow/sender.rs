@@ -202,11 +202,22 @@ impl FlowSender {
     }
 
     /// Another schedule says what is next from now on. That of a window code stays: its repair is none that a schedule asks for.
+    /// Where one sends source and the other does not, blocks on their way change to that.
     pub(crate) fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
-        if self.window.is_none() {
-            self.schedule = schedule;
-            self.wait = None;
+        if self.window.is_some() {
+            return;
         }
+        let coded = !schedule.sends_source();
+        self.schedule = schedule;
+        self.wait = None;
+        let view = &mut self.view;
+        for block in view.blocks.iter_mut().filter(|block| !block.is_done()) {
+            let before = block.source_left();
+            block.set_coded(coded);
+            view.source_left = view.source_left + u64::from(block.source_left()) - u64::from(before);
+        }
+        view.cursor = view.base;
+        self.advance_cursor();
     }
 
     /// The flow.

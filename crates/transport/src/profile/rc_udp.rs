@@ -57,6 +57,10 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "estimator", section: "design §8: how many symbols are made at once" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source {
+        key: "feedback.packets",
+        section: "chosen: rc-udp §IV-B b takes (1 + epsilon) K for how many came, and asks for nothing of packets",
+    },
+    Source {
         key: "feedback.blocks.epsilon",
         section: "chosen: rc-udp §IV-B has (1 + epsilon) K received, epsilon 0.01; here a block is done when it is decoded",
     },

@@ -12,7 +12,8 @@ use std::time::Duration;
 pub struct ToldConfig {
     /// In IP bits per second.
     pub rate: Rate,
-    /// Stop when nothing comes back, after about two round trips at that rate. Without, what is sent is never held up.
+    /// Stop when nothing comes back, after about two round trips at that rate. Without, not before two seconds of
+    /// silence: what is in flight has to be remembered.
     pub window: bool,
 }
 
@@ -46,12 +47,13 @@ impl Told {
     }
 }
 
-/// Bytes that may be in flight. Without a window that is what is sent until the path is given up as dead.
+/// Without a window, so much silence: bursts of lost feedback are shorter, and what is in flight is bounded.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Bytes that may be in flight.
 fn window(config: ToldConfig, rtt: Duration, max_packet: u32) -> u64 {
-    if !config.window {
-        return u64::MAX;
-    }
-    let span = rtt + rtt.max(LATE_WAKING);
+    let least = if config.window { LATE_WAKING } else { SILENCE };
+    let span = rtt + rtt.max(least);
     config.rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
 }
 
