@@ -43,6 +43,7 @@ impl Trials {
             size: case.size,
             seed: case.seed,
             told: case.told.map(Rate::from_bits_per_second),
+            choices: peers::choices(&case.peer)?,
             programs: self.programs.clone(),
         };
         let cap = Duration::from_secs_f64(case.cap_seconds);

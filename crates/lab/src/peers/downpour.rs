@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use transport::Profile;
 
 use super::peer::{Need, Peer};
 use super::run::{Run, Stop};
@@ -33,6 +34,12 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-ttp", play: |run| transfer(run, "ttp", false), ..DOWNPOUR },
 ];
 
+/// The profile that a peer of these rows sends by.
+pub(super) fn profile(peer: &str) -> Option<Profile> {
+    let name = peer.strip_prefix("downpour-")?;
+    Profile::named(name.strip_suffix("-told").unwrap_or(name)).ok()
+}
+
 fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, Stop> {
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
@@ -46,6 +53,9 @@ fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, St
     if told {
         // It counts whole IP packets, as the rate of the path does.
         send.arg("--rate").arg(format!("{}bit/s", run.told(100).bits_per_second()));
+    }
+    for (key, value) in &run.job.choices {
+        send.arg("--set").arg(format!("{key}={value}"));
     }
     send.arg(run.stage.source());
     run.start_clock();

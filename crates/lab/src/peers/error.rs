@@ -12,6 +12,14 @@ pub enum PeerError {
         /// What was asked for.
         name: String,
     },
+    /// What stands behind its name is no choice of its profile.
+    #[error("{peer}: {reason}")]
+    Choice {
+        /// What was asked for.
+        peer: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// Something it needs is not on this machine.
     #[error("{peer} needs {missing}: {install}")]
     Absent {

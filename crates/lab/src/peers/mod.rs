@@ -53,12 +53,33 @@ pub fn all() -> impl Iterator<Item = &'static Peer> {
     TABLES.iter().copied().flatten()
 }
 
-/// The peer of this name.
+/// The peer of this name. Behind that of one of downpour's there may be choices of its profile: `downpour-arq congestion=reno`.
 ///
 /// # Errors
 /// [`PeerError::Unknown`].
 pub fn named(name: &str) -> Result<&'static Peer, PeerError> {
-    all().find(|peer| peer.name == name).ok_or_else(|| PeerError::Unknown { name: name.to_owned() })
+    let first = name.split(' ').next().unwrap_or_default();
+    all().find(|peer| peer.name == first).ok_or_else(|| PeerError::Unknown { name: first.to_owned() })
+}
+
+/// The choices behind a peer's name: keys and values.
+///
+/// # Errors
+/// [`PeerError::Choice`]: the peer is none of downpour's, or its profile has no such choice.
+pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
+    let mut words = name.split(' ');
+    let peer = words.next().unwrap_or_default();
+    let wrong = |reason: String| PeerError::Choice { peer: name.to_owned(), reason };
+    let mut choices = Vec::new();
+    for word in words {
+        let mut profile = downpour::profile(peer).ok_or_else(|| wrong("it has no profile".to_owned()))?;
+        let (key, value) = word.split_once('=').ok_or_else(|| wrong(format!("'{word}' is not KEY=VALUE")))?;
+        choices.push((key.to_owned(), value.to_owned()));
+        for (key, value) in &choices {
+            profile.set(key, value).map_err(|error| wrong(error.to_string()))?;
+        }
+    }
+    Ok(choices)
 }
 
 /// The peers as a table for people: name, whether it is there, whether it is encrypted, what it must be told; then the two ends of its

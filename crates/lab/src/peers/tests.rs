@@ -39,7 +39,7 @@ fn shell(script: &str) -> Command {
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let programs = Programs::of_this().expect("this program");
-    transfer(peer, &from, &to, &Job { size: 100_000, seed: 7, told: None, programs }, cap)
+    transfer(peer, &from, &to, &Job { size: 100_000, seed: 7, told: None, choices: Vec::new(), programs }, cap)
 }
 
 const SOON: Duration = Duration::from_secs(20);

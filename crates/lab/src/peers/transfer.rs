@@ -23,6 +23,8 @@ pub struct Job {
     pub seed: u64,
     /// The rate of the path, in IP bits per second, for peers that must be told one.
     pub told: Option<Rate>,
+    /// Choices of the sender's profile, for peers that have one.
+    pub choices: Vec<(String, String)>,
     /// Where programs are.
     pub programs: Programs,
 }

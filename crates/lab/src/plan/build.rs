@@ -104,7 +104,10 @@ impl Builder<'_> {
         let names = self.values(peers, "peers")?;
         for name in names {
             let (Some(known), peer) = (self.known, name.get_ref()) else { continue };
-            if !known.contains(peer) {
+            if let Err(error) = crate::peers::choices(peer) {
+                return Err(self.refuse(name, error.to_string()));
+            }
+            if !known.iter().any(|known| Some(known.as_str()) == peer.split(' ').next()) {
                 let message = format!("there is no peer {peer:?}: the peers are {}", known.join(", "));
                 return Err(self.refuse(name, message));
             }

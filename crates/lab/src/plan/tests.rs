@@ -134,6 +134,8 @@ fn what_is_refused_names_the_line_and_says_what_to_write() {
             "there is no peer \"tcp-cubik\": the peers are tcp-cubic, downpour-auto",
         ),
         ("peers = [\"tcp-cubic\", \"downpour-auto\"]", "peers = []", 6, "peers is empty"),
+        ("\"tcp-cubic\"", "\"tcp-cubic congestion=reno\"", 6, "it has no profile"),
+        ("\"downpour-auto\"", "\"downpour-auto congestion=vegas\"", 6, "no congestion control is called 'vegas'"),
         ("repeats = 3", "repeat = 3", 8, "unknown field `repeat`"),
         ("repeats = 3", "repeats = 0", 8, "repeats is 0: write at least 1"),
         ("seeds = [1, 2]", "seeds = []", 7, "seeds is empty"),
