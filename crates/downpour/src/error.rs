@@ -81,9 +81,9 @@ pub enum Error {
     /// The peer broke the protocol.
     #[error("the other side broke the protocol: {0}")]
     Violation(String),
-    /// A block was acknowledged before it was decoded, as the sender's profile wants, and cannot be decoded.
+    /// A block cannot be decoded, and as the sender's profile has it nothing more of it is sent.
     #[error(
-        "a block that the sender was told has arrived cannot be decoded: its bytes are lost (another try may do, or --set feedback.blocks=done)"
+        "a block cannot be decoded and its profile sends nothing more of it: its bytes are lost (another try may do, or --set feedback.blocks=done, or schedule.mend=on)"
     )]
     Undecodable,
     /// The user said no to what was offered.

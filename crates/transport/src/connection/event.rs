@@ -106,7 +106,7 @@ pub enum Closed {
     Dead,
     /// The peer broke the protocol.
     Violation(String),
-    /// A block could not be decoded that the peer, as it had chosen, was told is done once enough of it had arrived: its bytes are lost.
+    /// A block cannot be decoded, and as the profile of its sender has it nothing more of it is sent: its bytes are lost.
     Undecodable,
 }
 
@@ -118,6 +118,6 @@ pub enum CloseCode {
     Done = 0,
     /// The peer broke the protocol.
     Violation = 1,
-    /// A block was acknowledged before it was decoded, and cannot be.
+    /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,
 }

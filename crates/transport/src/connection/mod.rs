@@ -241,7 +241,7 @@ impl Connection {
         self.settle_streams(now);
         match self.incoming.take_broken() {
             Some(Broken::Violation(Violation(what))) => self.violation(now, what),
-            Some(Broken::Undecodable) => self.close_undecodable(now),
+            Some(Broken::Undecodable) => self.close_undecodable(now, "a block was acknowledged and cannot be decoded"),
             None => {}
         }
     }

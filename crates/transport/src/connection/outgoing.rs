@@ -42,6 +42,8 @@ pub(super) struct Outgoing {
     waiting_streams: VecDeque<StreamSender>,
     streams_allowed: StreamsAllowed,
     turns: Turns,
+    /// A schedule has given up a block.
+    pub(super) failed: bool,
     pub(super) control: ControlSender,
     pub(super) outbox: Outbox,
     pub(super) credit: SendCredit,
@@ -72,6 +74,7 @@ impl Outgoing {
             waiting_streams: VecDeque::new(),
             streams_allowed: StreamsAllowed::default(),
             turns: Turns::default(),
+            failed: false,
             control: ControlSender::default(),
             outbox: Outbox::default(),
             credit: SendCredit::default(),
@@ -234,6 +237,10 @@ impl Outgoing {
             match self.streams[at].next(now, path) {
                 Step::Symbol(picked) => return Some(picked),
                 Step::Request(request) => requests.extend([request]),
+                Step::Failed => {
+                    self.failed = true;
+                    break;
+                }
                 Step::Idle => break,
             }
         }
@@ -258,6 +265,7 @@ impl Outgoing {
                         asked = true;
                         break;
                     }
+                    Step::Failed => self.failed = true,
                     Step::Idle => {}
                 }
             }

@@ -182,11 +182,11 @@ impl Connection {
         self.questions = 0;
     }
 
-    /// What the sender has forgotten cannot be had any more: both sides are to know, and nobody is to wait (rc-udp IV acknowledges before
-    /// it decodes, and leaves open what follows then).
-    pub(super) fn close_undecodable(&mut self, now: Time) {
+    /// What the sender has forgotten, or does not send again, cannot be had any more: both sides are to know, and nobody is to wait (rc-udp IV
+    /// acknowledges before it decodes, and leaves open what follows then; ttp I lets transfers fail).
+    pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.undecodable_blocks += 1;
-        self.close(now, CloseCode::Undecodable as u32, "a block was acknowledged and cannot be decoded");
+        self.close(now, CloseCode::Undecodable as u32, why);
         if let Some(Event::Closed(closed)) = self.events.back_mut() {
             *closed = Closed::Undecodable;
         }

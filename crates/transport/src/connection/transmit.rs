@@ -151,6 +151,10 @@ impl Connection {
             budget = budget.saturating_sub(bytes);
         }
         if batch.segments() == 0 {
+            if self.outgoing.failed {
+                self.close_undecodable(now, "too much of a block was lost, and lost symbols are not sent again");
+                return self.transmit_close(now, batch);
+            }
             self.note_idle();
             self.wake = self.outgoing.due_at();
             return false;

@@ -70,6 +70,8 @@ pub enum Next {
         /// Repair symbols wanted.
         count: u32,
     },
+    /// Nothing that the schedule sends completes the block any more: the transfer has failed.
+    GiveUp(BlockId),
     /// Nothing before this time, unless feedback or a reply comes. A time that has come counts as [`Next::Idle`].
     Wait(Time),
     /// Nothing until feedback or a reply comes.

@@ -160,6 +160,8 @@ pub enum Step {
     Symbol(Picked),
     /// Work first; ask again.
     Request(Request),
+    /// A block cannot be completed any more.
+    Failed,
     /// Nothing now.
     Idle,
 }
@@ -350,6 +352,7 @@ impl FlowSender {
                 self.wait = Some(at).filter(|at| *at > now);
                 Step::Idle
             }
+            Next::GiveUp(_) => Step::Failed,
             Next::Idle => Step::Idle,
         }
     }

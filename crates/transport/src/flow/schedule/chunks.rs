@@ -10,6 +10,7 @@ use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
 use crate::settings::{Or, Setting, Settings, Share, Switch, field};
 use crate::time::Time;
+use crate::wire::BlockId;
 use erasure::BlockCode;
 
 /// Numbers of the chunks schedule.
@@ -17,7 +18,7 @@ use erasure::BlockCode;
 pub struct ChunksConfig {
     /// Chance with which the padding completes a chunk; `None`: as much as is lost on average and the code needs on average.
     pub padding: Option<f64>,
-    /// Of a chunk that cannot be completed, lost source is sent again.
+    /// Of a chunk that cannot be completed, lost source is sent again; otherwise the transfer fails.
     pub mend: bool,
 }
 
@@ -69,8 +70,13 @@ impl Chunks {
 }
 
 /// What serves a chunk that has failed: its lost source, which is what it lacks.
-fn supply(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
+fn mend(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
     flow.first_lost_of(block).map_or(Next::Idle, Next::Resend)
+}
+
+/// ttp §I: "the potential cost of failed transfers".
+fn give_up(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
+    Next::GiveUp(BlockId { flow: flow.id(), block: block.number() })
 }
 
 impl Schedule for Chunks {
@@ -81,9 +87,7 @@ impl Schedule for Chunks {
             self.current = true;
             self.wants.survey(flow, |block| self.first_round.missing(block));
         }
-        if self.config.mend
-            && let Some(next) = self.wants.serve(flow, supply)
-        {
+        if let Some(next) = self.wants.serve(flow, if self.config.mend { mend } else { give_up }) {
             return next;
         }
         let next = self.first_round.next(flow);
@@ -94,5 +98,9 @@ impl Schedule for Chunks {
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
         self.current = false;
+    }
+
+    fn resends(&self) -> bool {
+        self.config.mend
     }
 }

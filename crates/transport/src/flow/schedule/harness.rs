@@ -79,6 +79,7 @@ impl Line {
                     }
                 }
                 Step::Request(other) => panic!("{other:?}"),
+                Step::Failed => panic!("nobody gives up"),
                 Step::Idle => return None,
             }
         }

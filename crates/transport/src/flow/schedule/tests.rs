@@ -61,6 +61,10 @@ impl Bench {
                     }
                 }
                 Step::Request(other) => panic!("{other:?}"),
+                Step::Failed => {
+                    log.push("gives up".into());
+                    break;
+                }
                 Step::Idle => break,
             }
         }
@@ -219,12 +223,14 @@ mod chunks {
     }
 
     #[test]
-    fn nothing_is_mended_where_the_document_does_not() {
+    fn a_chunk_that_fails_is_given_up_where_nothing_is_mended() {
         let mut bench = bench("chunks:padding=document,mend=off", 0.5, &[4]);
         // n (1 - p) = k.
         assert_eq!(bench.send(99), "0?4 0:0 0:1 0:2 0:3 0:+4 0:+5 0:+6 0:+7");
-        bench.hear(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)], &[]);
-        assert_eq!(bench.send(99), "");
+        bench.hear(&[(0, 0), (0, 1), (0, 2), (0, 3)], &[]);
+        assert_eq!(bench.send(99), "", "the others may arrive");
+        bench.hear(&[(0, 4)], &[]);
+        assert_eq!(bench.send(99), "gives up");
     }
 
     /// The chance of completion is that of the binomial, and the average half of it.

@@ -99,7 +99,7 @@ fn next_esi(flow: &mut FlowSender) -> Option<u32> {
                 Ok(crate::flow::Reply::Encoded(job)) => flow.on_encoded(job),
                 other => panic!("{other:?}"),
             },
-            Step::Idle => return None,
+            Step::Idle | Step::Failed => return None,
         }
     }
 }
