@@ -155,7 +155,7 @@ fn background_traffic_takes_its_share() {
     };
     let seconds = |outcome: &sim::SharedOutcome| outcome.flows[0].completed.expect("complete").as_secs_f64();
     let alone = run(&[], 1);
-    let beside = run(&[constant.clone()], 1);
+    let beside = run(std::slice::from_ref(&constant), 1);
     let beside_both = run(&[constant, on_off], 1);
     // 3 of 5 Mbit/s are left beside the constant source, which never slows down.
     let ratio = seconds(&beside) / seconds(&alone);

@@ -1,0 +1,38 @@
+//! What is claimed of the systems that send repair with each block, lt-tcp's and ttp's.
+
+use sim::{Case, Ending};
+use std::time::Duration;
+use transport::{Closed, Profile};
+
+fn case(profile: Profile, link: &str) -> Case {
+    Case { profile, limit: Duration::from_secs(600), ..Case::new(link.parse().expect("a link")) }
+}
+
+/// The document's open fault is that it is slower than TCP where nothing is lost (lt-tcp §5).
+#[test]
+fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
+    for delay in [1, 10, 50] {
+        let link = format!("rate=100M,delay={delay}ms,queue=2MB,mark-above=500KB");
+        let seconds = |profile| {
+            let outcome = case(profile, &link).run(1);
+            assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{link}");
+            outcome.completed_secs()
+        };
+        let (lt_tcp, arq) = (seconds(Profile::lt_tcp()), seconds(Profile::arq()));
+        println!("{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
+        assert!(arq / lt_tcp >= 0.95, "{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
+    }
+}
+
+/// The document's padding on average, without the mend: half of the chunks fail, and the transfer says so (ttp §I).
+#[test]
+fn ttp_as_the_document_has_it_fails_and_says_so() {
+    let mut profile = Profile::ttp();
+    profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
+    let run = |loss: &str| case(profile.clone(), &format!("rate=20M,delay=25ms,queue=1MB,loss={loss}")).run(1);
+    assert!(run("0%").is_identical(), "nothing is lost");
+    let outcome = run("10%");
+    assert_eq!(outcome.sender_closed, Some(Closed::Undecodable));
+    let told = |closed: Option<Closed>| matches!(closed, Some(Closed::ByPeer { code: 2, reason }) if reason.contains("not sent again"));
+    assert!(told(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
+}
