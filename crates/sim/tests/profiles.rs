@@ -23,7 +23,9 @@ fn fitted(name: &str) -> Profile {
         "ttp" => {
             // ttp §III-A: it starts at 80 % of the bottleneck, its most.
             let mut profile = profile;
-            profile.set("congestion.max", RATE).expect("a number of ttp's controller");
+            for key in ["congestion.bottleneck", "congestion.max"] {
+                profile.set(key, RATE).expect("a number of ttp's controller");
+            }
             profile
         }
         _ => profile,

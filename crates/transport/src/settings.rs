@@ -306,8 +306,8 @@ fn rate_text(rate: Rate) -> String {
 }
 
 fn parse_rate(text: &str) -> Option<Rate> {
-    let unit = UNITS.iter().find(|(letter, _)| text.ends_with(*letter));
-    let (digits, unit) = unit.map_or((text, 1), |(letter, unit)| (text.trim_end_matches(*letter), *unit));
+    let (digits, unit) =
+        UNITS.iter().find_map(|(letter, unit)| Some((text.strip_suffix(*letter)?, *unit))).unwrap_or((text, 1));
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }
@@ -575,7 +575,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_value() {
-        for rate in ["", "0", "fast", "-1M", "inf", "nan", "1e300", "1MM1", "20000000000G", "1MB/s"] {
+        for rate in ["", "0", "fast", "-1M", "inf", "nan", "1e300", "1MM1", "1MM", "5kk", "20000000000G", "1MB/s"] {
             assert_eq!(BitRate.parse(rate), None, "{rate}");
         }
         let span = Span(Duration::from_millis(1), Duration::from_secs(1));

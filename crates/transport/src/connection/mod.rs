@@ -269,7 +269,7 @@ impl Connection {
         };
         let id = FlowId(self.next_flow);
         let symbol_size = self.symbol_size();
-        let largest_k = peer.max_k.min(u32::try_from(peer.credit.symbols).unwrap_or(u32::MAX)).max(1);
+        let largest_k = peer.largest_block();
         let symbols = options.length.div_ceil(symbol_size.into());
         let plans = self.profile.blocks.plans(id, symbols, symbol_size, largest_k, &self.path_estimate());
         let announcement = Announcement {

@@ -3,6 +3,7 @@
 use super::Connection;
 use crate::profile::{Profile, ProfileError};
 use crate::time::Time;
+use crate::wire::Parameters;
 
 /// Keys of a profile that are settled with the handshake: the receiver was told.
 const SETTLED: [&str; 2] = ["symbols", "feedback"];
@@ -44,7 +45,7 @@ impl Connection {
         }
         if profile.blocks != self.profile.blocks {
             let symbol_size = self.symbol_size();
-            let largest_k = self.peer.as_ref().map_or(1, |peer| peer.max_k);
+            let largest_k = self.peer.as_ref().map_or(1, Parameters::largest_block);
             self.outgoing.resize_blocks(&profile.blocks, symbol_size, largest_k);
         }
         let limit = profile.limit;

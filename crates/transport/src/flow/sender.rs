@@ -490,7 +490,8 @@ impl FlowSender {
     }
 
     fn resend(&mut self, id: SymbolId) -> Option<Picked> {
-        let block = self.view.block_mut(id.block)?;
+        // A schedule from elsewhere may name what there is not.
+        let block = self.view.block_mut(id.block).filter(|block| block.is_filled() && id.esi < block.k())?;
         block.take_resend(id.esi);
         let plan = block.shape().plan;
         self.view.note_lost(id.block);

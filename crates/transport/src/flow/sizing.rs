@@ -68,7 +68,7 @@ impl Default for FixedBlocks {
 
 /// What a setting that names a code may be.
 const CODES: Itself =
-    Itself("one of uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt, or tornado:R with R from 0 to 63");
+    Itself("one of uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt, or tornado:R with R from 1 to 64");
 
 impl Settings for FixedBlocks {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[

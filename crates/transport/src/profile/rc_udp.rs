@@ -49,7 +49,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "schedule.epsilon", section: "rc-udp §V-A: 0.01" },
     Source {
         key: "congestion.rate",
-        section: "rc-udp §VI-A, table II: R2 is 100 Mbit/s nominally, and R1 is not controlled",
+        section: "rc-udp §VI-A, table II: 100 Mbit/s, R2's nominal value and, by §VI-B, R1's",
     },
     Source { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
     Source { key: "detection", section: "RFC 9002 §6.1: only shown, what is lost changes nothing" },

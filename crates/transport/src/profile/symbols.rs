@@ -15,8 +15,8 @@ impl Default for SymbolSizes {
     }
 }
 
-/// The smallest symbol that anybody is asked to send, and the largest: 9000-byte frames.
-const LIMITS: std::ops::RangeInclusive<u16> = 64..=8900;
+/// The smallest symbol that leaves room for feedback in packets of its size, and the largest: 9000-byte frames.
+const LIMITS: std::ops::RangeInclusive<u16> = 256..=8900;
 
 impl SymbolSizes {
     /// One size and no other.

@@ -191,10 +191,13 @@ impl Default for Spacing {
     }
 }
 
+/// Spacing that a receiver obeys at most: the sender's questions are answered at once, but what it learns in between would come late.
+const LONGEST_SPACING: Duration = Duration::from_secs(10);
+
 impl Settings for Spacing {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("per-rtt", per_rtt, Count(1, 255)),
-        field!("at-least", at_least, Span(Duration::ZERO, Duration::from_secs(60))),
+        field!("at-least", at_least, Span(Duration::ZERO, LONGEST_SPACING)),
     ];
 }
 
@@ -400,7 +403,8 @@ impl FeedbackTiming {
             (timing::EVERY_PACKET, [0, 0, 0]) => Some(Self::EveryPacket),
             (timing::SPACED, [per_rtt, at_least, 0]) => {
                 let per_rtt = small(per_rtt).filter(|per_rtt| *per_rtt > 0);
-                per_rtt.map(|per_rtt| Self::Spaced(Spacing { per_rtt, at_least: time(at_least) }))
+                let at_least = Some(time(at_least)).filter(|time| *time <= LONGEST_SPACING);
+                per_rtt.zip(at_least).map(|(per_rtt, at_least)| Self::Spaced(Spacing { per_rtt, at_least }))
             }
             (timing::ON_BLOCKS, [heartbeat, 0, 0]) => {
                 let heartbeat = Some(time(heartbeat)).filter(|time| (HEARTBEATS.0..=HEARTBEATS.1).contains(time));

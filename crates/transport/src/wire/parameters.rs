@@ -55,6 +55,11 @@ pub struct StreamsAllowed {
 }
 
 impl Parameters {
+    /// Source symbols of the largest block that this side takes: no larger one could ever begin within its first credit.
+    pub fn largest_block(&self) -> u32 {
+        self.max_k.min(u32::try_from(self.credit.symbols).unwrap_or(u32::MAX)).max(1)
+    }
+
     /// The parameters' bytes, with one reserved entry made from `grease` that every reader must ignore.
     ///
     /// # Errors

@@ -94,12 +94,14 @@ impl BlockAtATime {
         flow.open_blocks().take(at_once).find_map(|block| {
             let k = block.k();
             let made = block.repair_sent() + block.repair_ready();
-            let count = if made == 0 && block.is_coded() {
-                self.enough(k, path)
-            } else if block.number() < self.upcoming && block.source_left() == 0 && block.repair_ready() <= k / 8 {
-                (k / 4).max(16)
-            } else {
-                return None;
+            let running_out =
+                block.number() < self.upcoming && block.source_left() == 0 && block.repair_ready() <= k / 8;
+            // Another schedule may have sent some of it before.
+            let run_out = block.is_coded() && block.repair_ready() == 0;
+            let count = match made {
+                0 if block.is_coded() => self.enough(k, path),
+                _ if running_out || run_out => (k / 4).max(16),
+                _ => return None,
             };
             let id = BlockId { flow: flow.id(), block: block.number() };
             block.can_prepare().then_some(Next::Prepare { block: id, count })

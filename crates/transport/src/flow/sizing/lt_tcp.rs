@@ -52,7 +52,7 @@ impl BlockSizer for LtTcpBlocks {
     }
 
     fn read_ahead(&self, path: &PathEstimate) -> u64 {
-        path.window
+        path.window.max(1)
     }
 }
 

@@ -51,7 +51,7 @@ impl Settings for RenoConfig {
 pub enum Signal {
     /// Loss, and CE marks, which count like a loss (RFC 3168 section 6.1.2).
     Loss,
-    /// CE marks alone (lt-tcp §1.1). A timeout counts all the same: a path that carries nothing must not be sent a window at once.
+    /// CE marks alone: neither loss nor a timeout (lt-tcp §1.1, §3.5). On a path that drops and marks nothing the window grows without end.
     Ecn,
 }
 

@@ -129,7 +129,7 @@ impl Ttp {
     /// The document has no window. This one only stops a sender that hears nothing: two round trips, and the packets between feedbacks.
     fn resize(&mut self, rtt: Duration, max_packet: u32) {
         let unreported = RAREST_FEEDBACK * u64::from(self.config.last) * u64::from(max_packet);
-        self.window = self.rate.bytes_in(2 * rtt) + unreported;
+        self.window = self.rate.bytes_in(2 * rtt).saturating_add(unreported);
     }
 }
 
