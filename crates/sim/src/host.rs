@@ -381,6 +381,9 @@ impl Host {
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;
         };
+        if self.config.count_every.is_some() && tally.connected && tally.content_at.is_none() {
+            tally.loss.see(network_time(now), connection.stats().loss);
+        }
         let received = tally.received.values().filter(|received| received.complete).count();
         let content = tally.sent == self.config.objects.len()
             && received == self.config.expects

@@ -17,6 +17,7 @@ mod coding;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
+mod mean;
 pub mod property;
 pub mod reference;
 pub mod roaming;
@@ -28,6 +29,7 @@ pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
 pub use coding::{Coding, CodingTime};
 pub use host::{Host, HostConfig, Tally};
+pub use mean::TimeMean;
 pub use shared::{Background, Flow, FlowOutcome, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};

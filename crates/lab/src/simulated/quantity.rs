@@ -19,6 +19,8 @@ pub enum SimQuantity {
     JainTogether,
     /// IP bytes of both directions for each byte of a flow's object.
     Wire,
+    /// Mean over time of a sender's estimate of the loss, in per cent (lt-tcp 3.1).
+    LossEstimate,
     /// Packets that the queues of the shared link had no room for, there and back.
     QueueDrops,
 }
@@ -32,13 +34,14 @@ impl SimQuantity {
             Self::Jain => "Jain's index of goodput",
             Self::JainTogether => "Jain's index while all send",
             Self::Wire => "IP bytes for each byte",
+            Self::LossEstimate => "Loss estimate, mean over time, %",
             Self::QueueDrops => "Packets dropped by the full queue",
         }
     }
 
     /// Whether each flow has one, or only the run.
     pub const fn is_of_flows(self) -> bool {
-        matches!(self, Self::Seconds | Self::Goodput | Self::Wire)
+        matches!(self, Self::Seconds | Self::Goodput | Self::Wire | Self::LossEstimate)
     }
 
     /// Of flow number `flow` of a run, or of the run; and whether the true value lies above, because the run was ended.
@@ -54,6 +57,7 @@ impl SimQuantity {
             Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
             Self::Jain => exact(sim::jain(&record.flows.iter().map(|flow| goodput(record, flow)).collect::<Vec<_>>())),
             Self::JainTogether => exact(sim::jain(&together(record))),
+            Self::LossEstimate => exact(one()?.loss_estimate? * 100.0),
             Self::QueueDrops => exact(record.queue_drops as f64),
         }
     }
@@ -95,6 +99,8 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Goodput, 0), Some((4.0, false)));
         assert_eq!(of(&record, SimQuantity::Wire, 0), Some((1.1, false)));
         assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some((5.0, false)));
+        assert_eq!(of(&record, SimQuantity::LossEstimate, 0), Some((6.25, false)));
+        assert_eq!(of(&record, SimQuantity::LossEstimate, 1), None, "none is known");
         let slow = 0.5 * 8.0 / 60.0;
         assert_eq!(of(&record, SimQuantity::Jain, 0), Some((sim::jain(&[4.0, slow]), false)));
         // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.

@@ -86,6 +86,9 @@ pub struct FlowRecord {
     pub packets_sent: u64,
     /// Of those, the ones it called lost.
     pub packets_lost: u64,
+    /// Mean over time of the sender's estimate of the loss, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_estimate: Option<f64>,
     /// Seconds that encoding and decoding took in the model.
     pub coding_seconds: [f64; 2],
     /// IP bytes that arrived in each span.
@@ -135,6 +138,7 @@ impl SimRecord {
             wire_bytes: flow.wire_bytes,
             packets_sent: flow.packets_sent,
             packets_lost: flow.packets_lost,
+            loss_estimate: flow.loss_estimate,
             coding_seconds: flow.coding.map(|time| time.as_secs_f64()),
             arrived: flow.arrived.clone(),
         });
@@ -184,6 +188,7 @@ pub(super) mod tests {
             wire_bytes: 1_100_000,
             packets_sent: 800,
             packets_lost: 3,
+            loss_estimate: ended_at.map(|_| 0.0625),
             coding_seconds: [0.5, 0.0],
             arrived: arrived.to_vec(),
         };

@@ -151,7 +151,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
 
 /// One line for each flow of each record, under one of names.
 pub(crate) fn csv(records: &[SimRecord]) -> String {
-    let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,\
+    let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,\
                     encode_seconds,decode_seconds,queue_drops,random_drops,packets,took_seconds,date,version\n"
         .to_owned();
     let quoted = |field: &str| match field.contains([',', '"']) {
@@ -170,7 +170,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
         for flow in &record.flows {
             writeln!(
                 text,
-                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
+                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
                 case.experiment,
                 case.sweep,
                 quoted(&case.series),
@@ -183,6 +183,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
                 flow.wire_bytes,
                 flow.packets_sent,
                 flow.packets_lost,
+                known(flow.loss_estimate),
                 flow.coding_seconds[0],
                 flow.coding_seconds[1],
             )
@@ -290,7 +291,7 @@ mod tests {
         let table = csv(&all[..1]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 1 + 2);
-        assert!(lines.iter().all(|line| line.split(',').count() == 22), "{table}");
+        assert!(lines.iter().all(|line| line.split(',').count() == 23), "{table}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::bursts::OnOff;
 use crate::coding::Coding;
+use crate::mean::TimeMean;
 use crate::storage::Received;
 use crate::streams::{ReadScript, StreamScript, Streams};
 use netsim::NodeId;
@@ -46,7 +47,7 @@ pub struct HostConfig {
     pub storage_delay: Duration,
     /// Writes go one after the other at this rate; without one they do not wait for each other.
     pub write_rate: Option<Rate>,
-    /// Counts the bytes that arrive, for spans of this length.
+    /// Counts the bytes that arrive, for spans of this length, and watches the loss estimates.
     pub count_every: Option<Duration>,
     /// Decides ids, keys and contents.
     pub seed: u64,
@@ -116,6 +117,8 @@ pub struct Tally {
     pub complete_at: Option<netsim::Time>,
     /// When everything expected was here and everything sent was known to be there.
     pub content_at: Option<netsim::Time>,
+    /// The estimate of the loss, from the first proof of the peer to [`Tally::content_at`]; watched with [`HostConfig::count_every`].
+    pub loss: TimeMean,
     /// Requests for repair symbols.
     pub encodes: u64,
     /// Requests to recover blocks.

@@ -40,6 +40,8 @@ pub struct FlowOutcome {
     pub packets_sent: u64,
     /// Of those, the ones it called lost.
     pub packets_lost: u64,
+    /// The sender's estimate of the loss, 0 to 1: its mean over the time in which it sent, and over the connections; `None` if none sent.
+    pub loss_estimate: Option<f64>,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run on. The last one may not
     /// be over.
     pub arrived: Vec<u64>,
@@ -58,6 +60,7 @@ impl FlowOutcome {
         let is_complete = complete.len() == flow.connections as usize;
         let last = complete.into_iter().max().filter(|_| is_complete);
         let received: Vec<&Received> = host(to).tallies().flat_map(|tally| tally.received.values()).collect();
+        let estimates: Vec<f64> = host(from).tallies().filter_map(|tally| tally.loss.mean()).collect();
         let first = host(from).first_sent().unwrap_or(netsim::Time::ZERO);
         Self {
             pair: flow.pair,
@@ -68,6 +71,7 @@ impl FlowOutcome {
             wire_bytes: sender.iter().chain(&receiver).map(|stats| stats.bytes_sent).sum(),
             packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
             packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),
+            loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
             arrived: host(to).arrived().to_vec(),
             coding: [from, to].map(|id| host(id).coding_time()),
         }
