@@ -67,6 +67,7 @@ pub struct SendBlock {
     delivered_repair: u32,
     in_flight: u32,
     called_lost: u32,
+    /// By number: where arrivals are named in order, none is until the first of these has come.
     lost: VecDeque<u32>,
     /// What the receiver said it needs, less what is known to have arrived since.
     reported_need: Option<u32>,
@@ -327,8 +328,12 @@ impl SendBlock {
     pub(super) fn on_lost(&mut self, esi: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.called_lost += 1;
-        if esi < self.shape.k && !self.delivered.get(esi) && !self.done {
-            self.lost.push_back(esi);
+        if esi < self.shape.k
+            && !self.delivered.get(esi)
+            && !self.done
+            && let Err(place) = self.lost.binary_search(&esi)
+        {
+            self.lost.insert(place, esi);
         }
     }
 
