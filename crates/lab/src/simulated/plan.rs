@@ -84,6 +84,10 @@ pub struct SimPicture {
     pub spread: Spread,
     /// The places of the flows that are shown.
     pub flows: Vec<usize>,
+    /// Whether the values are named at their places: those that the plan gave places of their own are not.
+    pub is_ticked: bool,
+    /// Whether the caption says which straight line through the origin is nearest to each series.
+    pub fit: bool,
 }
 
 /// One value of a sweep.
@@ -145,6 +149,10 @@ struct SweepText {
     vary: String,
     #[serde(default)]
     values: Vec<Text>,
+    /// Where the values stand on the axis, if that is a function of them.
+    at: Option<Vec<f64>>,
+    #[serde(default)]
+    fit: bool,
     x: Option<String>,
     #[serde(default)]
     scale: Scale,
@@ -241,7 +249,7 @@ impl SimPlan {
     }
 
     fn sweep(&self, text: &SweepText, plan: &PlanText) -> Result<SimSweep, String> {
-        let SweepText { name, title, vary, values, x, scale, y, flows, set } = text;
+        let SweepText { name, title, vary, values, at, fit, x, scale, y, flows, set } = text;
         if !is_name(name) || name.contains('/') || self.sweeps.iter().any(|other| other.name == *name) {
             return Err(format!("{name:?} is no name, or there twice: write lower-case letters, digits and -"));
         }
@@ -261,7 +269,11 @@ impl SimPlan {
                 (Vary::Path(path.to_owned()), values.iter().map(|value| Some(value.0.as_str())).collect())
             }
         };
-        let (places, unit) = coordinates(&values)?;
+        let (places, unit) = match at {
+            Some(places) if places.len() == values.len() && vary != Vary::Time => (places.clone(), ""),
+            Some(places) => return Err(format!("at has {} places for {} values", places.len(), values.len())),
+            None => coordinates(&values)?,
+        };
         if *scale == Scale::Log && places.iter().any(|x| *x <= 0.0) {
             return Err("0 has no place on a logarithmic axis: write a linear scale".to_owned());
         }
@@ -285,6 +297,8 @@ impl SimPlan {
             y_scale: plan.picture.y_scale,
             spread: plan.picture.spread,
             flows,
+            is_ticked: at.is_none() && vary != Vary::Time,
+            fit: *fit,
         };
         Ok(SimSweep { name: name.clone(), vary, points, picture })
     }
@@ -461,6 +475,7 @@ pub(super) mod tests {
             ("\"20ms\"]", "\"soon\"]", "plan.toml:26: far: cannot read delay=soon"),
             ("\"far.receiver.delay\"", "\"farther.size\"", "plan.toml:26: \"farther.size\" leads nowhere"),
             ("[\"0ms\", \"20ms\"]", "[]", "plan.toml:26: values is empty: write at least one value"),
+            ("\"20ms\"]", "\"20ms\"]\nat = [1.0]", "plan.toml:26: at has 1 places for 2 values"),
             ("repeats = 2", "repeats = 0", "plan.toml: write at least one repeat"),
             ("cap = \"60s\"", "cap = \"0s\"", "plan.toml: cap is 0: write a time such as 120s"),
             ("[\"far\"]", "[\"nobody\"]", "plan.toml:30: there is no flow \"nobody\" to show"),

@@ -97,23 +97,38 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
         marks
     };
-    let series = lines(plan, sweep).into_iter().map(|line| (line.name.clone(), marks(&line))).collect();
+    let series: Vec<_> = lines(plan, sweep).into_iter().map(|line| (line.name.clone(), marks(&line))).collect();
+    let fits = series.iter().filter(|_| sweep.picture.fit).filter_map(|(name, marks)| {
+        let (factor, share) = fit(marks)?;
+        Some(format!("{name}: nearest to {factor:.2} times the axis, R^2 = {share:.3}."))
+    });
+    let caption = std::iter::once(caption(plan, sweep, &records)).chain(fits).collect();
     let label = |point: &SimPoint| match point.label.parse::<f64>().is_ok() || point.x == 0.0 && point.label.is_empty()
     {
         true => words::number(point.x),
         false => point.label.clone(),
     };
-    let ticks = if over_time { Vec::new() } else { sweep.points.iter().map(|point| (point.x, label(point))).collect() };
+    let ticks = sweep.points.iter().filter(|_| sweep.picture.is_ticked).map(|point| (point.x, label(point))).collect();
     let y = if over_time { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
     Lines {
         title: sweep.picture.title.clone(),
-        caption: vec![caption(plan, sweep, &records)],
+        caption,
         x: (sweep.picture.x.clone(), if over_time { Scale::Linear } else { sweep.picture.x_scale }),
         ticks,
         y: (y.to_owned(), sweep.picture.y_scale),
         series,
     }
     .into()
+}
+
+/// The straight line through the origin with the least squares, and the share of the variance that it explains.
+fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
+    let sum = |of: fn(&Mark) -> f64| marks.iter().map(of).sum::<f64>();
+    let factor = sum(|mark| mark.x * mark.y) / sum(|mark| mark.x * mark.x);
+    let mean = sum(|mark| mark.y) / marks.len() as f64;
+    let squares = |from: &dyn Fn(&Mark) -> f64| marks.iter().map(|mark| (mark.y - from(mark)).powi(2)).sum::<f64>();
+    let share = 1.0 - squares(&|mark| factor * mark.x) / squares(&|_| mean);
+    share.is_finite().then_some((factor, share))
 }
 
 /// What arrived of a flow in each span, in Mbit/s: the mean of the runs. The last span of a run counts for nothing, as it may not be over.
@@ -292,6 +307,21 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 1 + 2);
         assert!(lines.iter().all(|line| line.split(',').count() == 23), "{table}");
+    }
+
+    #[test]
+    fn places_of_their_own_and_the_line_through_them() {
+        let mut plan = plan();
+        let picture_of = &mut plan.sweeps[0].picture;
+        (picture_of.y, picture_of.flows) = (super::super::SimQuantity::Seconds, vec![1]);
+        (picture_of.is_ticked, picture_of.fit) = (false, true);
+        plan.sweeps[0].points[0].x = 5.0;
+        let all = [records(&plan, 0, 0, [Some(3.0), Some(3.0)]), records(&plan, 1, 0, [Some(8.0), Some(8.0)])].concat();
+        let chart = picture(&plan, &plan.sweeps[0], &all);
+        // (5 * 3 + 20 * 8) / (25 + 400); off by 0.94 and 0.24, where the mean is off by 2.5 each time.
+        assert_eq!(chart.caption[1..], ["cubic: nearest to 0.41 times the axis, R^2 = 0.925."]);
+        assert!(!svg(&chart).contains(">20ms<"));
+        assert_eq!(fit(&[Mark::at(5.0, 3.0)]), None, "one point has no variance");
     }
 
     #[test]
