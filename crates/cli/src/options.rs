@@ -19,10 +19,12 @@ const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 /// A key or a value that there is not.
 pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     let ProfileArgs { profile, set } = &speed.profile;
-    let mut profile = changed(profile.clone(), set)?;
+    let mut profile = profile.clone();
     if let Some(rate) = speed.rate {
         profile = profile.with_told_rate(rate);
     }
+    // What is set in particular counts more than the rate.
+    profile = changed(profile, set)?;
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
     }

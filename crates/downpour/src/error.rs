@@ -195,7 +195,7 @@ impl Error {
             Self::Undecodable => 6,
             Self::Peer { code, .. } => match code {
                 CloseCode::NoSpace | CloseCode::Permission => 7,
-                CloseCode::Integrity => 6,
+                CloseCode::Integrity | CloseCode::Undecodable => 6,
                 CloseCode::WrongRole => 4,
                 _ => 1,
             },
@@ -229,7 +229,7 @@ impl Error {
             Self::Terminated => CloseCode::Terminated,
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
-            Self::Undecodable => CloseCode::Integrity,
+            Self::Undecodable => CloseCode::Undecodable,
             Self::Kept { error, .. } => error.close_code(),
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,
@@ -270,6 +270,8 @@ pub enum CloseCode {
     Done = 0,
     /// The peer's packets or messages are malformed or contradict each other.
     Protocol = 1,
+    /// A block cannot be decoded, and nothing more of it is sent.
+    Undecodable = 2,
     /// The receiver's user said no.
     Declined = 0x100,
     /// A name exists at the receiver already.
@@ -302,6 +304,7 @@ impl CloseCode {
             Self::NoSpace,
             Self::Permission,
             Self::Protocol,
+            Self::Undecodable,
             Self::Integrity,
             Self::Interrupted,
             Self::WrongRole,
