@@ -1,5 +1,6 @@
 //! `simulate`: downpour's engine over a network in virtual time, from the same options and files as `link`.
 
+use std::fs;
 use std::time::Duration;
 
 use netsim::topology::Topology;
@@ -20,18 +21,19 @@ use crate::words;
 /// A network or an option that makes no sense; a transfer that did not come to its end.
 pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
-    let mut profile = Profile::named(&args.profile).map_err(|error| usage(&error))?;
-    if let Some(told) = &args.told {
-        let rate: Rate = told.parse().map_err(|error| usage(&error))?;
-        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
-    }
+    let profile = profile(args)?;
     let mut case = SharedCase::new(topology(args)?);
     let size = parse_bytes(&args.size).map_err(|error| usage(&error))?;
     for flow in &mut case.flows {
         (flow.size, flow.profile) = (size, profile.clone());
     }
     case.limit = Duration::from_secs(args.limit);
+    case.qlog = args.qlog.is_some();
     let outcome = case.run(args.run).map_err(|error| usage(&error))?;
+    if let Some(file) = &args.qlog {
+        let traces: Vec<u8> = outcome.flows.iter().flat_map(|flow| flow.qlog.iter().copied()).collect();
+        fs::write(file, traces).map_err(Failure::at(file))?;
+    }
     let name = |id| case.topology.name(id).unwrap_or_default();
     for flow in &outcome.flows {
         println!("{} to {}: {}", name(flow.pair.from), name(flow.pair.to), told(flow, size, args.limit));
@@ -46,6 +48,28 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     } else {
         Err(Failure::new(Code::Invalid, "not every transfer came to its end: give it more time with --limit"))
     }
+}
+
+/// The profile, by its name or from a file, with what is changed of it.
+fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
+    let text = &args.profile;
+    let mut profile = if text.contains(['/', '.']) {
+        let read = fs::read_to_string(text).map_err(|error| refused(&format_args!("cannot read {text}: {error}")))?;
+        toml::from_str(&read).map_err(|error| refused(&format_args!("{text} is no profile: {}", error.message())))?
+    } else {
+        Profile::named(text).map_err(|error| refused(&error))?
+    };
+    for set in &args.set {
+        let (key, value) = set.split_once('=').ok_or_else(|| refused(&format_args!("--set {set}: write KEY=VALUE")))?;
+        let changed = profile.set(key.trim(), value.trim());
+        changed.map_err(|error| refused(&format_args!("--set {set}: {error}")))?;
+    }
+    if let Some(told) = &args.told {
+        let rate: Rate = told.parse().map_err(|error| refused(&error))?;
+        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
+    }
+    Ok(profile)
 }
 
 fn told(flow: &FlowOutcome, size: u64, limit: u64) -> String {

@@ -54,9 +54,41 @@ fn pairs_share_the_bottleneck_of_a_topology() {
 }
 
 #[test]
+fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, "based-on = \"arq\"\ncongestion = \"cubic\"\n\"congestion.beta\" = 0.5\n").unwrap();
+    let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "1MB"];
+    let run = |options: &[&str]| stdout(&simulate(&[&link[..], options].concat()));
+    let changed = run(&["--profile", "arq", "--set", "congestion=cubic", "--set", "congestion.beta=0.5"]);
+    assert_eq!(run(&["--profile", file.to_str().unwrap()]), changed);
+    assert_ne!(run(&["--profile", "arq", "--set", "congestion=cubic"]), changed);
+}
+
+/// The course of what was simulated can be drawn: it ends when the transfer does, and its controller is named.
+#[test]
+fn a_run_is_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let link = ["--rate", "20M", "--delay", "10ms", "--size", "1MB", "--set", "congestion=reno"];
+    let text = stdout(&simulate(&[&link[..], &["--qlog", &at("run.qlog")]].concat()));
+    let trace = std::fs::read_to_string(at("run.qlog")).unwrap();
+    assert!(trace.contains(r#""congestion_control":"reno""#), "{trace}");
+    let mut series = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+    series.args(["series", &at("run.qlog"), "--out", &at("run.svg"), "--csv", &at("run.csv")]);
+    stdout(&series.output().expect("the program starts"));
+    let numbers = std::fs::read_to_string(at("run.csv")).unwrap();
+    let last = numbers.lines().last().and_then(|line| line.split(',').nth(1)).unwrap().parse::<f64>().unwrap();
+    assert!((last - seconds(text.lines().next().unwrap())).abs() < 0.1, "{last}: {text}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
-    let cases: [(&[&str], i32, &str); 4] = [
+    let cases: [(&[&str], i32, &str); 7] = [
         (&["--profile", "brutal"], 2, "no profile is called 'brutal'"),
+        (&["--profile", "./none.toml"], 2, "cannot read ./none.toml"),
+        (&["--set", "congestion"], 2, "--set congestion: write KEY=VALUE"),
+        (&["--set", "congestion=brutal"], 2, "no congestion control is called 'brutal'"),
         (&["--loss", "120%"], 2, "loss is 1.2"),
         (&["--size", "much"], 2, "cannot read size=much"),
         (&["--rate", "1M", "--limit", "2"], 4, "not every transfer came to its end"),

@@ -141,7 +141,7 @@ impl Host {
             application: Vec::new(),
             remotes: vec![address(peer)],
             handshake_timeout: Duration::from_secs(30),
-            qlog: false,
+            qlog: self.config.qlog,
         };
         // The only failures are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
@@ -171,6 +171,19 @@ impl Host {
             endpoint.connection(*handle).map_or(tally.last_stats, |connection| connection.stats())
         };
         tallies.iter().map(view).collect()
+    }
+
+    /// The traces of all connections, one after the other, up to now; empty unless [`HostConfig::qlog`] has asked for them.
+    pub fn qlog(&mut self) -> Vec<u8> {
+        let Self { tallies, endpoint, .. } = self;
+        let mut all = Vec::new();
+        for (handle, tally) in tallies {
+            if let Some(connection) = endpoint.connection(*handle) {
+                connection.take_qlog(&mut tally.qlog);
+            }
+            all.extend_from_slice(&tally.qlog);
+        }
+        all
     }
 
     /// IP bytes that arrived, by spans of [`HostConfig::count_every`]; the last span may not be over.
@@ -358,6 +371,7 @@ impl Host {
             Event::Closed(closed) => {
                 tally.closed = Some(closed);
                 tally.last_stats = connection.stats();
+                connection.take_qlog(&mut tally.qlog);
             }
             Event::ControlReadable => {
                 let mut bytes = Vec::new();

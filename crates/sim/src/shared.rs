@@ -28,6 +28,8 @@ pub struct SharedCase {
     pub count_every: Duration,
     /// When to give up.
     pub limit: Duration,
+    /// Whether the senders are traced.
+    pub qlog: bool,
 }
 
 /// One object on its way.
@@ -106,6 +108,7 @@ impl SharedCase {
             background: Vec::new(),
             count_every: Duration::from_millis(100),
             limit: Duration::from_secs(120),
+            qlog: false,
         }
     }
 
@@ -202,6 +205,7 @@ impl SharedCase {
             starts_at: flow.start,
             objects: vec![flow.size],
             closes: true,
+            qlog: self.qlog,
             ..idle
         }
     }

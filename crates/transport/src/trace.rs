@@ -97,6 +97,7 @@ impl Trace {
                 "smoothed_rtt": rtt.smoothed().as_secs_f64() * 1e3,
                 "min_rtt": rtt.min().as_secs_f64() * 1e3,
                 "latest_rtt": rtt.latest().as_secs_f64() * 1e3,
+                "congestion_control": recovery.congestion().name(),
                 "congestion_window": recovery.window(),
                 "bytes_in_flight": recovery.bytes_in_flight(),
                 "pacing_rate": recovery.pacing_rate().map(|rate| rate.bits_per_second()),

@@ -9,6 +9,7 @@ use super::LinkOptions;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   downpour-lab simulate --rate 100M --delay 50ms --queue 1bdp --loss 1% --profile arq
+  downpour-lab simulate --loss 5% --profile lt-tcp --set congestion=reno --set congestion.signal=ecn --qlog run.qlog
   downpour-lab simulate --topology dumbbell.toml --size 50MB";
 
 /// Options of `simulate`.
@@ -19,9 +20,12 @@ pub struct SimulateArgs {
     /// A network of more hosts and links, from a file; each of its pairs sends
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
-    /// How the senders send: the name of a profile
-    #[arg(long, default_value = "auto")]
+    /// How the senders send: a name that `downpour profile list` knows, or a file as `downpour profile show` prints one
+    #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
     pub(crate) profile: String,
+    /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// Send at exactly this rate
     #[arg(long, value_name = "RATE")]
     pub(crate) told: Option<String>,
@@ -34,4 +38,7 @@ pub struct SimulateArgs {
     /// Give up after so many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub(crate) limit: u64,
+    /// Write the traces of the senders, one after the other (qlog, JSON-SEQ): `series` draws the last
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
 }

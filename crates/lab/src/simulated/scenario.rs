@@ -177,7 +177,8 @@ impl Scenario {
         let background = self.background.iter().zip(&mut pairs);
         let background =
             background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
-        Ok(SharedCase { topology, flows, background: background.collect::<Result<_, _>>()?, count_every, limit })
+        let background = background.collect::<Result<_, _>>()?;
+        Ok(SharedCase { flows, background, count_every, limit, ..SharedCase::new(topology) })
     }
 }
 

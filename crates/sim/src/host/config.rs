@@ -49,6 +49,8 @@ pub struct HostConfig {
     pub write_rate: Option<Rate>,
     /// Counts the bytes that arrive, for spans of this length, and watches the loss estimates.
     pub count_every: Option<Duration>,
+    /// Whether its connections are traced, those that it begins.
+    pub qlog: bool,
     /// Decides ids, keys and contents.
     pub seed: u64,
 }
@@ -75,6 +77,7 @@ impl HostConfig {
             storage_delay: Duration::ZERO,
             write_rate: None,
             count_every: None,
+            qlog: false,
             seed,
         }
     }
@@ -127,4 +130,6 @@ pub struct Tally {
     pub closed: Option<Closed>,
     /// The engine's view when the connection ended.
     pub last_stats: ConnectionStats,
+    /// The trace of a connection that has ended (qlog, JSON-SEQ).
+    pub qlog: Vec<u8>,
 }

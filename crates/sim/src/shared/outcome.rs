@@ -47,13 +47,16 @@ pub struct FlowOutcome {
     pub arrived: Vec<u64>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
+    /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] has asked for it.
+    pub qlog: Vec<u8>,
 }
 
 impl FlowOutcome {
     pub(super) fn of(flow: &Flow, network: &mut Network<Machine>) -> Self {
         let HostPair { from, to } = flow.pair;
-        let [sender, receiver] = [from, to].map(|id| {
-            network.node_mut(id).and_then(Machine::as_host_mut).expect("flows are between hosts").all_stats()
+        let [(sender, qlog), (receiver, _)] = [from, to].map(|id| {
+            let host = network.node_mut(id).and_then(Machine::as_host_mut).expect("flows are between hosts");
+            (host.all_stats(), host.qlog())
         });
         let host = |id| network.node(id).and_then(Machine::as_host).expect("flows are between hosts");
         let complete: Vec<_> = host(to).tallies().filter_map(|tally| tally.complete_at).collect();
@@ -74,6 +77,7 @@ impl FlowOutcome {
             loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
             arrived: host(to).arrived().to_vec(),
             coding: [from, to].map(|id| host(id).coding_time()),
+            qlog,
         }
     }
 }
