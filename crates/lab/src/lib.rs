@@ -5,7 +5,7 @@
 //! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
 //! [`runner`] has it measured, [`results`] keeps what was, [`picture`] and [`report`] show it;
 //! [`commands`] are the program's about plans. [`codes`] and [`simulated`] are the other kinds of plan: one times
-//! erasure codes, without any link, the other runs flows in the simulator.
+//! erasure codes, without any link, the other runs flows in the simulator. [`main`] is the whole program.
 
 pub mod args;
 mod clock;
@@ -20,6 +20,7 @@ pub mod link;
 pub mod peers;
 pub mod picture;
 pub mod plan;
+mod program;
 pub mod report;
 pub mod results;
 pub mod runner;
@@ -33,3 +34,8 @@ mod sys;
 pub mod trial;
 pub mod verdict;
 mod words;
+
+pub use program::main;
+
+/// What the program is called.
+pub const NAME: &str = "downpour-lab";

@@ -10,7 +10,7 @@ use netsim::{Duplex, Rate};
 use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::emulator::Scheduling;
 use crate::layout::{Layout, LayoutError, read_topology};
-use crate::peers::{self, Job, Peer, PeerError, Presence, Programs, Transfer};
+use crate::peers::{self, Downpour, Job, Peer, PeerError, Presence, Programs, Transfer};
 use crate::plan::Case;
 use crate::results::{Ending, Environment, Lateness, Outcome, Verdict as Judgement};
 use crate::runner::{Measure, MeasureError, Stop};
@@ -33,8 +33,8 @@ impl Trials {
     ///
     /// # Errors
     /// A system that does not tell which program this is.
-    pub fn new() -> std::io::Result<Self> {
-        Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this()? })
+    pub fn new(downpour: Downpour) -> std::io::Result<Self> {
+        Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this(downpour)? })
     }
 
     /// Moves the file, and ends what runs on the hosts when `stop` is set.

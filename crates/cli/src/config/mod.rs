@@ -31,11 +31,10 @@ const PREFIX: &str = "DOWNPOUR_";
 /// Those that are no options.
 const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
-/// Reads the arguments of this process, with the user's own defaults. Ends the process where clap does: help, version, usage.
-pub(crate) fn read() -> Result<Cli, Failure> {
-    let arguments: Vec<OsString> = env::args_os().collect();
+/// Reads the arguments of a program, with the user's own defaults. Ends the process where clap does: help, version, usage.
+pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
     let surroundings = Surroundings { variables: env::vars_os().collect() };
-    surroundings.read(&arguments)?.map_err(|error| error.exit())
+    surroundings.read(arguments)?.map_err(|error| error.exit())
 }
 
 /// The environment of the process.

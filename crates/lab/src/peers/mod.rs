@@ -28,7 +28,7 @@ mod uftp;
 pub use error::PeerError;
 pub use own::{OwnPeer, QuicReceive, QuicSend, TcpReceive, TcpSend, run as run_own};
 pub use peer::{Clock, Peer, Presence};
-pub use programs::Programs;
+pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
 pub use transfer::{Job, Transfer, transfer};

@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
 
     /// `downpour-lab peer`, to be given its arguments.
     pub(super) fn own(&self, name: &str) -> Command {
-        let mut command = Command::new(self.job.programs.lab());
+        let mut command = self.job.programs.lab();
         command.args(["peer", name]);
         command
     }

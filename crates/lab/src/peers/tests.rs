@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::peer::{Need, Peer};
 use super::run::{Protocol, Run, Stop};
-use super::{Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
+use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
 use crate::clock;
 use crate::space::Host;
 
@@ -38,7 +38,7 @@ fn shell(script: &str) -> Command {
 
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
-    let programs = Programs::of_this().expect("this program");
+    let programs = Programs::of_this(Downpour::Found).expect("this program");
     transfer(peer, &from, &to, &Job { size: 100_000, seed: 7, told: None, choices: Vec::new(), programs }, cap)
 }
 
@@ -200,7 +200,7 @@ fn what_is_absent_is_named_with_the_line_that_installs_it() {
     let error = tried(&absent, SOON).expect_err("it is absent").to_string();
     assert_eq!(error, "copy needs the program downpour-no-such-program: apt-get install it");
     let unknown = Peer { needs: &[Need::Congestion("nosuch")], ..COPY };
-    let programs = Programs::of_this().expect("this program");
+    let programs = Programs::of_this(Downpour::Found).expect("this program");
     let missing = Presence::Absent { missing: "the kernel's nosuch".into(), install: "modprobe tcp_nosuch".into() };
     assert_eq!(unknown.presence(&programs), missing);
     assert_eq!(Peer { route_congestion: Some("nosuch"), ..COPY }.presence(&programs), missing);
@@ -228,6 +228,6 @@ fn names_are_found_and_differ() {
         assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
     }
     assert!(named("tcp-vegas").is_err_and(|error| error.to_string().contains("'tcp-vegas'")));
-    let text = table(&Programs::of_this().expect("this program"));
+    let text = table(&Programs::of_this(Downpour::Found).expect("this program"));
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
 }

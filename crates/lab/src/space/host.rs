@@ -54,7 +54,7 @@ impl Host {
     }
 
     /// A host with namespaces of its own, and no network yet. `names` is what it has as `/etc/hosts`; `keeper` is a program that calls
-    /// [`keep`] when its one argument is `keep-host`.
+    /// [`keep`] when it is called [`NAME`](crate::NAME) and its one argument is `keep-host`.
     pub(super) fn apart(name: &str, address: Ipv4Addr, names: PathBuf, keeper: PathBuf) -> io::Result<Self> {
         let (place, init) = Place::new(name, move || {
             namespaces::new_host()?;
@@ -67,7 +67,7 @@ impl Host {
                 let _ = fs::write(path, value);
             }
             let mut init = Command::new(&keeper);
-            init.arg("keep-host").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+            init.arg0(crate::NAME).arg("keep-host").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
             let mut init = init
                 .spawn()
                 .map_err(|error| io::Error::other(format!("cannot start {}: {error}", keeper.display())))?;

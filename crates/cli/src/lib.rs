@@ -1,0 +1,100 @@
+//! The program `downpour`: moves files fast over networks that lose packets.
+//!
+//! All of it is [`main`], so that a crate that adds a controller or a schedule of its own to the engine can be the whole program:
+//! `examples/own-controller` is one.
+
+mod args;
+mod blocking;
+mod config;
+mod copy;
+mod demo;
+mod doctor;
+mod exit;
+mod human;
+mod interrupt;
+mod json;
+mod limit;
+mod options;
+mod output;
+mod papers;
+mod pipe;
+mod profile;
+mod progress;
+mod prompt;
+mod rates;
+mod recv;
+mod send;
+mod stderr;
+mod stdout;
+mod ticket;
+mod verify;
+mod version;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use args::{Command, OutputArgs};
+use exit::{Code, Failure};
+use interrupt::Interrupts;
+
+/// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
+/// `--version` or a slip in the arguments does.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = match config::read(&arguments) {
+        Ok(cli) => cli.command,
+        Err(failure) => return ended(OutputArgs::default(), Err(failure)),
+    };
+    let shown = command.shown();
+    let result = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
+        .and_then(|runtime| runtime.block_on(run(command)));
+    ended(shown, result)
+}
+
+/// Says why it ended, where that is not known yet, and whether all output was written.
+fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
+    match result {
+        Ok(code) => match stdout::is_complete() {
+            Ok(()) => ExitCode::from(code),
+            Err(failure) => {
+                output::failed(shown, &failure);
+                ExitCode::from(if code == Code::Done as u8 { failure.code } else { code })
+            }
+        },
+        Err(failure) => {
+            output::failed(shown, &failure);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Runs a command; gives the exit code of one that went well or nearly.
+async fn run(command: Command) -> Result<u8, Failure> {
+    match command {
+        // It minds the signals itself where it keeps something.
+        Command::Remote => Ok(downpour::remote::serve().await),
+        Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
+        Command::Completions(args) => Ok(papers::completions(&args)),
+        Command::Man(args) => papers::man(&args),
+        Command::Profile(what) => profile::run(&what),
+        Command::Send(args) => send::run(*args, &mut signals()?).await,
+        Command::Recv(args) => recv::run(*args, &mut signals()?).await,
+        Command::Demo(args) => demo::run(*args, &mut signals()?).await,
+        Command::Cp(args) => copy::cp(*args, &mut signals()?).await,
+        Command::Sync(args) => copy::sync(*args, &mut signals()?).await,
+        Command::Verify(args) => verify::run(*args, &mut signals()?).await,
+        Command::Doctor(args) => doctor::run(*args, &mut signals()?).await,
+    }
+}
+
+fn signals() -> Result<Interrupts, Failure> {
+    taken(Interrupts::install())
+}
+
+fn taken(signals: std::io::Result<Interrupts>) -> Result<Interrupts, Failure> {
+    signals.map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))
+}

@@ -1,0 +1,78 @@
+//! The program `downpour-lab`: emulated links that real programs run over, and honest comparisons.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command, Switch};
+use crate::exit::{Code, Failure};
+use crate::peers::{self, Downpour, Programs};
+use crate::runner::Stop;
+use crate::trial::Trials;
+use crate::{commands, control, link, selftest, series, simulate, space};
+
+/// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
+/// `--version` or a slip in the arguments does.
+///
+/// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a program that is more
+/// than the lab has to come here when it is called so.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour) -> ExitCode {
+    match run(Cli::parse_from(arguments).command, downpour) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("downpour-lab: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
+    match command {
+        Command::Link(args) => link::run(&args),
+        Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
+            .map(|()| Code::Done as u8)
+            .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
+        Command::Peers => Programs::of_this(downpour)
+            .map(|programs| print!("{}", peers::table(&programs)))
+            .map(|()| Code::Done as u8)
+            .map_err(|error| Failure::new(Code::Other, error)),
+        Command::Peer { end } => {
+            peers::run_own(end).map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
+        }
+        Command::Run(args) => commands::run(&args, &trials(downpour)?, &stop()?),
+        Command::Report(args) => commands::report(&args),
+        Command::Reproduce(args) => commands::reproduce(&args, &trials(downpour)?, &stop()?),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Series(args) => series::run(&args),
+        Command::Selftest => selftest::run(),
+        Command::Clean => clean(),
+        Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),
+    }
+}
+
+/// What makes runs.
+fn trials(downpour: Downpour) -> Result<Trials, Failure> {
+    Trials::new(downpour).map_err(|error| Failure::new(Code::Other, error))
+}
+
+fn stop() -> Result<Stop, Failure> {
+    Stop::on_signals().map_err(|error| Failure::new(Code::Other, error))
+}
+
+fn clean() -> Result<u8, Failure> {
+    let mut removed = Vec::new();
+    for parent in [std::env::temp_dir(), peers::MEMORY.into()] {
+        if parent.is_dir() {
+            let error = |error| Failure::new(Code::Other, format_args!("cannot read {}: {error}", parent.display()));
+            removed.extend(space::clean(&parent).map_err(error)?);
+        }
+    }
+    for folder in &removed {
+        println!("removed {}", folder.display());
+    }
+    if removed.is_empty() {
+        println!("nothing was left behind");
+    }
+    Ok(Code::Done as u8)
+}
