@@ -197,6 +197,41 @@ impl Request {
         if version != VERSION {
             return Err(Error::Version);
         }
-        serde_json::from_slice(&text).map_err(unreadable)
+        serde_json::from_slice(&text).map_err(|error| unknown_profile(&text).unwrap_or_else(|| unreadable(error)))
+    }
+}
+
+/// What a profile names that this program does not have, where that is what is wrong with a request: the other side's may have controllers
+/// of its own.
+fn unknown_profile(text: &[u8]) -> Option<Error> {
+    #[derive(Deserialize)]
+    struct Sending {
+        profile: serde_json::Value,
+    }
+    let Sending { profile } = serde_json::from_slice(text).ok()?;
+    let error = serde_json::from_value::<Profile>(profile).err()?;
+    Some(Error::Ssh(format!("this downpour lacks what the profile names: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(text: &str) -> Vec<u8> {
+        [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_controller_that_is_unknown_here_is_named_in_one_line() {
+        let task = Task::Pipe { command: "true".into() };
+        let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), Duration::from_secs(30));
+        let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
+        assert!(Request::read(&mut &frame(&text)[..]).is_ok());
+        let theirs = text.replace(r#""congestion":"cubic""#, r#""congestion":"theirs:beta=0.8""#);
+        assert_ne!(theirs, text);
+        let said = Request::read(&mut &frame(&theirs)[..]).unwrap_err().to_string();
+        let wanted =
+            "this downpour lacks what the profile names: no congestion control is called 'theirs' (there are: ";
+        assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
 }
