@@ -112,6 +112,7 @@ impl<T, V: 'static, F: Form<V>> Setting<T> for Field<T, V, F> {
 }
 
 /// A [`Field`] by its place in the struct that `Self` is: `field!("beta", beta, Number(0.1, 0.95))`; `field!(bare "rate", ..)` may stand without its key.
+#[macro_export]
 macro_rules! field {
     (bare $key:literal, $($place:ident).+, $form:expr) => {
         &$crate::settings::Field { key: $key, bare: true, form: $form, of: |of: &Self| &of.$($place).+, at: |of: &mut Self| &mut of.$($place).+ }
@@ -120,7 +121,7 @@ macro_rules! field {
         &$crate::settings::Field { key: $key, bare: false, form: $form, of: |of: &Self| &of.$($place).+, at: |of: &mut Self| &mut of.$($place).+ }
     };
 }
-pub(crate) use field;
+pub use crate::field;
 
 /// A number from the first to the second.
 #[derive(Clone, Copy, Debug)]

@@ -12,8 +12,9 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn help_of_every_command() {
     let mut all = help(&["--help"]);
-    for command in COMMANDS {
-        all += &format!("\n=== downpour {command} --help\n{}", help(&[command, "--help"]));
+    for command in COMMANDS.into_iter().chain(["profile show", "profile diff"]) {
+        let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        all += &format!("\n=== downpour {command} --help\n{}", help(&arguments));
     }
     insta::assert_snapshot!(all);
 }

@@ -6,7 +6,7 @@ use crate::time::Time;
 
 /// The recovery period that a reduction begins: what was sent until then belongs to it, and its losses and marks do not count again.
 /// The period ends with the first arrival of a packet sent later, which is where a window may grow again.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryPeriod {
     start: Option<Time>,
 }
