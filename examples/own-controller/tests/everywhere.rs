@@ -93,7 +93,7 @@ fn in_the_simulator() {
 
     let output = own(["lab", "simulate", "--set", "congestion=mine:beta=2"]).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
-    let message = "downpour-lab: --set congestion=mine:beta=2: '2' is not a beta: it is 0.5 to 0.95\n";
+    let message = "downpour-lab: --set congestion=mine:beta=2: '2' is not a beta: it is a number from 0.5 to 0.95\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), message);
 }
 
@@ -139,7 +139,9 @@ fn over_emulated_links() {
     "#;
     fs::write(at("plan.toml"), plan).expect("room for a plan");
     let mut lab = own(["lab", "run", "plan.toml", "--out", "results"]);
-    said(&lab.current_dir(here.path()).output().expect("the program starts"));
+    let output = lab.current_dir(here.path()).output().expect("the program starts");
+    // 4: a machine too busy for its times to be believed; the file is compared all the same.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", String::from_utf8_lossy(&output.stderr));
     let results = fs::read_to_string(at("results/results.jsonl")).expect("results");
     let last: Value = serde_json::from_str(results.lines().last().expect("a line")).expect("a result is JSON");
     assert_eq!(last["case"]["peer"], "downpour-auto congestion=mine", "{last}");
