@@ -141,11 +141,15 @@ impl Recovery {
 
     /// When to call [`Recovery::on_timeout`]: for a loss by age, else when the silence has lasted too long. None when nothing is in
     /// flight.
+    ///
+    /// Where packets are told in order, silence is that of the oldest one (RFC 6298 section 5.3): duplicates let new packets out, and
+    /// none of them tells that the repair of the oldest was lost as well.
     pub fn next_timeout(&self) -> Option<Time> {
         if self.flight.packets() == 0 {
             return None;
         }
-        let due = || self.timer.due(self.flight.last_sent(), &self.rtt, self.detector.slack(&self.rtt));
+        let since = || if self.detector.is_in_order() { self.timer.advanced() } else { self.flight.last_sent() };
+        let due = || self.timer.due(since(), &self.rtt, self.detector.slack(&self.rtt));
         Some(self.loss_time.unwrap_or_else(due))
     }
 

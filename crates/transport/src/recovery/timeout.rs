@@ -98,18 +98,20 @@ pub(super) struct Timer {
     backoff: u32,
     /// When it last ran out, or for a retransmission timeout was last started again.
     since: Time,
+    /// When the oldest packet in flight became the oldest.
+    advanced: Time,
 }
 
 impl Timer {
     pub(super) const fn new(config: TimeoutConfig, now: Time) -> Self {
-        Self { config, backoff: 0, since: now }
+        Self { config, backoff: 0, since: now, advanced: now }
     }
 
     /// A packet left; `first`: nothing else was in flight. A retransmission timer that does not run is started (RFC 6298 section
     /// 5.1).
     pub(super) fn on_sent(&mut self, now: Time, first: bool) {
-        if first && matches!(self.config, TimeoutConfig::Rto(_)) {
-            self.since = now;
+        if first {
+            self.advance(now);
         }
     }
 
@@ -120,9 +122,21 @@ impl Timer {
         if delivered {
             self.backoff = 0;
         }
-        if advanced && matches!(self.config, TimeoutConfig::Rto(_)) {
+        if advanced {
+            self.advance(now);
+        }
+    }
+
+    const fn advance(&mut self, now: Time) {
+        self.advanced = now;
+        if matches!(self.config, TimeoutConfig::Rto(_)) {
             self.since = now;
         }
+    }
+
+    /// When the oldest packet in flight became the oldest.
+    pub(super) const fn advanced(&self) -> Time {
+        self.advanced
     }
 
     /// It ran out.
@@ -135,8 +149,9 @@ impl Timer {
         }
     }
 
-    /// When silence since `last_sent` has lasted too long. The cap bounds the back-off, never the timeout itself: on a path longer
-    /// than the cap, to ask or to give up before an answer can come would be useless. Departs: RFC 6298 section 2.5 caps both.
+    /// When silence since `last_sent` has lasted too long; a retransmission timeout is counted from the last progress. The cap bounds
+    /// the back-off, never the timeout itself: on a path longer than the cap, to ask or to give up before an answer can come would be
+    /// useless. Departs: RFC 6298 section 2.5 caps both.
     pub(super) fn due(&self, last_sent: Time, rtt: &RttEstimator, slack: Slack) -> Time {
         let (from, once) = match &self.config {
             TimeoutConfig::Probe(_) => (last_sent.max(self.since), probe_timeout(rtt, slack)),

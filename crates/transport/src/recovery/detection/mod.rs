@@ -172,6 +172,11 @@ impl Detector {
         matches!(self, Self::Duplicates(_))
     }
 
+    /// Whether the oldest packet holds up the names of later ones.
+    pub(super) const fn is_in_order(&self) -> bool {
+        matches!(self, Self::Duplicates(_))
+    }
+
     /// Whether the round trip of packet `newest`, the highest now named, is its own.
     pub(super) fn times_truly(&self, newest: u64) -> bool {
         match self {

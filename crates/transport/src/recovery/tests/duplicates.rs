@@ -16,10 +16,14 @@ struct Line {
 
 impl Line {
     fn new(detection: &str, sent: u64) -> Self {
+        Self::with_timeout(detection, "rto", sent)
+    }
+
+    fn with_timeout(detection: &str, timeout: &str, sent: u64) -> Self {
         let config = RecoveryConfig {
             congestion: "told:1G".parse().unwrap(),
             detection: detection.parse().unwrap(),
-            timeout: "rto".parse().unwrap(),
+            timeout: timeout.parse().unwrap(),
             ..RecoveryConfig::default()
         };
         let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
@@ -109,6 +113,27 @@ fn a_partial_arrival_calls_the_next_one_lost_and_reno_forgets() {
         assert_eq!(line.hear(&[(7, 11), (3, 5), (0, 1)], 1), NONE, "{detection}");
         assert_eq!(line.recovery.packets_in_flight(), usize::from(next.is_empty()), "{detection}");
     }
+}
+
+#[test]
+fn a_repair_that_is_lost_is_asked_about_although_new_packets_go_out() {
+    let mut line = Line::with_timeout("duplicates", "probe", 10);
+    assert_eq!(line.hear(&[(0, 1)], 5), [2]);
+    // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each lets the next one out.
+    line.symbol();
+    let due = line.recovery.next_timeout().unwrap();
+    for _ in 0..10 {
+        line.now += millis(5);
+        line.symbol();
+        assert_eq!(line.hear(&[(0, 1)], 1), NONE);
+        assert_eq!(line.recovery.next_timeout(), Some(due), "2 is waited for, whatever is sent");
+    }
+    line.now = due;
+    assert_eq!(line.recovery.on_timeout(due), Timeout::Probe);
+    line.symbol();
+    line.now = due + millis(50);
+    assert_eq!(line.hear(&[(11, 21), (3, 9), (0, 1)], 5), [10], "the probe brought what 2 and 10 had");
+    assert_eq!((line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, None));
 }
 
 #[test]
