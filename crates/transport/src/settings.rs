@@ -1,7 +1,7 @@
 //! Choices as text: a name, and the numbers that differ from what is standard: `cubic:beta=0.5,fast-convergence=off`.
 //!
 //! The numbers of an algorithm are a struct with one table of [`Setting`]s beside it. The algorithms of a family are an enum made a
-//! [`Choice`] by [`choices!`](crate::settings::choices): it parses, prints and serialises as that text, and its numbers can be listed and
+//! [`Choice`] by `choices!`: it parses, prints and serialises as that text, and its numbers can be listed and
 //! changed one by one.
 
 use crate::time::Rate;

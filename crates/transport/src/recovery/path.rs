@@ -296,7 +296,7 @@ impl Recovery {
         self.black_hole.on_sounding(now);
     }
 
-    /// The last report made: by feedback, by a timeout that was [`Timeout::Lost`], or by closing.
+    /// The last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.
     pub fn report(&self) -> Report<'_> {
         self.outcome.report()
     }
