@@ -2,7 +2,7 @@
 
 mod config;
 
-pub use config::{HostConfig, Tally};
+pub use config::{HostConfig, Moment, Tally};
 
 use crate::bursts::Bursts;
 use crate::coding::Workers;
@@ -46,6 +46,8 @@ pub struct Host {
     starts: Option<Time>,
     /// IP bytes that arrived, by spans of [`HostConfig::count_every`].
     arrived: Vec<u64>,
+    /// How its connections stood at the first thing it did in each of these spans.
+    course: Vec<Moment>,
     /// When the last write will be done.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
@@ -110,6 +112,7 @@ impl Host {
             bursts: config.bursts.map(|script| Bursts::new(script, config.seed ^ id.index() as u64)),
             starts: Some(Time::ZERO + config.starts_at),
             arrived: Vec::new(),
+            course: Vec::new(),
             disk_free: Time::ZERO,
             first_sent: None,
             address: id,
@@ -189,6 +192,25 @@ impl Host {
     /// IP bytes that arrived, by spans of [`HostConfig::count_every`]; the last span may not be over.
     pub fn arrived(&self) -> &[u64] {
         &self.arrived
+    }
+
+    /// How its connections stood at the first thing it did in each of these spans; where it did nothing, as in the next one.
+    pub fn course(&self) -> &[Moment] {
+        &self.course
+    }
+
+    /// Counts bytes that arrive, and notes how things stand where a span begins.
+    fn count(&mut self, now: netsim::Time, bytes: u32) {
+        let Some(every) = self.config.count_every else { return };
+        let span = (u128::from(now.as_nanos()) / every.as_nanos().max(1)) as usize;
+        if bytes > 0 {
+            self.arrived.resize(self.arrived.len().max(span + 1), 0);
+            self.arrived[span] += u64::from(bytes);
+        }
+        if self.course.len() <= span {
+            let moment = Moment::of(&self.stats());
+            self.course.resize(span + 1, moment);
+        }
     }
 
     /// Time that encoding and decoding took.
@@ -507,11 +529,7 @@ impl Host {
 
 impl Node for Host {
     fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
-        if let Some(every) = self.config.count_every {
-            let span = (u128::from(now.as_nanos()) / every.as_nanos().max(1)) as usize;
-            self.arrived.resize(self.arrived.len().max(span + 1), 0);
-            self.arrived[span] += u64::from(packet.ip_bytes());
-        }
+        self.count(now, packet.ip_bytes());
         let Packet { source, ecn, mut payload, .. } = packet;
         let ecn = match ecn {
             Ecn::NotEct => ReceivedEcn::NotEct,
@@ -526,6 +544,7 @@ impl Node for Host {
     }
 
     fn handle_timeout(&mut self, now: netsim::Time) {
+        self.count(now, 0);
         let time = engine_time(now);
         self.start(time);
         self.burst(time);

@@ -28,7 +28,7 @@ mod streams;
 pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
 pub use coding::{Coding, CodingTime};
-pub use host::{Host, HostConfig, Tally};
+pub use host::{Host, HostConfig, Moment, Tally};
 pub use mean::TimeMean;
 pub use shared::{Background, Flow, FlowOutcome, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Pattern, Received};

@@ -269,6 +269,10 @@ impl SimPlan {
                 (Vary::Path(path.to_owned()), values.iter().map(|value| Some(value.0.as_str())).collect())
             }
         };
+        let y = y.unwrap_or(plan.picture.y);
+        if y.is_of_time() && vary != Vary::Time {
+            return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
+        }
         let (places, unit) = match at {
             Some(places) if places.len() == values.len() && vary != Vary::Time => (places.clone(), ""),
             Some(places) => return Err(format!("at has {} places for {} values", places.len(), values.len())),
@@ -293,7 +297,7 @@ impl SimPlan {
             title: title.clone().unwrap_or_else(|| self.title.clone()),
             x: title_x,
             x_scale: *scale,
-            y: y.unwrap_or(plan.picture.y),
+            y,
             y_scale: plan.picture.y_scale,
             spread: plan.picture.spread,
             flows,
@@ -478,6 +482,7 @@ pub(super) mod tests {
             ("\"20ms\"]", "\"20ms\"]\nat = [1.0]", "plan.toml:26: at has 1 places for 2 values"),
             ("repeats = 2", "repeats = 0", "plan.toml: write at least one repeat"),
             ("cap = \"60s\"", "cap = \"0s\"", "plan.toml: cap is 0: write a time such as 120s"),
+            ("y = \"jain\"", "y = \"sending-rate\"", "plan.toml:26: rates are drawn over time"),
             ("[\"far\"]", "[\"nobody\"]", "plan.toml:30: there is no flow \"nobody\" to show"),
             ("rate=10M", "rate=0", "plan.toml: link: rate is 0"),
             ("title =", "subtitle =", "plan.toml:3: unknown field `subtitle`"),

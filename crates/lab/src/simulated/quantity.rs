@@ -19,7 +19,11 @@ pub enum SimQuantity {
     JainTogether,
     /// IP bytes of both directions for each byte of a flow's object.
     Wire,
-    /// Mean over time of a sender's estimate of the loss, in per cent (lt-tcp 3.1).
+    /// Bytes of the symbols sent beyond those of a flow's object, in percent of them.
+    Overhead,
+    /// The rate at which a flow's sender may send; over time only.
+    SendingRate,
+    /// A sender's estimate of the loss, in per cent: over time, or its mean over time (lt-tcp 3.1).
     LossEstimate,
     /// Packets that the queues of the shared link had no room for, there and back.
     QueueDrops,
@@ -34,14 +38,30 @@ impl SimQuantity {
             Self::Jain => "Jain's index of goodput",
             Self::JainTogether => "Jain's index while all send",
             Self::Wire => "IP bytes for each byte",
-            Self::LossEstimate => "Loss estimate, mean over time, %",
+            Self::Overhead => "Symbols sent beyond those of the object, %",
+            Self::SendingRate => "Sending rate, Mbit/s",
+            Self::LossEstimate => "Loss estimate, %",
             Self::QueueDrops => "Packets dropped by the full queue",
         }
     }
 
     /// Whether each flow has one, or only the run.
     pub const fn is_of_flows(self) -> bool {
-        matches!(self, Self::Seconds | Self::Goodput | Self::Wire | Self::LossEstimate)
+        !matches!(self, Self::Jain | Self::JainTogether | Self::QueueDrops)
+    }
+
+    /// Of a flow, span by span, where it is something over time.
+    pub fn course(self, flow: &FlowRecord) -> Option<&[f64]> {
+        match self {
+            Self::SendingRate => Some(&flow.rate),
+            Self::LossEstimate => Some(&flow.loss),
+            _ => None,
+        }
+    }
+
+    /// Whether it has a meaning only over time.
+    pub const fn is_of_time(self) -> bool {
+        matches!(self, Self::SendingRate)
     }
 
     /// Of flow number `flow` of a run, or of the run; and whether the true value lies above, because the run was ended.
@@ -55,6 +75,12 @@ impl SimQuantity {
             }),
             Self::Goodput => exact(goodput(record, one()?)),
             Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
+            Self::Overhead => {
+                let flow = one()?;
+                flow.seconds?;
+                exact(100.0 * (flow.symbol_bytes as f64 / flow.written as f64 - 1.0))
+            }
+            Self::SendingRate => None,
             Self::Jain => exact(sim::jain(&record.flows.iter().map(|flow| goodput(record, flow)).collect::<Vec<_>>())),
             Self::JainTogether => exact(sim::jain(&together(record))),
             Self::LossEstimate => exact(one()?.loss_estimate? * 100.0),
@@ -98,6 +124,10 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Seconds, 1), Some((60.0, true)));
         assert_eq!(of(&record, SimQuantity::Goodput, 0), Some((4.0, false)));
         assert_eq!(of(&record, SimQuantity::Wire, 0), Some((1.1, false)));
+        let overhead = of(&record, SimQuantity::Overhead, 0).expect("it finished").0;
+        assert!((overhead - 5.0).abs() < 1e-9, "{overhead}");
+        assert_eq!(of(&record, SimQuantity::Overhead, 1), None, "what it takes in the end is not known");
+        assert_eq!(SimQuantity::LossEstimate.course(&record.flows[0]), Some(&[20.0, 10.0][..]));
         assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some((5.0, false)));
         assert_eq!(of(&record, SimQuantity::LossEstimate, 0), Some((6.25, false)));
         assert_eq!(of(&record, SimQuantity::LossEstimate, 1), None, "none is known");

@@ -89,10 +89,19 @@ pub struct FlowRecord {
     /// Mean over time of the sender's estimate of the loss, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_estimate: Option<f64>,
+    /// Bytes of the symbols that it sent, of every kind.
+    #[serde(default)]
+    pub symbol_bytes: u64,
     /// Seconds that encoding and decoding took in the model.
     pub coding_seconds: [f64; 2],
     /// IP bytes that arrived in each span.
     pub arrived: Vec<u64>,
+    /// The sender's rate where each span began, in Mbit/s.
+    #[serde(default)]
+    pub rate: Vec<f64>,
+    /// Its estimate of loss there, in percent.
+    #[serde(default)]
+    pub loss: Vec<f64>,
 }
 
 impl SimCase {
@@ -139,8 +148,11 @@ impl SimRecord {
             packets_sent: flow.packets_sent,
             packets_lost: flow.packets_lost,
             loss_estimate: flow.loss_estimate,
+            symbol_bytes: flow.symbol_bytes,
             coding_seconds: flow.coding.map(|time| time.as_secs_f64()),
             arrived: flow.arrived.clone(),
+            rate: flow.course.iter().map(|moment| rounded(moment.rate as f64 * 1e-6)).collect(),
+            loss: flow.course.iter().map(|moment| rounded(moment.loss * 100.0)).collect(),
         });
         // The shared link is the first of a dumbbell.
         let shared = outcome.links.first().into_iter().flatten();
@@ -161,6 +173,11 @@ impl SimRecord {
             case,
         }
     }
+}
+
+/// To three decimals, as a record needs no more.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]
@@ -189,8 +206,11 @@ pub(super) mod tests {
             packets_sent: 800,
             packets_lost: 3,
             loss_estimate: ended_at.map(|_| 0.0625),
+            symbol_bytes: 1_050_000,
             coding_seconds: [0.5, 0.0],
             arrived: arrived.to_vec(),
+            rate: vec![8.0, 4.0],
+            loss: vec![20.0, 10.0],
         };
         SimRecord {
             schema: 1,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-use super::{SimEnding, SimPlan, SimPoint, SimRecord, SimSweep, Vary};
+use super::{SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::{Scale, Spread};
 use crate::words;
@@ -86,7 +86,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     let over_time = sweep.vary == Vary::Time;
     let marks = |line: &Line| {
         if over_time {
-            return throughput(&runs(plan, sweep, &sweep.points[0], line.series, &records), line.flow);
+            return course(&runs(plan, sweep, &sweep.points[0], line.series, &records), line.flow, sweep.picture.y);
         }
         let mark = |point: &SimPoint| {
             let cell = cell(sweep, line, &runs(plan, sweep, point, line.series, &records))?;
@@ -108,8 +108,10 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
         true => words::number(point.x),
         false => point.label.clone(),
     };
-    let ticks = sweep.points.iter().filter(|_| sweep.picture.is_ticked).map(|point| (point.x, label(point))).collect();
-    let y = if over_time { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
+    let is_ticked = sweep.picture.is_ticked && !over_time;
+    let ticks = sweep.points.iter().filter(|_| is_ticked).map(|point| (point.x, label(point))).collect();
+    let is_course = matches!(sweep.picture.y, SimQuantity::SendingRate | SimQuantity::LossEstimate);
+    let y = if over_time && !is_course { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
     Lines {
         title: sweep.picture.title.clone(),
         caption,
@@ -129,6 +131,20 @@ fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
     let squares = |from: &dyn Fn(&Mark) -> f64| marks.iter().map(|mark| (mark.y - from(mark)).powi(2)).sum::<f64>();
     let share = 1.0 - squares(&|mark| factor * mark.x) / squares(&|_| mean);
     share.is_finite().then_some((factor, share))
+}
+
+/// A flow's course, span by span: the mean of the runs that go on.
+fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity) -> Vec<Mark> {
+    let of = |record: &&SimRecord| quantity.course(record.flows.get(flow)?).map(<[f64]>::to_vec);
+    let Some(courses) = runs.iter().map(of).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
+        return throughput(runs, flow);
+    };
+    let longest = courses.iter().map(Vec::len).max().unwrap_or(0);
+    let mark = |span: usize| {
+        let values: Vec<f64> = courses.iter().filter_map(|course| course.get(span).copied()).collect();
+        Mark::at(span as f64 * runs[0].case.span_seconds, values.iter().sum::<f64>() / values.len() as f64)
+    };
+    (0..longest).map(mark).collect()
 }
 
 /// What arrived of a flow in each span, in Mbit/s: the mean of the runs. The last span of a run counts for nothing, as it may not be over.
@@ -166,7 +182,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
 
 /// One line for each flow of each record, under one of names.
 pub(crate) fn csv(records: &[SimRecord]) -> String {
-    let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,\
+    let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,symbol_bytes,\
                     encode_seconds,decode_seconds,queue_drops,random_drops,packets,took_seconds,date,version\n"
         .to_owned();
     let quoted = |field: &str| match field.contains([',', '"']) {
@@ -185,7 +201,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
         for flow in &record.flows {
             writeln!(
                 text,
-                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
+                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
                 case.experiment,
                 case.sweep,
                 quoted(&case.series),
@@ -199,6 +215,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
                 flow.packets_sent,
                 flow.packets_lost,
                 known(flow.loss_estimate),
+                flow.symbol_bytes,
                 flow.coding_seconds[0],
                 flow.coding_seconds[1],
             )
@@ -306,7 +323,7 @@ mod tests {
         let table = csv(&all[..1]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 1 + 2);
-        assert!(lines.iter().all(|line| line.split(',').count() == 23), "{table}");
+        assert!(lines.iter().all(|line| line.split(',').count() == 24), "{table}");
     }
 
     #[test]
@@ -336,5 +353,9 @@ mod tests {
             assert!(*x == at && (y - mean).abs() < 1e-9, "{rates:?}");
         }
         assert_eq!(rates.len(), 3);
+        second.flows[0].rate = vec![6.0, 2.0, 1.0];
+        let marks = course(&[&first, &second], 0, SimQuantity::SendingRate);
+        let rates: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
+        assert_eq!(rates, [(0.0, 7.0), (1.0, 3.0), (2.0, 1.0)], "the mean of those that go on");
     }
 }

@@ -47,7 +47,7 @@ pub struct HostConfig {
     pub storage_delay: Duration,
     /// Writes go one after the other at this rate; without one they do not wait for each other.
     pub write_rate: Option<Rate>,
-    /// Counts the bytes that arrive, for spans of this length, and watches the loss estimates.
+    /// Counts the bytes that arrive, and notes how connections stand, for spans of this length, and watches the loss estimates.
     pub count_every: Option<Duration>,
     /// Whether its connections are traced, those that it begins.
     pub qlog: bool,
@@ -132,4 +132,23 @@ pub struct Tally {
     pub last_stats: ConnectionStats,
     /// The trace of a connection that has ended (qlog, JSON-SEQ).
     pub qlog: Vec<u8>,
+}
+
+/// How a host's open connections stand at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moment {
+    /// Bits a second that they may send, together; 0 where no pacer holds them.
+    pub rate: u64,
+    /// Their estimate of loss before repair, 0 to 1: the mean.
+    pub loss: f64,
+}
+
+impl Moment {
+    pub(super) fn of(stats: &[ConnectionStats]) -> Self {
+        let rates = stats.iter().filter_map(|stats| stats.pacing_rate);
+        Self {
+            rate: rates.map(|rate| rate.bits_per_second()).sum(),
+            loss: stats.iter().map(|stats| stats.loss).sum::<f64>() / stats.len().max(1) as f64,
+        }
+    }
 }

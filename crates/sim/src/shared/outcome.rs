@@ -3,10 +3,12 @@
 use super::Flow;
 use super::machine::Machine;
 use crate::case::Ending;
+use crate::host::Moment;
 use crate::storage::Received;
 use netsim::topology::HostPair;
 use netsim::{LinkStats, Network};
 use std::time::Duration;
+use transport::ConnectionStats;
 
 /// What came of a run of a [`super::SharedCase`].
 #[derive(Clone, Debug, PartialEq)]
@@ -42,9 +44,13 @@ pub struct FlowOutcome {
     pub packets_lost: u64,
     /// The sender's estimate of the loss, 0 to 1: its mean over the time in which it sent, and over the connections; `None` if none sent.
     pub loss_estimate: Option<f64>,
+    /// Bytes of the symbols that the sender sent, of every kind.
+    pub symbol_bytes: u64,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run on. The last one may not
     /// be over.
     pub arrived: Vec<u64>,
+    /// How the sender stood in each of these spans.
+    pub course: Vec<Moment>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
     /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] has asked for it.
@@ -75,11 +81,17 @@ impl FlowOutcome {
             packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
             packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),
             loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
+            symbol_bytes: sender.iter().map(symbol_bytes).sum(),
             arrived: host(to).arrived().to_vec(),
+            course: host(from).course().to_vec(),
             coding: [from, to].map(|id| host(id).coding_time()),
             qlog,
         }
     }
+}
+
+fn symbol_bytes(stats: &ConnectionStats) -> u64 {
+    (stats.source_symbols + stats.resent_symbols + stats.repair_symbols) * u64::from(stats.symbol_size)
 }
 
 /// Jain's index of fairness of some shares (arq 3.2.2): 1 where all are equal, one over their number where one has everything.
