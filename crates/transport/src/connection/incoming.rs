@@ -5,7 +5,6 @@ mod plans;
 mod streams;
 
 pub(super) use acknowledging::Arrived;
-use acknowledging::MAX_COMPLETE_TOLD;
 use plans::EarlyPlans;
 
 use super::Event;
@@ -16,7 +15,7 @@ use crate::flow::{
     ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request,
     StreamReceiver, Taken,
 };
-use crate::wire::limits::MAX_OPEN_FLOWS;
+use crate::wire::limits::{MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
 use crate::wire::{
     Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Refused, StreamsAllowed, Successor, SymbolId,
 };

@@ -5,7 +5,7 @@ use super::codec::kind;
 use super::error::WireError;
 use super::frame::{BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, PacketCount, PacketRanges};
 use super::ids::FlowId;
-use super::limits::{MAX_BLOCK_STATUSES, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
+use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_TOLD, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
 use super::ranges::MIN_SECTION;
 use std::borrow::Cow;
 
@@ -32,7 +32,8 @@ impl Feedback {
     /// Appends the frame in at most `budget` bytes and returns how many it took: 0, and nothing is written, below [`MIN_FEEDBACK`].
     ///
     /// Number and credit are always there. Of the rest the ECN counts (24 bytes) and the count of packets (20) come first, then the
-    /// packets get what the blocks leave and at least half; packets are cut to the newest, blocks from the end, and masks before them.
+    /// packets get what the blocks leave and at least half; packets are cut to the newest, blocks from the end. Masks have their room
+    /// before flows with blocks to tell of, and after those without at the front: a complete flow that was told is forgotten.
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some(mut left) = budget.checked_sub(MIN_FEEDBACK) else {
             return 0;
@@ -57,7 +58,8 @@ impl Feedback {
             [ecn.ect0, ecn.ect1, ecn.ce].into_iter().for_each(|count| out.put_u64(count));
             mask |= section::ECN;
         }
-        let masks = &self.masks[..self.masks.len().min(left.saturating_sub(1) / BLOCK_MASK).min(MAX_FLOW_STATUSES)];
+        let for_masks = left.saturating_sub(self.complete_len() + 1);
+        let masks = &self.masks[..self.masks.len().min(for_masks / BLOCK_MASK).min(MAX_FLOW_STATUSES)];
         left -= masks_len(masks);
         if put_flows(&self.flows, left, out) {
             mask |= section::FLOWS;
@@ -94,6 +96,12 @@ impl Feedback {
     /// Bytes of the whole section of masks.
     fn masks_len(&self) -> usize {
         masks_len(&self.masks[..self.masks.len().min(MAX_FLOW_STATUSES)])
+    }
+
+    /// Bytes of the flows section as far as the flows at its front are told without blocks, as complete ones are.
+    fn complete_len(&self) -> usize {
+        let complete = self.flows.iter().take(MAX_COMPLETE_TOLD).take_while(|flow| flow.blocks.is_empty()).count();
+        if complete == 0 { 0 } else { 1 + FLOW_HEAD * complete }
     }
 
     /// Bytes of the whole flows section.

@@ -46,6 +46,9 @@ pub const MAX_RANGES_BODY: usize = 4_096;
 /// Flows in one feedback.
 pub const MAX_FLOW_STATUSES: usize = 255;
 
+/// Complete flows told in one feedback: with them first, all of it fits.
+pub const MAX_COMPLETE_TOLD: usize = 32;
+
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;
 

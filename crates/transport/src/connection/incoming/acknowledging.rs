@@ -4,11 +4,9 @@ use super::Incoming;
 use crate::connection::arrivals::ReceivedEcn;
 use crate::flow::{ObjectReceiver, StreamReceiver, Taken};
 use crate::time::Time;
+use crate::wire::limits::MAX_COMPLETE_TOLD;
 use crate::wire::{BlockMask, BlocksTold, Feedback, FlowId, FlowStatus, SymbolId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Complete flows told in one feedback: with them first, all of it fits.
-pub(super) const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
 const MAX_TOLD: usize = 1_024;

@@ -89,6 +89,22 @@ fn counts_go_before_packets_and_masks_before_flows() {
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 35), Some(brief()));
 }
 
+/// A receiver forgets complete flows once the sender has seen a feedback that tells of them: no mask may take their room.
+#[test]
+fn complete_flows_have_room_before_masks() {
+    let masks: Vec<_> = (100..200).map(|flow| BlockMask { flow: FlowId(flow), done: MASK }).collect();
+    let complete = |flow| FlowStatus { flow: FlowId(flow), done_below: 7, blocks: vec![] };
+    let open = feedback().flows[0].clone();
+    let flows: Vec<_> = (1..=32).map(complete).chain([open, complete(40)]).collect();
+    let whole = Feedback { packets: None, flows: flows.clone(), masks: masks.clone(), ..brief() };
+    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the 18 that are left, with a block.
+    let told = within(&whole, 1_100).unwrap();
+    assert_eq!((told.masks.len(), told.flows.len()), (23, 33));
+    assert_eq!(told.flows[..32], flows[..32]);
+    let crowd = Feedback { flows: (1..=90).map(complete).collect(), ..whole };
+    assert_eq!(within(&crowd, 1_100).unwrap().masks.len(), 23, "nor do flows without end take that of masks");
+}
+
 fn within(feedback: &Feedback, budget: usize) -> Option<Feedback> {
     let mut bytes = Vec::new();
     let written = feedback.encode_within(budget, &mut bytes);
