@@ -252,7 +252,7 @@ const fn told(asked: PacketsTold, feedback: &Feedback) -> Told<'_> {
             Told::HowMany { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }
         }
         (PacketsTold::InOrder, Some(count), packets) => {
-            Told::InOrder { packets: packets.as_ref(), arrived: count.arrived }
+            Told::InOrder { packets: packets.as_ref(), largest: count.largest, arrived: count.arrived }
         }
         (_, _, Some(packets)) => Told::Which(packets),
         (_, _, None) => Told::Nothing,

@@ -17,13 +17,13 @@ impl Recovery {
     /// # Errors
     /// [`NeverSent`] when it names a packet that was never sent: it is then refused whole, and nothing has changed.
     pub fn on_feedback(&mut self, now: Time, told: Told<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
-        match told {
-            Told::HowMany { largest, .. } => self.flight.check_number(largest)?,
-            _ => told.named().map_or(Ok(()), |packets| self.flight.check(packets))?,
-        }
+        told.largest().map_or(Ok(()), |largest| self.flight.check_number(largest))?;
+        told.named().map_or(Ok(()), |packets| self.flight.check(packets))?;
         let (before, oldest) = (self.flight.largest_acked(), self.flight.oldest());
         self.begin_report(now, Cause::Feedback);
-        let arrived = told.arrived().map_or(0, |all| all.saturating_sub(self.arrived));
+        // No more can have arrived than were sent: whoever claims so would empty the flight.
+        let all = told.arrived().unwrap_or(0).min(self.stats.sent_packets);
+        let arrived = all.saturating_sub(self.arrived);
         self.arrived += arrived;
         if let Some(packets) = told.named() {
             self.acknowledge(now, packets, before);

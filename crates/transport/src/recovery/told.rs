@@ -13,6 +13,8 @@ pub enum Told<'a> {
     InOrder {
         /// Those named.
         packets: Option<&'a PacketRanges>,
+        /// The highest number that arrived, named or not.
+        largest: u64,
         /// How many arrived, those not named yet included.
         arrived: u64,
     },
@@ -34,6 +36,14 @@ impl<'a> Told<'a> {
             Self::Which(packets) => Some(packets),
             Self::InOrder { packets, .. } => *packets,
             Self::Nothing | Self::HowMany { .. } => None,
+        }
+    }
+
+    /// The highest number that arrived, where that is said beside the names.
+    pub(super) const fn largest(&self) -> Option<u64> {
+        match self {
+            Self::InOrder { largest, .. } | Self::HowMany { largest, .. } => Some(*largest),
+            Self::Nothing | Self::Which(_) => None,
         }
     }
 

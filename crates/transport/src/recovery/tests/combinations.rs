@@ -185,7 +185,7 @@ impl Transfer {
         let named = (!says.ranges.is_empty()).then_some(&packets);
         let told = match self.form {
             Form::Ranges => named.map_or(Told::Nothing, Told::Which),
-            Form::InOrder => Told::InOrder { packets: named, arrived: says.arrived },
+            Form::InOrder => Told::InOrder { packets: named, largest: says.largest, arrived: says.arrived },
             Form::Count => Told::HowMany { largest: says.largest, delay_micros: 0, arrived: says.arrived },
         };
         self.recovery.on_feedback(self.now, told, None).unwrap();

@@ -49,7 +49,8 @@ impl Line {
         self.arrived += more;
         let packets = ranges(named);
         let packets = (!named.is_empty()).then_some(&packets);
-        self.recovery.on_feedback(self.now, Told::InOrder { packets, arrived: self.arrived }, None).unwrap();
+        let told = Told::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
+        self.recovery.on_feedback(self.now, told, None).unwrap();
         self.recovery.report().lost.iter().map(|sent| sent.number).collect()
     }
 
@@ -209,7 +210,7 @@ fn duplicates_bring_news_of_marks() {
     let mut line = Line::new("duplicates", 10);
     let marks = |ce| Some(EcnCounts { ect0: 4, ect1: 0, ce });
     let told = ranges(&[(0, 1)]);
-    let in_order = |arrived| Told::InOrder { packets: Some(&told), arrived };
+    let in_order = |arrived| Told::InOrder { packets: Some(&told), largest: 0, arrived };
     line.recovery.on_feedback(line.now, in_order(5), marks(1)).unwrap();
     assert_eq!(line.recovery.report().newly_marked, 1);
     line.recovery.on_feedback(line.now, in_order(6), marks(2)).unwrap();
@@ -217,4 +218,19 @@ fn duplicates_bring_news_of_marks() {
     line.recovery.on_feedback(line.now, in_order(4), marks(0)).unwrap();
     line.recovery.on_feedback(line.now, Told::Nothing, marks(0)).unwrap();
     assert_eq!(line.recovery.ecn().state(), EcnState::Capable, "overtaken feedback proves nothing");
+}
+
+/// A receiver that claims more than was sent would otherwise empty the flight, and be sent to without a window.
+#[test]
+fn what_was_never_sent_cannot_have_arrived() {
+    let mut line = Line::new("duplicates", 10);
+    let claim = |line: &mut Line, largest, arrived| {
+        line.recovery.on_feedback(line.now, Told::InOrder { packets: None, largest, arrived }, None)
+    };
+    assert_eq!(claim(&mut line, 10, 1), Err(NeverSent { number: 10 }));
+    assert_eq!(line.in_flight(), 10, "it is refused whole");
+    claim(&mut line, 9, u64::MAX).unwrap();
+    (0..5).for_each(|_| line.symbol());
+    // Ten of fifteen may have arrived, and one is called lost for what they say.
+    assert_eq!((line.in_flight(), line.recovery.packets_in_flight()), (4, 14));
 }
