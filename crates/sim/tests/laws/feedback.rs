@@ -69,3 +69,27 @@ fn no_pattern_of_loss_stops_a_transfer_whatever_is_told() {
         }
     }
 }
+
+/// Who is told how many packets arrived, and not which, takes a lost one for one that arrived; who is told of blocks that are done does not
+/// hear that one needs more than k. The transfer ends all the same.
+#[test]
+fn wrong_guesses_stop_no_transfer() {
+    let guesses: [(&str, &[(&str, &str)]); 6] = [
+        ("arq", &[("feedback.packets", "count")]),
+        ("arq", &[("feedback.packets", "count"), ("feedback.blocks", "done")]),
+        ("auto", &[("feedback.packets", "count"), ("schedule.repair-from-rtt", "1s")]),
+        ("ttp", &[("feedback.packets", "count"), ("schedule.padding", "document")]),
+        ("ttp", &[("feedback.blocks", "done"), ("schedule.padding", "document")]),
+        ("lt-tcp", &[("feedback.blocks", "mask"), ("blocks.code", "tornado:32")]),
+    ];
+    for (name, choices) in guesses {
+        let mut profile = Profile::named(name).expect("listed");
+        for (key, value) in choices {
+            profile.set(key, value).unwrap_or_else(|error| panic!("{name} {key}={value}: {error}"));
+        }
+        for loss in ["loss=0%", "loss=1%", "loss=10%", "loss=3%,burst=5"] {
+            let plan = Plan::new(format!("{LINK},{loss}"), profile.clone(), vec![600_000, 3_000]);
+            run(&plan, [vec![], vec![]]);
+        }
+    }
+}

@@ -91,6 +91,12 @@ pub trait Schedule: Debug + Send {
         true
     }
 
+    /// A block for which the schedule has nothing more, and that the receiver lacks all the same, gets symbols again. Where none do, the
+    /// transfer fails.
+    fn gives_again(&self) -> bool {
+        true
+    }
+
     /// Source symbols go out as they are. Where they do not, a block of a fountain code has none to send, and all that goes out of it
     /// is repair; blocks of other codes cannot be had that way and keep their source.
     fn sends_source(&self) -> bool {

@@ -72,7 +72,19 @@ pub struct SendBlock {
     /// What the receiver said it needs, less what is known to have arrived since.
     reported_need: Option<u32>,
     repairs: Repairs,
+    again: Rounds,
     done: bool,
+}
+
+/// How often a block was found waiting although nothing of it was under way.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// It was when it was looked at last, and nothing of it has gone out since.
+    quiet: bool,
+    /// So often it has been for a whole round.
+    count: u32,
+    /// The source symbol that is given again next.
+    turn: u32,
 }
 
 impl SendBlock {
@@ -93,6 +105,7 @@ impl SendBlock {
             lost: VecDeque::new(),
             reported_need: None,
             repairs: Repairs::default(),
+            again: Rounds::default(),
             done: false,
         }
     }
@@ -196,6 +209,35 @@ impl SendBlock {
         self.first_lost().filter(|_| spent).or_else(|| unsent().filter(|_| spent))
     }
 
+    /// Repair symbols are being made.
+    pub(super) const fn is_encoding(&self) -> bool {
+        self.repairs.busy
+    }
+
+    /// It waits and nothing of it is under way. Where it did so before and nothing has gone out since, the number of symbols that it gets
+    /// again: what the receiver is known to need, or one; four times as many each time, until it is all of it.
+    pub(super) fn wait_a_round(&mut self) -> Option<u32> {
+        if !std::mem::replace(&mut self.again.quiet, true) {
+            return None;
+        }
+        let round = self.again.count;
+        self.again.count += 1;
+        Some(self.need().max(1).saturating_mul(4u32.saturating_pow(round)).min(self.shape.k))
+    }
+
+    /// Rounds for which it has waited with nothing of it under way.
+    pub(super) const fn rounds(&self) -> u32 {
+        self.again.count
+    }
+
+    /// The source symbol that is given again next, of those that were sent.
+    pub(super) fn next_again(&mut self) -> Option<u32> {
+        let sent = if self.coded { self.shape.k } else { self.next_source };
+        let esi = self.again.turn.checked_rem(sent)?;
+        self.again.turn = esi + 1;
+        Some(esi)
+    }
+
     /// The block's bytes have come.
     pub(super) const fn is_filled(&self) -> bool {
         self.data.is_some()
@@ -234,12 +276,14 @@ impl SendBlock {
     }
 
     pub(super) fn take_source(&mut self) -> u32 {
+        self.again.quiet = false;
         self.next_source += 1;
         self.in_flight += 1;
         self.next_source - 1
     }
 
     pub(super) fn take_resend(&mut self, esi: u32) {
+        self.again.quiet = false;
         if self.lost.front() == Some(&esi) {
             self.lost.pop_front();
         } else if self.coded && esi == self.next_source {
@@ -249,6 +293,7 @@ impl SendBlock {
     }
 
     pub(super) fn take_repair(&mut self) -> u32 {
+        self.again.quiet = false;
         self.repairs.sent += 1;
         self.in_flight += 1;
         self.shape.k + self.repairs.sent - 1

@@ -1,5 +1,6 @@
 //! What object and stream flows have in common where they send: blocks on their way, in the order their schedule wants.
 
+mod again;
 mod succession;
 
 use super::layout::BlockShape;
@@ -12,6 +13,7 @@ use super::window_sending::WindowSender;
 use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
+use again::Again;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What a schedule sees of its flow.
@@ -176,8 +178,9 @@ pub struct FlowSender {
     open_symbols: u64,
     /// Repair over all of its blocks, of a stream with a window code.
     window: Option<WindowSender>,
-    /// When the schedule wants to be asked again.
+    /// When the schedule wants to be asked again, or waiting blocks are looked at.
     wait: Option<Time>,
+    again: Again,
 }
 
 impl FlowSender {
@@ -195,7 +198,7 @@ impl FlowSender {
             others_waiting: false,
             announced: false,
         };
-        Self { view, schedule, symbol_size, open_symbols: 0, window: None, wait: None }
+        Self { view, schedule, symbol_size, open_symbols: 0, window: None, wait: None, again: Again::default() }
     }
 
     /// Repair is made of windows of this shape from now on.
@@ -313,13 +316,22 @@ impl FlowSender {
         }
     }
 
-    /// What is next: repair of a window that is due, what the schedule says, or what an idle window wants.
+    /// What is next: repair of a window that is due, what the schedule says, what an idle window wants, or what is given again.
     pub fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
         let (flow, base) = (self.view.id, self.view.base);
         if let Some(id) = self.window.as_mut().and_then(|window| window.due(flow, base)) {
             return Step::Symbol(Picked { id, plan: 0, kind: SymbolKind::Repair });
         }
         let step = self.ask(now, path, others_waiting);
+        match self.with_window(now, path, step) {
+            Step::Idle => self.give_again(now, path),
+            step => step,
+        }
+    }
+
+    /// What the window code adds to what the schedule says.
+    fn with_window(&mut self, now: Time, path: &PathEstimate, step: Step) -> Step {
+        let (flow, base) = (self.view.id, self.view.base);
         let Some(window) = &mut self.window else { return step };
         match step {
             Step::Symbol(Picked { id, kind: SymbolKind::Source, .. }) => {

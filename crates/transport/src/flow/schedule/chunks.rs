@@ -103,4 +103,8 @@ impl Schedule for Chunks {
     fn resends(&self) -> bool {
         self.config.mend
     }
+
+    fn gives_again(&self) -> bool {
+        self.config.mend
+    }
 }

@@ -1,0 +1,209 @@
+//! Symbols given again: what is known of a block may be wrong, and a schedule that goes by it would wait for ever.
+//!
+//! Who is told how many packets arrived, and not which, guesses what was lost. Who is told of blocks that are done, and not what the others
+//! need, does not know how much beyond k a code wants. So a block that the receiver does not have, although all of it is sent, nothing of
+//! it is under way and the schedule has nothing more for it, gets symbols again: few at first, since it may be with the decoder, and
+//! more each time.
+
+use super::{FlowSender, Step};
+use crate::flow::schedule::PathEstimate;
+use crate::flow::send_block::SendBlock;
+use crate::recovery::INITIAL_RTT;
+use crate::time::Time;
+use crate::wire::SymbolId;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a receiver may take beyond two round trips to say that it has a block: it decodes, or holds feedback back.
+const SLACK: Duration = Duration::from_millis(25);
+
+/// Where nothing is given again, a block has failed once it was found waiting so often.
+const GIVEN_UP_AFTER: u32 = 40;
+
+/// Blocks that wait although nothing is under way for them.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    /// When the blocks are looked at next.
+    look_at: Time,
+    /// Blocks that get symbols again, and how many.
+    waiting: VecDeque<(u32, u32)>,
+}
+
+impl FlowSender {
+    /// What goes out where the schedule has nothing.
+    pub(super) fn give_again(&mut self, now: Time, path: &PathEstimate) -> Step {
+        if self.view.unfinished == 0 {
+            return Step::Idle;
+        }
+        let looks = self.again.look_at <= now;
+        let quiet = !looks || self.look(now, path);
+        if looks && !self.schedule.gives_again() && self.view.open_blocks().any(|b| b.rounds() >= GIVEN_UP_AFTER) {
+            return Step::Failed;
+        }
+        while let Some((number, left)) = self.again.waiting.pop_front() {
+            let step = self.again_of(number, left);
+            if let Some(step) = step {
+                let left = left - u32::from(matches!(step, Step::Symbol(_)));
+                if left > 0 {
+                    self.again.waiting.push_front((number, left));
+                }
+                return step;
+            }
+        }
+        if quiet {
+            self.wait = self.wait.into_iter().chain([self.again.look_at]).min();
+        }
+        Step::Idle
+    }
+
+    /// Looks for blocks of which nothing has been under way since the last look; whether of any nothing is.
+    fn look(&mut self, now: Time, path: &PathEstimate) -> bool {
+        self.again.look_at = now + path.rtt.unwrap_or(INITIAL_RTT) * 2 + SLACK;
+        self.again.waiting.clear();
+        let mut quiet = false;
+        for block in self.view.blocks.iter_mut().filter(|block| block.is_quiet()) {
+            quiet = true;
+            if let Some(symbols) = block.wait_a_round()
+                && self.schedule.gives_again()
+            {
+                self.again.waiting.push_back((block.number(), symbols));
+            }
+        }
+        quiet
+    }
+
+    /// One more symbol of a block: repair as long as there is any, since it is worth something whatever is missing; then source, what is
+    /// known lost first, and then each in turn.
+    fn again_of(&mut self, number: u32, left: u32) -> Option<Step> {
+        let flow = self.view.id;
+        let block = self.view.block_mut(number).filter(|block| !block.is_done())?;
+        if block.repair_ready() > 0 {
+            return self.take_repair(number).map(Step::Symbol);
+        }
+        if block.can_prepare() {
+            return block.prepare(flow, left).map(Step::Request);
+        }
+        let esi = block.first_lost().or_else(|| block.next_again())?;
+        self.resend(SymbolId { flow, block: number, esi }).map(Step::Symbol)
+    }
+}
+
+impl SendBlock {
+    /// The receiver does not have it, all of it is sent, and nothing of it is under way.
+    const fn is_quiet(&self) -> bool {
+        self.is_filled() && !self.is_done() && !self.is_encoding() && self.in_flight() == 0 && self.source_left() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FlowSender, Step};
+    use crate::flow::layout::BlockShape;
+    use crate::flow::pool::Pool;
+    use crate::flow::{PathEstimate, Reply, ScheduleConfig};
+    use crate::time::Time;
+    use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
+    use std::time::Duration;
+
+    const FLOW: FlowId = FlowId(1);
+    const RTT: Duration = Duration::from_millis(10);
+    /// Two round trips and what the receiver may take.
+    const ROUND: Duration = Duration::from_millis(45);
+
+    /// One block of 10 symbols, all of which are sent and said to have arrived.
+    fn arrived(schedule: &str, code: &str) -> FlowSender {
+        let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
+        let code = code.parse().expect("a code");
+        let mut flow = FlowSender::new(FLOW, 8, 10, schedule.build());
+        flow.open(BlockShape { number: 0, plan: 0, k: 10, code, offset: 0, length: 80, cost: 10 });
+        flow.block_mut(0).expect("it is open").fill(vec![7; 80]);
+        let sent = send(&mut flow, Time::ZERO).expect("no failure");
+        assert_eq!(sent[..10], (0..10).collect::<Vec<_>>());
+        assert_eq!(send(&mut flow, Time::ZERO), Some(vec![]));
+        flow
+    }
+
+    /// What goes out at this time, and arrives as far as the sender can tell.
+    fn send(flow: &mut FlowSender, now: Time) -> Option<Vec<u32>> {
+        let path = PathEstimate { rtt: Some(RTT), loss: 0.0, burst: 1.0, window: 100 };
+        let mut sent = Vec::new();
+        loop {
+            match flow.next(now, &path, false) {
+                Step::Symbol(picked) => sent.push(picked.id.esi),
+                Step::Request(request) => match request.run_pure() {
+                    Ok(Reply::Encoded(job)) => flow.on_encoded(job),
+                    other => panic!("{other:?}"),
+                },
+                Step::Idle => break,
+                Step::Failed => return None,
+            }
+        }
+        for esi in &sent {
+            flow.on_delivered(SymbolId { flow: FLOW, block: 0, esi: *esi });
+        }
+        Some(sent)
+    }
+
+    /// What goes out each time that the flow wants to be asked.
+    fn rounds(flow: &mut FlowSender, count: usize) -> Vec<Vec<u32>> {
+        let mut now = Time::ZERO;
+        let mut sent = Vec::new();
+        while sent.len() < count {
+            now = now.max(flow.due_at().expect("it has something to do"));
+            sent.extend(send(flow, now).filter(|sent| !sent.is_empty()));
+        }
+        sent
+    }
+
+    /// Which symbol is missing is not known: each comes by again.
+    #[test]
+    fn source_goes_again_in_turn() {
+        for schedule in ["arq", "chunks:padding=document", "proactive", "windowed"] {
+            let mut flow = arrived(schedule, "uncoded");
+            let sent = rounds(&mut flow, 4);
+            let all: Vec<u32> = (0..10).collect();
+            assert_eq!(sent[..2], [vec![0], vec![1, 2, 3, 4]], "{schedule}");
+            let mut third = sent[2].clone();
+            third.sort_unstable();
+            assert_eq!((third, sent[3].len()), (all, 10), "{schedule}");
+        }
+    }
+
+    /// A block may be with the decoder: nothing goes out before the receiver could have said that it has it.
+    #[test]
+    fn a_receiver_has_time_to_answer() {
+        let mut flow = arrived("arq", "uncoded");
+        let due = flow.due_at().expect("a look");
+        assert_eq!(due, Time::ZERO + ROUND);
+        assert_eq!(send(&mut flow, due - Duration::from_millis(1)), Some(vec![]));
+        assert_eq!(send(&mut flow, due), Some(vec![]), "that is when it was first seen waiting");
+        assert_eq!(flow.due_at(), Some(due + ROUND));
+        let status = FlowStatus { flow: FLOW, done_below: 1, blocks: vec![] };
+        flow.on_status(&status, &mut Pool::default(), &mut |_| {});
+        assert_eq!((send(&mut flow, due + ROUND), flow.due_at()), (Some(vec![]), None));
+    }
+
+    /// Repair is worth something whatever is missing, and what the receiver says it needs counts.
+    #[test]
+    fn repair_goes_where_there_is_any() {
+        let mut flow = arrived("proactive", "raptorq");
+        assert_eq!(rounds(&mut flow, 2), [vec![10], vec![11, 12, 13, 14]]);
+        let mut flow = arrived("arq", "raptorq");
+        let status = FlowStatus { flow: FLOW, done_below: 0, blocks: vec![BlockStatus { block: 0, need: 3 }] };
+        flow.on_status(&status, &mut Pool::default(), &mut |_| {});
+        assert_eq!(rounds(&mut flow, 1), [vec![10, 11, 12]]);
+    }
+
+    /// ttp §I: a chunk that cannot be completed fails the transfer; nobody waits for ever.
+    #[test]
+    fn without_mending_a_block_fails() {
+        let mut flow = arrived("chunks:mend=off", "uncoded");
+        let mut now = Time::ZERO;
+        let mut looks = 0;
+        while send(&mut flow, now).is_some_and(|sent| sent.is_empty()) {
+            now = now.max(flow.due_at().expect("a look"));
+            looks += 1;
+        }
+        assert_eq!((looks, flow.due_at()), (41, None));
+    }
+}
