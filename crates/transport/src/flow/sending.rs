@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// Plans that an object has at most: their numbers are 8 bits, and what counts them too.
 const MOST_PLANS: usize = 255;
 
+/// The last of them are for larger blocks alone: those that are left to an object once there are no more plans are not to be its smallest.
+const LAST_PLANS: usize = 16;
+
 /// An object on its way out.
 #[derive(Debug)]
 pub struct ObjectSender {
@@ -196,7 +199,8 @@ impl ObjectSender {
         let (k, code) = sizer.rule.next(left, path);
         let k = k.clamp(1, sizer.largest_k.max(1));
         let plan = Plan { number: self.layout.plans().len() as u8, first_block: number, first_symbol, k, code, ..last };
-        if (k, code) == (last.k, last.code) {
+        let few_left = self.layout.plans().len() + LAST_PLANS >= MOST_PLANS;
+        if (k, code) == (last.k, last.code) || (few_left && k <= last.k) {
             return;
         }
         let before = self.layout.source_from(number);

@@ -90,7 +90,7 @@ impl BlockSizing {
     pub fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
-            Self::LtTcp(blocks) => Some(Box::new(blocks.clone())),
+            Self::LtTcp(blocks) => Some(Box::new(lt_tcp::Calculator::new(blocks.clone()))),
             Self::Ttp(blocks) => Some(Box::new(ttp::Chunker::new(blocks.clone(), symbol_size))),
         }
     }

@@ -57,16 +57,17 @@ fn blocks_keep_to_the_receivers_limit() {
     assert_eq!(lengths, [40, 1_000, 1_000, 960]);
 }
 
-/// When plans run out the last one stays.
+/// When plans run out the last one stays, and it is none of a small block.
 #[test]
 fn there_are_255_plans_at_most() {
-    let turns = (0..1_000).map(|nth| (2 + nth % 2, BlockCode::RaptorQ)).collect();
-    let mut object = object(2_000, turns);
+    // Two and three symbols in turn, then one more with each block.
+    let k = |nth: u32| if nth < 300 { 2 + nth % 2 } else { nth - 290 };
+    let mut object = object(5_000, (0..390).map(|nth| (k(nth), BlockCode::RaptorQ)).collect());
     let opened = open_all(&mut object);
-    assert_eq!(object.layout.plans().len(), 255);
-    assert_eq!(opened.iter().map(|(_, length)| *length as u64).sum::<u64>(), 20_000);
-    let last = object.layout.plans()[254].k as usize * 10;
-    assert!(opened[255..opened.len() - 1].iter().all(|(_, length)| *length == last));
+    let plans: Vec<u32> = object.layout.plans().iter().map(|plan| plan.k).collect();
+    assert_eq!((plans.len(), &plans[236..240], plans[254]), (255, &[3, 2, 3, 10][..], 25));
+    assert_eq!(opened.iter().map(|(_, length)| *length as u64).sum::<u64>(), 50_000);
+    assert!(opened[316..opened.len() - 1].iter().all(|(_, length)| *length == 250));
 }
 
 /// After symbols became smaller, what is left to go out is counted by the plans that hold.

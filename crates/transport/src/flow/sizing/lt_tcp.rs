@@ -36,8 +36,13 @@ impl LtTcpBlocks {
     /// Source symbols of a block that goes out now: of the window, what is not repair. Powers of two, so that a window that breathes leads to
     /// few plans.
     pub(super) fn k(&self, path: &PathEstimate) -> u32 {
-        let source = (path.window as f64 * (1.0 - path.loss)).clamp(1.0, f64::from(self.largest())) as u32;
+        let source = self.source(path).clamp(1.0, f64::from(self.largest())) as u32;
         (1 << source.ilog2()).clamp(self.least, self.largest().max(self.least))
+    }
+
+    /// Source symbols in the window.
+    fn source(&self, path: &PathEstimate) -> f64 {
+        path.window as f64 * (1.0 - path.loss)
     }
 
     /// Source symbols of the largest block.
@@ -46,9 +51,29 @@ impl LtTcpBlocks {
     }
 }
 
-impl BlockSizer for LtTcpBlocks {
+/// Sizes the blocks of one object, each by the window that there is then.
+#[derive(Debug)]
+pub(super) struct Calculator {
+    blocks: LtTcpBlocks,
+    k: Option<u32>,
+}
+
+impl Calculator {
+    pub(super) const fn new(blocks: LtTcpBlocks) -> Self {
+        Self { blocks, k: None }
+    }
+}
+
+impl BlockSizer for Calculator {
     fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
-        (self.k(path), self.code)
+        let wanted = self.blocks.k(path);
+        // A window about a power of two would lead to a plan with every few blocks, and an object has 255: a size stands until the window
+        // is a quarter beyond what it is for.
+        let source = self.blocks.source(path);
+        let fits = |k: &u32| source >= f64::from(*k) * 0.75 && source < f64::from(*k) * 2.5;
+        let k = self.k.filter(fits).unwrap_or(wanted);
+        self.k = Some(k);
+        (k, self.blocks.code)
     }
 
     fn read_ahead(&self, path: &PathEstimate) -> u64 {
@@ -71,5 +96,15 @@ mod tests {
         assert_eq!(k("lt-tcp", 66, 0.05), 32, "a part of the window is repair");
         assert_eq!(k("lt-tcp:code=raptorq,most=1024", 2_000, 0.5), 512);
         assert_eq!(k("lt-tcp:least=200", 10, 0.0), 200);
+    }
+
+    /// A window that breathes about a power of two leads to no plan.
+    #[test]
+    fn a_size_stands_while_the_window_is_about_it() {
+        let mut calculator = Calculator::new(LtTcpBlocks::default());
+        let windows = [40, 63, 65, 79, 80, 63, 50, 47, 23, 25, 40, 200, 96, 95];
+        let sizes =
+            windows.map(|window| calculator.next(10_000, &PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window }).0);
+        assert_eq!(sizes, [32, 32, 32, 32, 64, 64, 64, 32, 16, 16, 32, 128, 128, 64]);
     }
 }
