@@ -42,3 +42,17 @@ fn when_nothing_is_outstanding_an_empty_block_ends_it() {
 fn when_a_block_is_on_its_way_an_empty_one_follows() {
     check(3_000, 1_000, Duration::from_millis(7));
 }
+
+/// Once a block has failed nothing more goes out, whatever else there is to send (ttp §I).
+#[test]
+fn a_failed_transfer_ends_at_once() {
+    let mut profile = Profile::ttp();
+    profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
+    let plan = Plan::new("rate=20M,delay=5ms,queue=256KB,loss=10%", profile, vec![600_000, 20_000_000]);
+    let mut network = plan.network([vec![], vec![]]);
+    assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true));
+    let closed = network.nodes()[0].host.tallies().next().and_then(|tally| tally.closed.clone());
+    assert_eq!(closed, Some(transport::Closed::Undecodable));
+    // The first object is 430 packets, the second 14,000.
+    assert!(network.nodes()[0].sent < 2_000, "{} packets", network.nodes()[0].sent);
+}

@@ -31,6 +31,10 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.outgoing.failed {
+            self.close_undecodable(now, "too much of a block was lost, and lost symbols are not sent again");
+            return self.transmit_close(now, batch);
+        }
         self.transmit_feedback(now, batch)
             || self.transmit_sounding(now, batch)
             || self.transmit_search(now, batch)
@@ -152,8 +156,7 @@ impl Connection {
         }
         if batch.segments() == 0 {
             if self.outgoing.failed {
-                self.close_undecodable(now, "too much of a block was lost, and lost symbols are not sent again");
-                return self.transmit_close(now, batch);
+                return self.transmit_open(now, batch);
             }
             self.note_idle();
             self.wake = self.outgoing.due_at();
