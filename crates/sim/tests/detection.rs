@@ -50,3 +50,15 @@ fn fast_recovery_is_faster_than_timeouts() {
     let (on, off) = (with("duplicates"), with("duplicates:recovery=off"));
     assert!(on * 2.0 < off, "{on} s with, {off} s without");
 }
+
+/// Law 3: a timeout that is longer than the patience with a silent peer does not let the connection be given up; the peer is asked
+/// meanwhile.
+#[test]
+fn a_long_timeout_gives_no_connection_up() {
+    for timeout in ["rto:min=60s", "rto:min=20s,max=600s"] {
+        let choices =
+            [("feedback.packets", "in-order"), ("detection", "duplicates:recovery=off"), ("timeout", timeout)];
+        run(Profile::arq(), &choices, "rate=20M,delay=20ms,queue=100KB,loss=1%");
+        run(Profile::lt_tcp(), &[("timeout", timeout)], "rate=20M,delay=20ms,queue=100KB,loss=20%,burst=10");
+    }
+}

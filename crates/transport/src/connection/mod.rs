@@ -97,6 +97,8 @@ pub struct Connection {
     seen_told_at: Option<Time>,
     last_heard: Time,
     last_asked: Time,
+    /// When the peer was last asked for a sign although a timeout was still to come.
+    signed_at: Time,
     wake: Option<Time>,
     limited_by: LimitedBy,
     events: VecDeque<Event>,
@@ -149,6 +151,7 @@ impl Connection {
             seen_told_at: None,
             last_heard: now,
             last_asked: now,
+            signed_at: now,
             wake: None,
             limited_by: LimitedBy::Nothing,
             events: VecDeque::new(),

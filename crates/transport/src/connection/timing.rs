@@ -13,6 +13,9 @@ const QUESTION_SLACK: Duration = Duration::from_millis(25);
 /// Most time between two questions (design section 8).
 const QUESTIONS_APART: Duration = Duration::from_secs(1);
 
+/// So many times a peer that may be dead is asked before it is given up, whatever the retransmission timeout.
+const ASKED_BEFORE_DEATH: u32 = 8;
+
 impl Connection {
     /// Time has come to [`Connection::poll_timeout`], or past it.
     pub fn handle_timeout(&mut self, now: Time) {
@@ -54,6 +57,11 @@ impl Connection {
                 }
             }
         }
+        if self.sign_at().is_some_and(|at| at <= now) {
+            // Two, as after a probe timeout: one with what is reliable, and a symbol.
+            self.probes = 2;
+            self.signed_at = now;
+        }
         let asking = self.question_at();
         let listening = self.listen_at().is_some_and(|at| at <= now);
         if asking.is_some_and(|at| at <= now) || listening || self.keep_alive_at() <= now {
@@ -71,6 +79,17 @@ impl Connection {
         let waits = unfinished && self.recovery.packets_in_flight() == 0;
         let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
         waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart()))
+    }
+
+    /// Packets are in flight, and the timeout that would send more is so long that the connection could be given up before (law 3):
+    /// RFC 6298 lets it back off to a minute and more. The peer is asked meanwhile; nothing is called lost for that.
+    fn sign_at(&self) -> Option<Time> {
+        // What is small may be answered all along.
+        let since = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.last_sent()).max(self.signed_at);
+        let patience = self.limits.dead_after / ASKED_BEFORE_DEATH;
+        // A peer that has not heard us under the new keys waits for that alone.
+        let spacing = if self.proving { patience.min(QUESTIONS_APART) } else { patience };
+        (self.recovery.packets_in_flight() > 0).then(|| since + spacing)
     }
 
     /// Questions are no rarer than probes, and than one a second: timeouts that back off to more must not outlast the connection.
@@ -101,7 +120,7 @@ impl Connection {
                 }
                 let feedback = [self.incoming.feedback_due(), self.seen_due()];
                 let paths = [self.errand_at(), self.listen_at(), self.recovery.sounding_at()];
-                let others = [self.recovery.next_timeout(), self.question_at(), self.wake];
+                let others = [self.recovery.next_timeout(), self.question_at(), self.sign_at(), self.wake];
                 let first = others.into_iter().chain(feedback).chain(paths).flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))
             }

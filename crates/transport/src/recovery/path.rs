@@ -320,6 +320,11 @@ impl Recovery {
         self.flight.packets()
     }
 
+    /// When the last packet that asks for feedback left.
+    pub fn last_sent(&self) -> Time {
+        self.flight.last_sent()
+    }
+
     /// IP bytes that may be in flight.
     pub fn window(&self) -> u64 {
         self.congestion.window()
