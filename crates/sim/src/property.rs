@@ -8,11 +8,11 @@ pub mod moving;
 mod scenario;
 pub mod shrinking;
 
-pub use scenario::{Outage, Scenario};
+pub use scenario::{Change, Outage, Scenario};
 
 use crate::host::Host;
 use crate::streams::Streams;
-use netsim::{Loss, Network, topology};
+use netsim::{Loss, Network, NodeId, topology};
 use std::time::Duration;
 use transport::Closed;
 
@@ -75,6 +75,33 @@ pub fn check_documents(seed: u64) -> Result<Report, String> {
     })
 }
 
+/// The same by the other documents' systems, with any choice of feedback and of how losses are found.
+///
+/// # Errors
+/// What is wrong, the scenario, and the command that runs it again.
+pub fn check_choices(seed: u64) -> Result<Report, String> {
+    let scenario = Scenario::draw_choices(seed);
+    run(&scenario).map_err(|wrong| {
+        format!(
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test choices -- --nocapture"
+        )
+    })
+}
+
+/// Both hosts make another choice for every connection they have.
+fn change(network: &mut Network<Host>, change: &Change) -> Result<(), String> {
+    let now = transport::Time::from_nanos(network.now().as_nanos());
+    for id in [0, 1].map(NodeId::from_index) {
+        let Some(endpoint) = network.node_mut(id).map(Host::endpoint) else { continue };
+        let handles: Vec<_> = endpoint.handles().collect();
+        for handle in handles {
+            let Some(connection) = endpoint.connection(handle) else { continue };
+            connection.set(now, change.key, change.value).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs a scenario; what is wrong with it.
 ///
 /// # Errors
@@ -93,7 +120,13 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
     };
     let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };
     match scenario.outage {
-        Outage::None => watch.run(&mut network, scenario.patience())?,
+        Outage::None => {
+            if let Some(choice) = &scenario.change {
+                watch.run(&mut network, choice.at)?;
+                change(&mut network, choice)?;
+            }
+            watch.run(&mut network, scenario.patience())?;
+        }
         Outage::Pause { at, length } => {
             watch.run(&mut network, at)?;
             cut(&mut network, true)?;

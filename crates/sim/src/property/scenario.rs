@@ -59,6 +59,19 @@ pub struct Scenario {
     pub credit: Credit,
     /// What happens to the path.
     pub outage: Outage,
+    /// Another choice that both make on the way.
+    pub change: Option<Change>,
+}
+
+/// Another choice of the profile while the connection is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When it is made.
+    pub at: Duration,
+    /// What is chosen.
+    pub key: &'static str,
+    /// The choice.
+    pub value: &'static str,
 }
 
 impl Scenario {
@@ -83,6 +96,7 @@ impl Scenario {
                 control: if random.u8(..4) == 0 { random.u64(500..4_000) } else { 1 << 20 },
             },
             outage: Outage::None,
+            change: None,
             link,
             profile,
             objects,
@@ -126,6 +140,20 @@ impl Scenario {
     pub fn draw_documents(seed: u64) -> Self {
         let mut scenario = Self::draw(seed);
         scenario.profile = document(&mut Rng::with_seed(seed ^ 0xd0c5), &scenario.link);
+        scenario
+    }
+
+    /// The scenario of this seed, with arq, lt-tcp or ttp and any choice of feedback, of how losses are found and of what is done in silence, and
+    /// now and then another choice on the way.
+    pub fn draw_choices(seed: u64) -> Self {
+        let mut scenario = Self::draw(seed);
+        let mut random = Rng::with_seed(seed ^ 0xc401_ce50);
+        scenario.profile = choices(&mut random, &scenario.link);
+        if random.u8(..4) == 0 && scenario.outage == Outage::None {
+            let (key, values) = CHANGES[random.usize(..CHANGES.len())];
+            let at = part(&mut random, scenario.expected() * 2, 1);
+            scenario.change = Some(Change { at, key, value: values[random.usize(..values.len())] });
+        }
         scenario
     }
 
@@ -209,7 +237,9 @@ impl fmt::Display for Scenario {
             "streams {:?} in {:?}, {:?}, host {connects} connects, {closes} closes, coding {:?}, storage {:?}, ",
             self.streams, profile.streams, self.reads, self.compute_delay, self.storage_delay
         )?;
-        write!(f, "credit {} and {}, outage {outage:?}", credit.symbols, credit.control)
+        let (detection, timeout) = (&profile.recovery.detection, &profile.recovery.timeout);
+        write!(f, "{:?}, {detection}, {timeout}, {}, ", profile.feedback, profile.recovery.estimator)?;
+        write!(f, "credit {} and {}, outage {outage:?}, {:?}", credit.symbols, credit.control, self.change)
     }
 }
 
@@ -310,6 +340,46 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
         let most = if link.forward.queue_bytes.is_some() { 1.2 } else { 1.0 };
         let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
         profile = profile.with_told_rate(Rate::from_bits_per_second(told));
+    }
+    profile
+}
+
+/// Choices that any profile can make, each of which a drawn one makes in one case of three.
+const ANY: [(&str, &[&str]); 7] = [
+    ("feedback.packets", &["ranges", "count", "last:64", "last", "in-order"]),
+    ("feedback.blocks", &["needs", "done", "mask"]),
+    ("feedback.timing", &["every-packet", "spaced", "on-blocks", "every:packets=64", "every"]),
+    ("detection", &["threshold", "threshold:packets=1,adapt=off", "duplicates", "duplicates:recovery=off"]),
+    ("timeout", &["probe", "rto", "rto:min=1s,max=5s", "rto:min=60s"]),
+    ("estimator", &["packets", "ewma", "dynamic-ewma", "autoregressive"]),
+    ("blocks", &["lt-tcp", "lt-tcp:code=raptorq,most=1024", "ttp", "ttp:bits=8000", "fixed:k=64,code=tornado:32"]),
+];
+/// Choices that are made on the way.
+const CHANGES: [(&str, &[&str]); 6] = [
+    ("schedule", &["windowed", "arq", "proactive", "chunks", "interleaved", "block-at-a-time"]),
+    ("congestion", &["cubic", "reno", "bbr", "highspeed"]),
+    ("detection", &["threshold", "duplicates"]),
+    ("timeout", &["probe", "rto"]),
+    ("estimator", &["packets", "dynamic-ewma"]),
+    ("blocks", &["lt-tcp", "ttp", "fixed:k=16", "bytes"]),
+];
+
+/// arq, lt-tcp or ttp, told what the path carries where it wants to be told, with other choices.
+fn choices(random: &mut Rng, link: &Duplex) -> Profile {
+    let mut profile = [Profile::arq, Profile::lt_tcp, Profile::ttp, Profile::auto][random.usize(..4)]();
+    let is_ttp = profile.name == "ttp";
+    for (key, values) in ANY.into_iter().filter(|(key, _)| !is_ttp || *key != "blocks") {
+        if random.u8(..3) == 0 {
+            profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
+        }
+    }
+    if is_ttp {
+        // Its least rate would be more than many a path carries.
+        let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
+        let most = slower.map_or(1_000_000, |rate| rate.bits_per_second());
+        for (key, rate) in [("min", most / 20), ("max", most), ("bottleneck", most)] {
+            profile.set(&format!("congestion.{key}"), &rate.to_string()).expect("a rate");
+        }
     }
     profile
 }
