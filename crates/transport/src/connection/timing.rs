@@ -13,7 +13,7 @@ const QUESTION_SLACK: Duration = Duration::from_millis(25);
 /// Most time between two questions (design section 8).
 const QUESTIONS_APART: Duration = Duration::from_secs(1);
 
-/// So many times a peer that may be dead is asked before it is given up, whatever the retransmission timeout.
+/// A silent peer is asked once this part of the time has passed after which it is given up, whatever the retransmission timeout.
 const ASKED_BEFORE_DEATH: u32 = 8;
 
 impl Connection {
@@ -81,15 +81,16 @@ impl Connection {
         waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart()))
     }
 
-    /// Packets are in flight, and the timeout that would send more is so long that the connection could be given up before (law 3):
+    /// Packets are in flight, and the timeout that would send more may be so long that the connection is given up before (law 3):
     /// RFC 6298 lets it back off to a minute and more. The peer is asked meanwhile; nothing is called lost for that.
     fn sign_at(&self) -> Option<Time> {
-        // What is small may be answered all along.
-        let since = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.last_sent()).max(self.signed_at);
-        let patience = self.limits.dead_after / ASKED_BEFORE_DEATH;
+        let longest = self.limits.dead_after / ASKED_BEFORE_DEATH;
         // A peer that has not heard us under the new keys waits for that alone.
-        let spacing = if self.proving { patience.min(QUESTIONS_APART) } else { patience };
-        (self.recovery.packets_in_flight() > 0).then(|| since + spacing)
+        let patience = if self.proving { longest.min(QUESTIONS_APART) } else { longest };
+        // What is small may be answered all along.
+        let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.last_sent()) + patience;
+        let outlasts = self.profile.recovery.timeout.longest() > longest && self.recovery.packets_in_flight() > 0;
+        outlasts.then(|| first.max(self.signed_at + QUESTIONS_APART))
     }
 
     /// Questions are no rarer than probes, and than one a second: timeouts that back off to more must not outlast the connection.
