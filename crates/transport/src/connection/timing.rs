@@ -89,7 +89,7 @@ impl Connection {
         let patience = if self.proving { longest.min(QUESTIONS_APART) } else { longest };
         // What is small may be answered all along.
         let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.last_sent()) + patience;
-        let outlasts = self.profile.recovery.timeout.longest() > longest && self.recovery.packets_in_flight() > 0;
+        let outlasts = self.profile.recovery.timeout.longest() > patience && self.recovery.packets_in_flight() > 0;
         outlasts.then(|| first.max(self.signed_at + QUESTIONS_APART))
     }
 
