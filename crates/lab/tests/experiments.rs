@@ -33,7 +33,8 @@ fn each_is_what_its_document_says() {
             (Axis::Delay, vec![0.5, 5.0, 50.0, 100.0, 250.0, 500.0]),
             (Axis::Rate, vec![5.0, 10.0, 25.0, 50.0, 75.0, 100.0]),
         ];
-        assert_eq!(places(name), expected);
+        // The document's own sweeps; those that read the table otherwise come after.
+        assert_eq!(places(name)[..3], expected);
         let sweeps = plan(name).sweeps;
         assert!(sweeps.iter().flat_map(|sweep| &sweep.points).all(|point| point.size == size));
         let nominal = &sweeps[0].points[1].link.duplex.forward;

@@ -14,8 +14,10 @@ fn stdout(output: &Output) -> String {
 
 /// The seconds at the end of `a to b: 1 MB in 1.23 s, ...`.
 fn seconds(line: &str) -> f64 {
-    let time = line.split(" in ").nth(1).and_then(|rest| rest.split(" s,").next());
-    time.and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("no time in {line:?}"))
+    let time = line.split(" in ").nth(1).and_then(|rest| rest.split(',').next()).and_then(|time| time.split_once(' '));
+    let scale = |unit: &str| if unit == "ms" { 1e-3 } else { 1.0 };
+    let seconds = time.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * scale(unit)));
+    seconds.unwrap_or_else(|| panic!("no time in {line:?}"))
 }
 
 #[test]
