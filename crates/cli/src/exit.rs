@@ -39,7 +39,7 @@ Exit codes:
     3  a path to read does not exist, or no downpour over there
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
-    6  integrity: what arrived is not what was sent
+    6  integrity: what arrived is not what was sent, or too little came to decode it
     7  disk: no room, a quota, or no permission; also for stdin and stdout
     8  timeout: the other side fell silent
    23  partial: some names did not come across, or changed; each is named
