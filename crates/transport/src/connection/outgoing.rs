@@ -123,12 +123,15 @@ impl Outgoing {
         objects.chain(streams).for_each(|flow| flow.set_schedule(schedule.build()));
     }
 
-    /// Other blocks for what is not open yet of every object.
+    /// Other blocks for what is not open yet of every object and stream.
     pub(super) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
         for object in self.flows.iter_mut().chain(&mut self.waiting) {
             if let Some(rule) = blocks.live_sizer(symbol_size) {
                 object.set_sizer(Some(rule), largest_k);
             }
+        }
+        for stream in self.streams.iter_mut().chain(&mut self.waiting_streams) {
+            stream.resize_blocks(blocks);
         }
     }
 

@@ -23,8 +23,8 @@ impl Connection {
     /// Makes another choice from now on, as [`Profile::set`] does: controller, loss detection, timeout, estimators and limit at once, the
     /// schedule of all flows with their next symbol, block sizes and codes of objects with the next block that is opened. What is in
     /// flight stays in flight, and blocks that are open or planned already stay as they are (the last one of an object with a code of its
-    /// own is planned from the beginning, and so all before it); how streams are coded changes for those opened from now on, and so do
-    /// sizes that cut a whole object at once.
+    /// own is planned from the beginning, and so all before it), sizes of a stream's likewise, up to the largest that it was announced with.
+    /// How streams are coded changes for those opened from now on, and so do sizes that cut a whole object at once.
     ///
     /// # Errors
     /// A key or a value that there is not, or one that was settled in the handshake; nothing has changed then.

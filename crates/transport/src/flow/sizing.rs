@@ -105,6 +105,13 @@ impl BlockSizing {
         }
     }
 
+    /// Who says how large the next block of a stream is that is under way. Its code is the one it was announced with, and so is the size of
+    /// the largest block.
+    pub fn live_stream_sizer(&self, symbol_size: u16) -> Box<dyn BlockSizer> {
+        // What waits of a stream is no last block: more may be written.
+        self.sizer(symbol_size).unwrap_or_else(|| Box::new(FixedBlocks { small_k: 0, ..self.of_streams(symbol_size) }))
+    }
+
     /// Source symbols of the largest block there may be, of symbols of this size.
     pub fn largest(&self, symbol_size: u16) -> u32 {
         match self {

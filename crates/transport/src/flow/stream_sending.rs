@@ -6,7 +6,7 @@ use super::layout::BadPlan;
 use super::pool::Pool;
 use super::schedule::{PathEstimate, Schedule};
 use super::sender::{FlowSender, Step};
-use super::sizing::BlockSizer;
+use super::sizing::{BlockSizer, BlockSizing};
 use super::stream_layout::{StreamHeader, StreamLayout};
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, StreamSuccessor};
@@ -91,6 +91,11 @@ impl StreamSender {
     /// Blocks have at most as many source symbols as `rule` says.
     pub fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>) {
         self.sizer = rule;
+    }
+
+    /// Blocks that are not open yet are cut by another rule, within the largest size and with the code that the stream was announced with.
+    pub fn resize_blocks(&mut self, blocks: &BlockSizing) {
+        self.sizer = Some(blocks.live_stream_sizer(self.layout.announcement().symbol_size));
     }
 
     /// The flow.

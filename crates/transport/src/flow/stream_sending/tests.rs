@@ -1,4 +1,4 @@
-//! How a stream ends (lt-tcp §3.2).
+//! How a stream ends (lt-tcp §3.2), and how its blocks are cut.
 
 use super::*;
 use crate::flow::sizing::PATH;
@@ -58,4 +58,26 @@ fn an_empty_block_follows_one_that_is_on_its_way() {
         stream.finish();
         assert_eq!(open(&mut stream, 0), [(700, false), (0, true)], "after {sent} symbols");
     }
+}
+
+/// A stream whose profile changes on the way follows with its next block, and never passes what the receiver was told.
+#[test]
+fn other_sizes_hold_from_the_next_block_on() {
+    let mut stream = stream();
+    stream.write(&[7; 10_000]);
+    let mut next = |blocks: Option<&str>| {
+        let number = stream.flow.next_number();
+        if let Some(blocks) = blocks {
+            stream.resize_blocks(&blocks.parse().expect("a sizing"));
+        }
+        assert!(stream.open_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()));
+        stream.flow.block(number).expect("it is open").k()
+    };
+    assert_eq!([next(None), next(None)], [8, 8]);
+    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and what was open is as it was");
+    assert_eq!(next(Some("bytes:bytes=500")), 5);
+    assert_eq!(next(Some("lt-tcp:least=2,most=4")), 4);
+    assert_eq!([next(Some("fixed:k=100")), next(Some("partition"))], [8, 8], "no larger than announced");
+    let sizes: Vec<u32> = (0..8).map(|number| stream.flow.block(number).expect("open").k()).collect();
+    assert_eq!(sizes, [8, 8, 3, 3, 5, 4, 8, 8]);
 }
