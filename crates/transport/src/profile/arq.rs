@@ -2,7 +2,7 @@
 
 use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, FixedBlocks, ScheduleConfig};
-use crate::recovery::congestion::CubicConfig;
+use crate::recovery::congestion::{CubicConfig, CubicForm};
 use crate::recovery::{CongestionConfig, DetectionConfig, DuplicatesConfig, RecoveryConfig};
 use crate::wire::{FeedbackChoice, FeedbackTiming, PacketsTold};
 use erasure::BlockCode;
@@ -24,7 +24,11 @@ impl Profile {
             blocks: BlockSizing::Fixed(FixedBlocks { code: uncoded, small_code: uncoded, ..FixedBlocks::default() }),
             schedule: ScheduleConfig::Arq,
             recovery: RecoveryConfig {
-                congestion: CongestionConfig::Cubic(CubicConfig { beta: 0.5, ..CubicConfig::default() }),
+                congestion: CongestionConfig::Cubic(CubicConfig {
+                    beta: 0.5,
+                    form: CubicForm::Document,
+                    ..CubicConfig::default()
+                }),
                 detection: DetectionConfig::Duplicates(DuplicatesConfig::default()),
                 ..RecoveryConfig::default()
             },
@@ -45,6 +49,10 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "congestion.beta", section: "arq §4.1: 0.5" },
     Source { key: "congestion.c", section: "arq §4.1: 0.4" },
     Source { key: "congestion.fast-convergence", section: "arq §4.1" },
+    Source {
+        key: "congestion.form",
+        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion=cubic is RFC 9438",
+    },
     Source { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
     Source {
         key: "detection.newreno",

@@ -73,7 +73,7 @@ fn a_choice_and_one_number_of_it_are_set() {
 
 #[test]
 fn a_file_says_what_differs() {
-    let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic", "congestion.beta": 0.6, "congestion.fast-convergence": true}"#;
+    let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic:form=document", "congestion.beta": 0.6, "congestion.fast-convergence": true}"#;
     let mine: Profile = serde_json::from_str(text).expect("a profile");
     assert_eq!(mine.name, "mine");
     assert_eq!(Profile { name: "arq".into(), ..mine.clone() }.differences(&Profile::arq()).len(), 1);

@@ -100,6 +100,7 @@ mod tests {
             "cubic",
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",
+            "cubic:beta=0.5,form=document",
             "fixed",
             "fixed:segments=20",
             "fixed:rate=50M",
@@ -137,7 +138,15 @@ mod tests {
         cubic.set_number("beta", "0.5").unwrap();
         assert_eq!(cubic.to_string(), "cubic:beta=0.5,c=1.5");
         let shown: Vec<(&str, String)> = cubic.numbers().into_iter().map(|n| (n.key, n.value)).collect();
-        assert_eq!(shown, [("beta", "0.5".into()), ("c", "1.5".into()), ("fast-convergence", "on".into())]);
+        assert_eq!(
+            shown,
+            [
+                ("beta", "0.5".into()),
+                ("c", "1.5".into()),
+                ("fast-convergence", "on".into()),
+                ("form", "rfc9438".into())
+            ]
+        );
     }
 
     #[test]
@@ -156,7 +165,7 @@ mod tests {
             let error = parse(&format!("cubic:{key}"));
             assert!(error.to_string().contains("beta"), "{error}");
         }
-        let unknown = "cubic has no 'gamma' (it has: beta, c, fast-convergence)";
+        let unknown = "cubic has no 'gamma' (it has: beta, c, fast-convergence, form)";
         assert_eq!(parse("cubic:gamma=1").to_string(), unknown);
     }
 }

@@ -1,11 +1,13 @@
-//! CUBIC (RFC 9438). Windows are in bytes, so a segment of the RFC is a full packet here.
+//! CUBIC (RFC 9438, or arq §4.1 where that differs). Windows are in bytes, so a segment of the RFC is a full packet here.
 
 use super::hystart::HyStart;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
 use crate::recovery::sent::{Cause, Report};
-use crate::settings::{Number, Setting, Settings, Switch, field};
+use crate::settings::{Itself, Number, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
+use std::fmt;
+use std::str::FromStr;
 
 /// Numbers of CUBIC (RFC 9438 section 4).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,11 +18,44 @@ pub struct CubicConfig {
     pub c: f64,
     /// A flow that loses ground gives up more (section 4.7): on.
     pub fast_convergence: bool,
+    /// Whose rules hold where two texts differ.
+    pub form: CubicForm,
+}
+
+/// The text that CUBIC follows where two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CubicForm {
+    /// RFC 9438: K is the time from the window to `W_max` (section 4.2); a timeout forgets `W_max` (section 4.8).
+    Rfc9438,
+    /// arq §4.1: K follows from `W_max` and beta alone, whatever fast convergence made of `W_max`; a timeout reduces `W_max`. The document
+    /// does not say by how much: here by beta, as the window at a loss.
+    Document,
+}
+
+impl fmt::Display for CubicForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rfc9438 => "rfc9438",
+            Self::Document => "document",
+        })
+    }
+}
+
+impl FromStr for CubicForm {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "rfc9438" => Ok(Self::Rfc9438),
+            "document" => Ok(Self::Document),
+            _ => Err(()),
+        }
+    }
 }
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true }
+        Self { beta: 0.7, c: 0.4, fast_convergence: true, form: CubicForm::Rfc9438 }
     }
 }
 
@@ -29,6 +64,7 @@ impl Settings for CubicConfig {
         field!("beta", beta, Number(0.1, 0.95)),
         field!("c", c, Number(0.01, 10.0)),
         field!("fast-convergence", fast_convergence, Switch),
+        field!("form", form, Itself("rfc9438 or document")),
     ];
 }
 
@@ -141,13 +177,17 @@ impl Cubic {
     }
 
     /// RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and there a new epoch with its plateau where it
-    /// begins. A timeout after a timeout leaves the threshold (RFC 5681 section 3.1).
+    /// begins; in the document's form (arq §4.1) where it was, reduced. A timeout after a timeout leaves the threshold (RFC 5681 section 3.1).
     fn on_timeout(&mut self, now: Time) {
+        let plateau = self.growth.plateau;
         if self.growth.window > self.packet {
             self.reduce(now);
         }
         self.growth.window = self.packet;
-        self.growth.plateau = 0.0;
+        self.growth.plateau = match self.config.form {
+            CubicForm::Rfc9438 => 0.0,
+            CubicForm::Document => plateau * self.config.beta,
+        };
         self.period.begin(now);
         self.undo = None;
     }
@@ -185,13 +225,17 @@ impl Cubic {
 
     /// Sections 4.2 to 4.5.
     fn avoid_congestion(&mut self, now: Time, acked: f64, path: &PathView<'_>) {
-        let CubicConfig { beta, c, .. } = self.config;
+        let CubicConfig { beta, c, form, .. } = self.config;
         let growth = &mut self.growth;
         let window = growth.window;
         let epoch = growth.epoch.get_or_insert_with(|| {
             // Without a reduction behind it (slow start ended at a threshold) the plateau is here and K is 0.
             growth.plateau = growth.plateau.max(window);
-            let packets = (growth.plateau - window) / self.packet;
+            let below = match form {
+                CubicForm::Document if growth.plateau > window => growth.plateau * (1.0 - beta),
+                _ => growth.plateau - window,
+            };
+            let packets = below / self.packet;
             Epoch { start: now, to_plateau: (packets / c).cbrt(), reno: window }
         });
         let cubic = |seconds: f64| c * (seconds - epoch.to_plateau).powi(3) * self.packet + growth.plateau;

@@ -22,7 +22,7 @@ pub use added::{AddedController, Build, register};
 pub use bbr::BbrConfig;
 pub use ccid2::Ccid2Config;
 pub use config::CongestionConfig;
-pub use cubic::CubicConfig;
+pub use cubic::{CubicConfig, CubicForm};
 pub use fixed::FixedConfig;
 pub use grow_only::GrowOnlyConfig;
 pub use highspeed::HighSpeedConfig;

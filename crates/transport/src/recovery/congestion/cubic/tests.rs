@@ -218,3 +218,32 @@ fn a_timeout_leaves_one_packet_and_a_new_epoch() {
     let epoch = bench.controller.growth.epoch.unwrap();
     assert_eq!((bench.controller.growth.plateau, epoch.to_plateau), (50_000.0, 0.0));
 }
+
+/// arq §4.1: a timeout reduces W_max, where RFC 9438 forgets it, and K is (W_max (1 - beta) / C)^(1/3) whatever fast convergence made of W_max.
+#[test]
+fn the_document_reduces_its_plateau_and_takes_k_from_it() {
+    let epoch_after = |form, timeouts: u32| {
+        let mut bench = reduced_from(CubicConfig { beta: 0.5, form, ..CubicConfig::default() }, 100, 200.0);
+        (0..timeouts).for_each(|_| {
+            bench.later(200);
+            bench.report(Event { cause: Some(Cause::Timeout), lost: 1, ..Event::default() });
+        });
+        bench.later(200);
+        if timeouts == 0 {
+            // Another loss below W_max.
+            bench.report(Event { lost: 1, ..Event::default() });
+            bench.later(200);
+        }
+        while bench.controller.growth.epoch.is_none() {
+            bench.report(Event { delivered: packets(&bench) as u64, age_millis: 1, ..Event::default() });
+        }
+        let epoch = bench.controller.growth.epoch.unwrap();
+        (bench.controller.growth.plateau, (epoch.to_plateau * 1000.0).round() as u32)
+    };
+    let (document, rfc) = (CubicForm::Document, CubicForm::Rfc9438);
+    // Half of 200 packets, from 50 on: (100 x 0.5 / 0.4)^(1/3) = 5 s.
+    assert_eq!((epoch_after(document, 1), epoch_after(rfc, 1)), ((100_000.0, 5000), (50_000.0, 0)));
+    assert_eq!((epoch_after(document, 2), epoch_after(rfc, 2)), ((50_000.0, 0), (50_000.0, 0)));
+    // From 50 packets to 75: (75 x 0.5 / 0.4)^(1/3) and (25 / 0.4)^(1/3).
+    assert_eq!((epoch_after(document, 0), epoch_after(rfc, 0)), ((75_000.0, 4543), (75_000.0, 3969)));
+}
