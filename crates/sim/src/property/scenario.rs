@@ -345,21 +345,23 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
 }
 
 /// Choices that any profile can make, each of which a drawn one makes in one case of three.
-const ANY: [(&str, &[&str]); 7] = [
+const ANY: [(&str, &[&str]); 8] = [
     ("feedback.packets", &["ranges", "count", "last:64", "last", "in-order"]),
     ("feedback.blocks", &["needs", "done", "mask"]),
     ("feedback.timing", &["every-packet", "spaced", "on-blocks", "every:packets=64", "every"]),
     ("detection", &["threshold", "threshold:packets=1,adapt=off", "duplicates", "duplicates:recovery=off"]),
     ("timeout", &["probe", "rto", "rto:min=1s,max=5s", "rto:min=60s"]),
+    ("rtt", &["per-round", "median", "ewma:alpha=1,beta=1"]),
     ("estimator", &["packets", "ewma", "dynamic-ewma", "autoregressive"]),
     ("blocks", &["lt-tcp", "lt-tcp:code=raptorq,most=1024", "ttp", "ttp:bits=8000", "fixed:k=64,code=tornado:32"]),
 ];
 /// Choices that are made on the way.
-const CHANGES: [(&str, &[&str]); 6] = [
+const CHANGES: [(&str, &[&str]); 7] = [
     ("schedule", &["windowed", "arq", "proactive", "chunks", "interleaved", "block-at-a-time"]),
     ("congestion", &["cubic", "reno", "bbr", "highspeed"]),
     ("detection", &["threshold", "duplicates"]),
     ("timeout", &["probe", "rto"]),
+    ("rtt", &["ewma", "per-round", "median"]),
     ("estimator", &["packets", "dynamic-ewma"]),
     ("blocks", &["lt-tcp", "ttp", "fixed:k=16", "bytes"]),
 ];

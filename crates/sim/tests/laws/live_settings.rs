@@ -24,6 +24,8 @@ fn every_choice_changes_on_the_way() {
         ("detection", "threshold:packets=10"),
         ("timeout.max", "2s"),
         ("rtt.alpha", "0.5"),
+        ("rtt", "median:samples=9"),
+        ("rtt", "per-round:beta=0.5"),
         ("schedule", "arq"),
         ("schedule", "windowed:tail-failure=1%"),
         ("blocks", "fixed:k=100,code=raptor"),

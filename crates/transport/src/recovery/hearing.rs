@@ -94,7 +94,7 @@ impl Recovery {
     fn measure(&mut self, now: Time, sent: Option<Time>, delay_micros: u32) {
         if let Some(sent) = sent {
             let sample = now.since(sent);
-            self.rtt.sample(sample, Duration::from_micros(u64::from(delay_micros)));
+            self.rtt.sample(now, sample, Duration::from_micros(u64::from(delay_micros)));
             self.outcome.rtt = Some(sample);
         }
         self.outcome.rate_sample = self.delivery_rate.take_sample(self.rtt.min());

@@ -30,7 +30,7 @@ pub use loss_estimate::{
 };
 pub use outcome::RecoveryStats;
 pub use path::Recovery;
-pub use rtt::{INITIAL_RTT, RttConfig, RttEstimator, RttWeights};
+pub use rtt::{INITIAL_RTT, MedianConfig, RttConfig, RttEstimator, RttWeights};
 pub use sent::{Cause, Content, RateSample, Report, Sent};
 pub use timeout::{ProbeConfig, RtoConfig, TimeoutConfig};
 pub use told::Told;

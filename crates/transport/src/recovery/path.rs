@@ -139,7 +139,7 @@ impl Recovery {
 
     /// The handshake, or the proof of a new address, measured `rtt`: the first sample.
     pub fn set_rtt_from_handshake(&mut self, now: Time, rtt: Duration) {
-        self.rtt.sample(rtt, Duration::ZERO);
+        self.rtt.sample(now, rtt, Duration::ZERO);
         self.path_changed(now);
     }
 

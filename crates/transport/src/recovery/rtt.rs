@@ -1,6 +1,8 @@
-//! Round-trip time as RFC 9002 section 5 estimates it.
+//! Round-trip time as RFC 9002 section 5 estimates it, with a choice of what is averaged.
 
-use crate::settings::{Number, Setting, Settings, choices, field};
+use crate::settings::{Count, Number, Setting, Settings, choices, field};
+use crate::time::Time;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data leaves.
@@ -11,13 +13,39 @@ pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 pub enum RttConfig {
     /// A moving average, each sample weighing less the older it is (RFC 6298, RFC 9002 section 5.3).
     Ewma(RttWeights),
+    /// The same, where the samples of a round trip share the weight of one: many of them do not shorten its memory (RFC 7323
+    /// appendix G). For receivers that answer every packet, as lt-tcp's and arq's do.
+    PerRound(RttWeights),
+    /// The same over the median of the last samples: one that is far too large, which lt-tcp's own estimator suffers from (§2.2), counts
+    /// for nothing.
+    Median(MedianConfig),
 }
 
-choices! { "round-trip estimator", RttConfig { "ewma" => Ewma(RttWeights) } }
+choices! { "round-trip estimator", RttConfig {
+    "ewma" => Ewma(RttWeights),
+    "per-round" => PerRound(RttWeights),
+    "median" => Median(MedianConfig),
+} }
 
 impl Default for RttConfig {
     fn default() -> Self {
         Self::Ewma(RttWeights::default())
+    }
+}
+
+impl RttConfig {
+    const fn weights(&self) -> &RttWeights {
+        match self {
+            Self::Ewma(weights) | Self::PerRound(weights) | Self::Median(MedianConfig { weights, .. }) => weights,
+        }
+    }
+
+    /// Samples that it looks back at.
+    const fn memory(&self) -> usize {
+        match self {
+            Self::Ewma(_) | Self::PerRound(_) => 0,
+            Self::Median(config) => config.samples as usize,
+        }
     }
 }
 
@@ -36,9 +64,34 @@ impl Default for RttWeights {
     }
 }
 
+const WEIGHT: Number = Number(0.001, 1.0);
+
 impl Settings for RttWeights {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("alpha", alpha, Number(0.001, 1.0)), field!("beta", beta, Number(0.001, 1.0))];
+        &[field!("alpha", alpha, WEIGHT), field!("beta", beta, WEIGHT)];
+}
+
+/// Numbers of the median.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MedianConfig {
+    /// Samples that it is the median of: 5, so that two wild ones in a row do not show (chosen).
+    pub samples: u32,
+    /// Weights of the median in the averages.
+    pub weights: RttWeights,
+}
+
+impl Default for MedianConfig {
+    fn default() -> Self {
+        Self { samples: 5, weights: RttWeights::default() }
+    }
+}
+
+impl Settings for MedianConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("samples", samples, Count(1, 99)),
+        field!("alpha", weights.alpha, WEIGHT),
+        field!("beta", weights.beta, WEIGHT),
+    ];
 }
 
 /// Weights are kept in this many parts of one: whole numbers, so that a duration is averaged exactly.
@@ -53,54 +106,100 @@ fn weigh(average: Duration, value: Duration, parts: u32) -> Duration {
     (average * (PARTS - parts) + value * parts) / PARTS
 }
 
+/// Samples of a round trip, counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// When it began.
+    start: Time,
+    /// Samples in it so far.
+    samples: u32,
+    /// Samples in the one before.
+    last: u32,
+}
+
+impl Round {
+    /// A sample now; how many share a round trip. Departs: RFC 7323 appendix G takes half of the packets in flight, since TCP acknowledges
+    /// every second one. Feedback here may be rarer, so they are counted.
+    fn shares(&mut self, now: Time, smoothed: Duration) -> u32 {
+        if now.since(self.start) >= smoothed {
+            *self = Self { start: now, samples: 0, last: self.samples };
+        }
+        self.samples += 1;
+        self.last.max(1)
+    }
+}
+
 /// Smoothed round-trip time, its variation and its minimum (RFC 9002 section 5).
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
+    config: RttConfig,
     latest: Duration,
     smoothed: Duration,
     variance: Duration,
     min: Duration,
     has_sample: bool,
-    alpha: u32,
-    beta: u32,
+    round: Round,
+    /// The last samples, as many as the choice looks back at.
+    recent: VecDeque<Duration>,
 }
 
 impl RttEstimator {
     pub(super) fn new(config: &RttConfig) -> Self {
-        let RttConfig::Ewma(weights) = config;
         Self {
-            alpha: parts(weights.alpha),
-            beta: parts(weights.beta),
+            config: config.clone(),
             latest: INITIAL_RTT,
             smoothed: INITIAL_RTT,
             variance: Duration::from_nanos(INITIAL_RTT.as_nanos() as u64 / 2),
             min: INITIAL_RTT,
             has_sample: false,
+            round: Round::default(),
+            recent: VecDeque::new(),
         }
     }
 
-    /// Other weights from the next sample on.
+    /// Smoothed otherwise from the next sample on; what is known of the path stays known.
     pub(super) fn reconfigure(&mut self, config: &RttConfig) {
-        let RttConfig::Ewma(weights) = config;
-        self.alpha = parts(weights.alpha);
-        self.beta = parts(weights.beta);
+        self.config = config.clone();
     }
 
-    /// Takes one sample: `latest` as measured, of which the peer says it spent `delay` before it answered.
-    pub(super) fn sample(&mut self, latest: Duration, delay: Duration) {
+    /// Takes one sample at `now`: `latest` as measured, of which the peer says it spent `delay` before it answered.
+    pub(super) fn sample(&mut self, now: Time, latest: Duration, delay: Duration) {
         self.latest = latest;
         if !self.has_sample {
             self.has_sample = true;
             self.min = latest;
             self.smoothed = latest;
             self.variance = latest / 2;
+            self.settle(latest);
             return;
         }
         self.min = self.min.min(latest);
         // A delay that would take the sample below the minimum cannot be true: the sample then counts as it is.
         let adjusted = if latest >= self.min.saturating_add(delay) { latest - delay } else { latest };
-        self.variance = weigh(self.variance, self.smoothed.abs_diff(adjusted), self.beta);
-        self.smoothed = weigh(self.smoothed, adjusted, self.alpha);
+        let value = self.settle(adjusted);
+        let shares = match self.config {
+            RttConfig::PerRound(_) => self.round.shares(now, self.smoothed),
+            RttConfig::Ewma(_) | RttConfig::Median(_) => 1,
+        };
+        let RttWeights { alpha, beta } = *self.config.weights();
+        let share = |weight| (parts(weight) / shares).max(1);
+        self.variance = weigh(self.variance, self.smoothed.abs_diff(value), share(beta));
+        self.smoothed = weigh(self.smoothed, value, share(alpha));
+    }
+
+    /// What goes into the averages for a sample: itself, or the median of the last ones, it among them.
+    fn settle(&mut self, sample: Duration) -> Duration {
+        let memory = self.config.memory();
+        if memory == 0 {
+            self.recent.clear();
+            return sample;
+        }
+        self.recent.truncate(memory - 1);
+        self.recent.push_front(sample);
+        let mut sorted: Vec<Duration> = self.recent.iter().copied().collect();
+        sorted.sort_unstable();
+        // Of an even number the larger of the two in the middle: a timeout is better too long than too short.
+        sorted[sorted.len() / 2]
     }
 
     /// Starts the minimum afresh from the latest sample: the path may have changed (RFC 9002 section 5.2).
@@ -138,6 +237,8 @@ impl RttEstimator {
 mod tests {
     use super::*;
 
+    const NOW: Time = Time::ZERO;
+
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
@@ -149,7 +250,7 @@ mod tests {
             (rtt.smoothed(), rtt.variance(), rtt.has_sample()),
             (millis(333), Duration::from_micros(166_500), false)
         );
-        rtt.sample(millis(80), millis(5));
+        rtt.sample(NOW, millis(80), millis(5));
         assert_eq!(
             (rtt.latest(), rtt.smoothed(), rtt.variance(), rtt.min()),
             (millis(80), millis(80), millis(40), millis(80))
@@ -160,14 +261,14 @@ mod tests {
     #[test]
     fn later_samples_lose_the_delay_but_not_below_the_minimum() {
         let mut rtt = RttEstimator::new(&RttConfig::default());
-        rtt.sample(millis(80), Duration::ZERO);
-        rtt.sample(millis(104), millis(8)); // adjusted to 96
+        rtt.sample(NOW, millis(80), Duration::ZERO);
+        rtt.sample(NOW, millis(104), millis(8)); // adjusted to 96
         assert_eq!(rtt.smoothed(), millis(82)); // (80 * 7 + 96) / 8
         assert_eq!(rtt.variance(), millis(34)); // (40 * 3 + 16) / 4
-        rtt.sample(millis(84), millis(20)); // would be 64, below the minimum of 80
+        rtt.sample(NOW, millis(84), millis(20)); // would be 64, below the minimum of 80
         assert_eq!(rtt.smoothed(), Duration::from_micros(82_250));
         assert_eq!(rtt.min(), millis(80));
-        rtt.sample(millis(84), Duration::MAX);
+        rtt.sample(NOW, millis(84), Duration::MAX);
         assert_eq!(rtt.latest(), millis(84));
         rtt.forget_minimum();
         assert_eq!(rtt.min(), millis(84));
@@ -176,11 +277,62 @@ mod tests {
     #[test]
     fn weights_can_be_others() {
         let mut rtt = RttEstimator::new(&"ewma:alpha=0.5,beta=1".parse().unwrap());
-        rtt.sample(millis(80), Duration::ZERO);
-        rtt.sample(millis(100), Duration::ZERO);
+        rtt.sample(NOW, millis(80), Duration::ZERO);
+        rtt.sample(NOW, millis(100), Duration::ZERO);
         assert_eq!((rtt.smoothed(), rtt.variance()), (millis(90), millis(20)));
         rtt.reconfigure(&RttConfig::default());
-        rtt.sample(millis(98), Duration::ZERO);
+        rtt.sample(NOW, millis(98), Duration::ZERO);
         assert_eq!((rtt.smoothed(), rtt.variance()), (millis(91), millis(17))); // (90 * 7 + 98) / 8, (20 * 3 + 8) / 4
+    }
+
+    /// RFC 7323 appendix G: a step is followed as fast whether a round trip has one sample or fifty.
+    #[test]
+    fn samples_of_a_round_trip_share_its_weight() {
+        let after_a_step = |text: &str, samples: u32| {
+            let mut rtt = RttEstimator::new(&text.parse().unwrap());
+            let mut now = NOW;
+            rtt.sample(now, millis(100), Duration::ZERO);
+            for value in [100, 150] {
+                // Four round trips.
+                for _ in 0..4 * samples {
+                    now += millis(value) / samples;
+                    rtt.sample(now, millis(value), Duration::ZERO);
+                }
+            }
+            rtt.smoothed().as_millis()
+        };
+        // 150 - 50 x (7/8)^4 = 120.7; the first round trip of a step is a longer one.
+        let spread = [1, 10, 50].map(|samples| after_a_step("per-round", samples));
+        assert!(spread.iter().all(|smoothed| (118..127).contains(smoothed)), "{spread:?}");
+        assert_eq!([1, 50].map(|samples| after_a_step("ewma", samples)), [120, 149]);
+    }
+
+    /// lt-tcp §2.2: its estimator sometimes comes to extremely large values. The median of five takes no note of two of them.
+    #[test]
+    fn a_median_takes_no_note_of_wild_samples() {
+        let mut rtt = RttEstimator::new(&"median".parse().unwrap());
+        (0..100).for_each(|_| rtt.sample(NOW, millis(80), Duration::ZERO));
+        let settled = (rtt.smoothed(), rtt.variance());
+        (0..2).for_each(|_| rtt.sample(NOW, millis(9000), Duration::ZERO));
+        assert_eq!((rtt.smoothed(), rtt.variance(), rtt.latest()), (settled.0, settled.1 * 9 / 16, millis(9000)));
+        rtt.sample(NOW, millis(9000), Duration::ZERO);
+        assert_eq!(rtt.smoothed(), millis(80) + (millis(9000) - millis(80)) / 8, "three are the path");
+    }
+
+    /// Live, what is known stays known, and the memory follows the choice.
+    #[test]
+    fn another_choice_keeps_what_is_known() {
+        let mut rtt = RttEstimator::new(&"median:samples=9".parse().unwrap());
+        (0..20).for_each(|_| rtt.sample(NOW, millis(80), Duration::ZERO));
+        let known = (rtt.smoothed(), rtt.variance(), rtt.min());
+        for (text, kept) in [("median:samples=3", 3), ("per-round", 0), ("ewma:alpha=0.5", 0), ("median", 1)] {
+            rtt.reconfigure(&text.parse().unwrap());
+            assert_eq!((rtt.smoothed(), rtt.min()), (known.0, known.2), "{text}");
+            rtt.sample(NOW, millis(80), Duration::ZERO);
+            assert_eq!((rtt.smoothed(), rtt.recent.len()), (millis(80), kept), "{text}");
+        }
+        for text in ["ewma", "per-round:alpha=0.5", "median", "median:samples=9,beta=0.5"] {
+            assert_eq!(text.parse::<RttConfig>().unwrap().to_string(), text);
+        }
     }
 }

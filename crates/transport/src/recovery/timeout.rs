@@ -206,7 +206,7 @@ mod tests {
 
     fn settled(smoothed: Duration) -> RttEstimator {
         let mut rtt = RttEstimator::new(&RttConfig::default());
-        (0..200).for_each(|_| rtt.sample(smoothed, Duration::ZERO));
+        (0..200).for_each(|_| rtt.sample(Time::ZERO, smoothed, Duration::ZERO));
         rtt
     }
 

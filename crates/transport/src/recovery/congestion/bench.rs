@@ -39,7 +39,7 @@ impl<C: CongestionControl> Bench<C> {
     /// A path whose handshake took `rtt_millis`.
     pub(super) fn new(controller: C, rtt_millis: u64) -> Self {
         let mut rtt = RttEstimator::new(&RttConfig::default());
-        rtt.sample(Duration::from_millis(rtt_millis), Duration::ZERO);
+        rtt.sample(Time::ZERO, Duration::from_millis(rtt_millis), Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(100);
         let mut bench = Self {
             controller,

@@ -94,7 +94,7 @@ mod tests {
         let mut bench =
             Bench::new(Fixed::new(FixedConfig { rate, ..FixedConfig::default() }, Bench::<Fixed>::PACKET), 50);
         assert_eq!(bench.controller.window(), 50_000);
-        bench.rtt.sample(std::time::Duration::from_millis(80), std::time::Duration::ZERO);
+        bench.rtt.sample(bench.now, std::time::Duration::from_millis(80), std::time::Duration::ZERO);
         bench.report(Event { delivered: 5, ..Event::default() });
         assert_eq!(bench.controller.window(), 50_000);
     }

@@ -195,7 +195,7 @@ mod tests {
     fn persistent_congestion_is_three_probe_timeouts_but_not_a_moment() {
         for (smoothed, least) in [(64_000, 3 * 67_000), (100, 100_000)] {
             let mut rtt = RttEstimator::new(&RttConfig::default());
-            (0..200).for_each(|_| rtt.sample(Duration::from_micros(smoothed), Duration::ZERO));
+            (0..200).for_each(|_| rtt.sample(Time::ZERO, Duration::from_micros(smoothed), Duration::ZERO));
             let detector = Detector::new(&DetectionConfig::default(), Time::ZERO);
             assert_eq!(detector.persistent_duration(&rtt), Duration::from_micros(least));
         }

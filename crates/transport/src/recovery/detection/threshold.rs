@@ -142,7 +142,7 @@ mod tests {
 
     fn detector(smoothed: Duration) -> (Threshold, RttEstimator) {
         let mut rtt = RttEstimator::new(&RttConfig::default());
-        (0..200).for_each(|_| rtt.sample(smoothed, Duration::ZERO));
+        (0..200).for_each(|_| rtt.sample(Time::ZERO, smoothed, Duration::ZERO));
         (Threshold::new(Detection::default(), Time::ZERO), rtt)
     }
 

@@ -253,6 +253,7 @@ fn every_combination_tells_each_fate_once_and_ends() {
                     let mut config = config(if seed % 2 == 0 { "cubic" } else { "told:2M" });
                     config.detection = detection.parse().unwrap();
                     config.timeout = timeout.parse().unwrap();
+                    config.rtt = ["ewma", "per-round", "median"][seed as usize % 3].parse().unwrap();
                     let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
                     recovery.set_max_packet(PACKET);
                     recovery.set_rtt_from_handshake(Time::ZERO, rtt);

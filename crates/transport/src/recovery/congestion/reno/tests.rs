@@ -124,7 +124,7 @@ fn a_limit_holds() {
     let mut bench = self::bench("initial=10,threshold=none,limit=told:155M", 104);
     bench.report(acked(10_000));
     assert_eq!(bench.controller.window(), 2_015_000);
-    bench.rtt.sample(Duration::from_millis(52), Duration::ZERO);
+    bench.rtt.sample(bench.now, Duration::from_millis(52), Duration::ZERO);
     bench.report(acked(1));
     assert_eq!(bench.controller.window(), 1_007_500);
 }
