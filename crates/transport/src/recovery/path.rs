@@ -188,7 +188,7 @@ impl Recovery {
     /// How much may be sent now: what the window leaves and what the pacer gives for the next millisecond. Probes do
     /// not ask.
     pub fn admit(&mut self, now: Time) -> Admission {
-        let in_flight = self.bytes_in_flight();
+        let in_flight = self.bytes_against_window();
         let room = self.congestion.window().saturating_sub(in_flight);
         if room < u64::from(self.max_packet) && in_flight > 0 && !self.resend_at_once {
             return Admission::Blocked;
@@ -250,7 +250,7 @@ impl Recovery {
         // The marker alone may be a round trip old: a window that is full now is the limit now.
         let full = self.congestion.window().saturating_sub(2 * u64::from(self.max_packet));
         let held_back = self.delivery_rate.is_app_limited() || self.limit_binds();
-        self.outcome.app_limited = held_back && self.bytes_in_flight() <= full;
+        self.outcome.app_limited = held_back && self.bytes_against_window() <= full;
     }
 
     /// The limit and not the controller sets the pace.
@@ -313,6 +313,13 @@ impl Recovery {
             0 => bytes,
             arrived => bytes * packets.saturating_sub(arrived) / packets.max(1),
         }
+    }
+
+    /// IP bytes that the window has to cover. A window that is inflated for packets that have arrived and are not named covers these too:
+    /// taken off the flight as well, each would let two new ones out (RFC 5681 section 3.2 counts them in FlightSize).
+    fn bytes_against_window(&self) -> u64 {
+        let (named, in_flight) = (self.flight.bytes(), self.bytes_in_flight());
+        named - (named - in_flight).saturating_sub(self.congestion.inflation())
     }
 
     /// Packets in flight, those among them that are known to have arrived included: their names are still to come.

@@ -72,6 +72,11 @@ pub trait CongestionControl: Debug + Send {
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
 
+    /// Bytes of the window that stand for packets which have arrived and no feedback names (RFC 5681 section 3.2); 0 unless it says so.
+    fn inflation(&self) -> u64 {
+        0
+    }
+
     /// The pacing rate; None: it follows from the window.
     fn rate(&self) -> Option<Rate>;
 

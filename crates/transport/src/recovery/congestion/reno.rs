@@ -19,8 +19,9 @@ pub struct RenoConfig {
     pub threshold: Option<u32>,
     /// What a congestion event leaves of the window: 0.5 (arq §3.1, RFC 5681 section 3.1).
     pub beta: f64,
-    /// By how many packets the window is inflated in fast recovery: 3, for three duplicate acknowledgements (arq §3.1, RFC 5681
-    /// section 3.2). 0 where feedback names what has arrived beyond a gap: those packets are out of the flight already.
+    /// By how many packets the window is inflated when a loss begins fast recovery: 3, for three duplicate acknowledgements (arq §3.1, RFC 5681
+    /// section 3.2). 0 where feedback names what has arrived beyond a gap: those packets are out of the flight already. A mark inflates
+    /// nothing, for nothing has left the path that is not named.
     pub inflation: u32,
     /// What the window falls for.
     pub signal: Signal,
@@ -181,11 +182,11 @@ impl Reno {
         (self.window * left).max(f64::from(MIN_PACKETS) * self.packet)
     }
 
-    /// Fast recovery begins (RFC 5681 section 3.2 step 2 and 3).
-    fn reduce(&mut self, now: Time) {
+    /// Fast recovery begins (RFC 5681 section 3.2 step 2 and 3) for a loss; a mark only halves (RFC 3168 section 6.1.2).
+    fn reduce(&mut self, now: Time, lost: bool) {
         self.threshold = self.reduced();
         self.window = self.threshold;
-        self.inflation = f64::from(self.config.inflation) * self.packet;
+        self.inflation = if lost { f64::from(self.config.inflation) * self.packet } else { 0.0 };
         self.period.begin(now);
     }
 
@@ -209,7 +210,8 @@ impl Reno {
         if acked > 0 {
             self.inflation = 0.0;
         } else if duplicate {
-            self.inflation = (self.inflation + self.packet).min(report.in_flight_before as f64);
+            // No more can have left than were in the window.
+            self.inflation = (self.inflation + self.packet).min(self.window / self.config.beta);
         } else if report.delivered_bytes > 0 {
             self.inflation = (self.inflation - report.delivered_bytes as f64 + self.packet).max(self.packet);
         }
@@ -250,8 +252,9 @@ impl CongestionControl for Reno {
             return;
         }
         let Congestion { lost, marked } = self.period.congestion(report, path);
-        if marked || (lost && self.config.signal == Signal::Loss) {
-            self.reduce(report.now);
+        let lost = lost && self.config.signal == Signal::Loss;
+        if lost || marked {
+            self.reduce(report.now, lost);
         }
         let acked = self.period.acknowledged(report);
         self.recover(report, acked);
@@ -262,6 +265,10 @@ impl CongestionControl for Reno {
 
     fn window(&self) -> u64 {
         (self.window + self.inflation).min(self.most) as u64
+    }
+
+    fn inflation(&self) -> u64 {
+        self.inflation as u64
     }
 
     fn rate(&self) -> Option<Rate> {

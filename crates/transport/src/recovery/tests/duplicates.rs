@@ -20,8 +20,12 @@ impl Line {
     }
 
     fn with_timeout(detection: &str, timeout: &str, sent: u64) -> Self {
+        Self::under("told:1G", detection, timeout, sent)
+    }
+
+    fn under(congestion: &str, detection: &str, timeout: &str, sent: u64) -> Self {
         let config = RecoveryConfig {
-            congestion: "told:1G".parse().unwrap(),
+            congestion: congestion.parse().unwrap(),
             detection: detection.parse().unwrap(),
             timeout: timeout.parse().unwrap(),
             ..RecoveryConfig::default()
@@ -87,6 +91,33 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
         "7 of them waited for the gap"
     );
     assert_eq!((line.in_flight(), line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, 0, None));
+}
+
+/// RFC 5681 section 3.2, arq §3.1: ten in flight and the first of them lost leave a window of 5 + 3, which each further duplicate makes larger by
+/// one. It is counted against all that is not acknowledged, with the two that RFC 3042 has let out before: the next four let nothing out, and
+/// each after these one.
+/// Where the flight leaves out what has arrived instead (inflation=0), it is the same.
+#[test]
+fn a_duplicate_makes_room_for_one_packet_and_not_for_two() {
+    for inflation in [3, 0] {
+        let reno = format!("reno:initial=10,threshold=none,inflation={inflation}");
+        let mut line = Line::under(&reno, "duplicates", "rto", 10);
+        let mut let_out = |duplicates| {
+            line.hear(&[], duplicates);
+            let before = line.next;
+            loop {
+                match line.recovery.admit(line.now) {
+                    Admission::Bytes(_) => line.symbol(),
+                    Admission::Wait(until) => line.now = until,
+                    Admission::Blocked => break line.next - before,
+                }
+            }
+        };
+        assert_eq!([1, 1, 1].map(&mut let_out), [1, 1, 1], "the third sends the lost one again");
+        assert_eq!([1, 1, 1, 1, 1, 1].map(&mut let_out), [0, 0, 0, 0, 1, 1], "inflation={inflation}");
+        let window = line.recovery.window() / u64::from(PACKET);
+        assert_eq!((line.in_flight(), window), (5, if inflation == 3 { 14 } else { 5 }));
+    }
 }
 
 #[test]

@@ -112,6 +112,18 @@ fn the_window_can_be_driven_by_marks_alone() {
     assert_eq!(bench.packets(), 12.5, "and not when all of it is lost");
 }
 
+/// RFC 3168 section 6.1.2: a mark halves as a loss does. Three duplicates say that three packets have left; a mark says no such thing.
+#[test]
+fn a_mark_inflates_nothing() {
+    for (event, window) in [(Event { lost: 1, ..acked(0) }, 23_000), (Event { marked: 1, ..acked(0) }, 20_000)] {
+        let mut bench = bench("", 100);
+        bench.controller.window = 40_000.0;
+        bench.report(event);
+        assert_eq!((bench.controller.window(), bench.controller.threshold), (window, 20_000.0));
+        assert_eq!(bench.controller.inflation(), window - 20_000);
+    }
+}
+
 /// ttp §III-A: a receive window of 20 packets; dynamic right-sizing.
 #[test]
 fn a_limit_holds() {
