@@ -1,5 +1,6 @@
 //! The laws of ARCHITECTURE that show in whole transfers, one test each.
 
+mod bleaching;
 mod bounds;
 mod closing;
 mod credit;

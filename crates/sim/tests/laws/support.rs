@@ -1,6 +1,6 @@
 //! Two hosts whose packets a test may take away.
 
-use netsim::{Duplex, Network, Node, NodeId, Packet, topology};
+use netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, topology};
 use sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
 use transport::{EndpointConfig, Profile, Rate};
@@ -13,6 +13,8 @@ pub(crate) struct Censored {
     pub(crate) sent: u64,
     /// The packets that never leave, counted from 1.
     pub(crate) dropped: Vec<u64>,
+    /// Its packets lose their ECN field on the way.
+    pub(crate) bleaches: bool,
     /// When each packet left, and its IP bytes.
     pub(crate) log: Vec<(netsim::Time, u64)>,
 }
@@ -28,7 +30,10 @@ impl Node for Censored {
 
     fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
         loop {
-            let packet = self.host.poll_transmit(now)?;
+            let mut packet = self.host.poll_transmit(now)?;
+            if self.bleaches {
+                packet.ecn = Ecn::NotEct;
+            }
             self.sent += 1;
             if !self.dropped.contains(&self.sent) {
                 self.log.push((now, packet.ip_bytes().into()));
@@ -107,7 +112,7 @@ impl Plan {
             Host::new(id, config)
         };
         let [to_first, to_second] = dropped;
-        let node = |host, dropped| Censored { host, sent: 0, dropped, log: Vec::new() };
+        let node = |host, dropped| Censored { host, sent: 0, dropped, bleaches: false, log: Vec::new() };
         let sender = node(host(first, second, true), to_first);
         let receiver = node(host(second, first, false), to_second);
         topology::pair(sender, receiver, &link).expect("a link that makes sense").0

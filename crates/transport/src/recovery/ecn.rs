@@ -6,6 +6,13 @@ use crate::wire::EcnCounts;
 /// So many marked packets may be delivered without any count before the peer, or the path, is held not to count.
 const UNCOUNTED: u64 = 64;
 
+/// Marked packets of a test after one that failed: ten, which RFC 9000 section 13.4.2 holds enough. It comes once as many without a mark
+/// have arrived, and after twice as many each time: marks that vanish cost the path ten packets for each doubling.
+const TRIAL: u64 = 10;
+
+/// Doublings that are counted: a path is looked at again after 10,000 packets at the latest.
+const MOST_DOUBLINGS: u32 = 10;
+
 /// The codepoint to send packets with (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnCodepoint {
@@ -24,7 +31,8 @@ pub enum EcnState {
     Testing,
     /// The counts have agreed with what was delivered so far.
     Capable,
-    /// Off for good: counts were absent or impossible.
+    /// Off: marked packets vanished, or their counts were absent or impossible. It is tested again after a while, as RFC 9000 section
+    /// 13.4.2.2 allows: a burst of losses that takes the first packets looks the same as a path that drops marked ones.
     Failed,
 }
 
@@ -32,20 +40,24 @@ pub enum EcnState {
 #[derive(Clone, Debug)]
 pub struct Ecn {
     state: EcnState,
-    /// A timeout passed while testing.
-    silence: bool,
-    /// Packets sent with ECT(0) on this path.
+    /// Tests of this path that failed.
+    failures: u32,
+    /// No more packets are marked until one of the test is known to have arrived: a timeout passed, or enough are.
+    held: bool,
+    /// Packets sent with ECT(0) in this test.
     sent: u64,
+    /// Of these, the ones whose fate will be known.
+    awaited: u64,
     /// Of these, known to have arrived, and called lost.
     delivered: u64,
     lost: u64,
     /// Of those delivered, the ones since counts last came.
     uncounted: u64,
-    /// A packet without mark arrived.
-    unmarked_passes: bool,
-    /// Packets with ECT(0) on earlier paths that the peer may still count.
+    /// Packets without mark that arrived since this test began, or failed.
+    unmarked: u64,
+    /// Packets with ECT(0) of earlier tests that the peer may still count.
     earlier: u64,
-    /// The counts when this path began.
+    /// The counts when this test began.
     base: EcnCounts,
     counts: EcnCounts,
 }
@@ -57,18 +69,20 @@ const fn seen(counts: EcnCounts) -> u64 {
 
 impl Ecn {
     pub(super) fn new() -> Self {
-        Self::on_path(0, EcnCounts::default())
+        Self::test(0, 0, EcnCounts::default())
     }
 
-    fn on_path(earlier: u64, base: EcnCounts) -> Self {
+    fn test(failures: u32, earlier: u64, base: EcnCounts) -> Self {
         Self {
             state: EcnState::Testing,
-            silence: false,
+            failures,
+            held: false,
             sent: 0,
+            awaited: 0,
             delivered: 0,
             lost: 0,
             uncounted: 0,
-            unmarked_passes: false,
+            unmarked: 0,
             earlier,
             base,
             counts: base,
@@ -78,15 +92,25 @@ impl Ecn {
     /// The packets take another path, which is to be tested anew (RFC 9000 section 13.4.2): what the last one did to marks says nothing
     /// of it.
     pub(super) fn restart(&mut self) {
+        self.test_again(0);
+    }
+
+    fn test_again(&mut self, failures: u32) {
         let uncounted = (self.earlier + self.sent).saturating_sub(seen(self.counts).saturating_sub(seen(self.base)));
-        *self = Self::on_path(uncounted, self.counts);
+        *self = Self::test(failures, uncounted, self.counts);
+    }
+
+    fn fail(&mut self) {
+        self.state = EcnState::Failed;
+        self.failures = self.failures.saturating_add(1);
+        self.unmarked = 0;
     }
 
     /// What packets are to be sent with. Changes only when feedback comes or a timer runs out.
     pub fn codepoint(&self) -> EcnCodepoint {
         match self.state {
             EcnState::Capable => EcnCodepoint::Ect0,
-            EcnState::Testing if !self.silence => EcnCodepoint::Ect0,
+            EcnState::Testing if !self.held => EcnCodepoint::Ect0,
             EcnState::Testing | EcnState::Failed => EcnCodepoint::NotEct,
         }
     }
@@ -96,15 +120,22 @@ impl Ecn {
         self.state
     }
 
+    /// Whether congestion would show as marks, as far as is known. Once a test has failed it takes one that succeeds: until then the path
+    /// counts as one without ECN (RFC 9000 section 13.4.2.2).
+    pub fn is_usable(&self) -> bool {
+        self.state == EcnState::Capable || self.failures == 0
+    }
+
     /// The peer's last accepted counts.
     pub fn counts(&self) -> EcnCounts {
         self.counts
     }
 
-    /// A packet was sent. Returns whether it was marked.
-    pub(super) fn on_sent(&mut self) -> bool {
+    /// A packet was sent, whose fate will be known if it is `awaited`. Returns whether it was marked.
+    pub(super) fn on_sent(&mut self, awaited: bool) -> bool {
         let marked = self.codepoint() == EcnCodepoint::Ect0;
         self.sent += u64::from(marked);
+        self.awaited += u64::from(marked && awaited);
         marked
     }
 
@@ -112,8 +143,12 @@ impl Ecn {
     pub(super) fn on_delivered(&mut self, marked: bool) {
         self.delivered += u64::from(marked);
         self.uncounted += u64::from(marked);
-        self.unmarked_passes |= !marked;
+        self.unmarked += u64::from(!marked);
         self.give_up_where_marks_vanish();
+        let doublings = self.failures.saturating_sub(1).min(MOST_DOUBLINGS);
+        if self.state == EcnState::Failed && self.unmarked >= TRIAL << doublings {
+            self.test_again(self.failures);
+        }
     }
 
     /// A marked packet was called lost.
@@ -124,15 +159,15 @@ impl Ecn {
 
     /// RFC 9000 section 13.4.2: if all packets marked while testing are lost and others pass, it is for the mark.
     fn give_up_where_marks_vanish(&mut self) {
-        let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.sent;
-        if self.state == EcnState::Testing && self.silence && self.unmarked_passes && all_lost {
-            self.state = EcnState::Failed;
+        let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.awaited;
+        if self.state == EcnState::Testing && self.held && self.unmarked > 0 && all_lost {
+            self.fail();
         }
     }
 
     /// Nothing has come back within a timeout: perhaps marked packets do not pass.
     pub(super) fn on_silence(&mut self) {
-        self.silence = true;
+        self.held = true;
     }
 
     /// Takes the counts of a feedback; `newest`: it tells of a packet that none before it told of, so that it cannot have been overtaken
@@ -141,13 +176,16 @@ impl Ecn {
     /// RFC 9000 compares the increase of the counts with the packets newly acknowledged. Here it is the sums since the path began, which
     /// is the same but for packets that were counted before they were named.
     pub(super) fn on_counts(&mut self, counts: Option<EcnCounts>, newest: bool) -> u64 {
+        self.held |= self.failures > 0 && self.awaited >= TRIAL;
         if !newest {
             return 0;
         }
+        let testing = self.state == EcnState::Testing;
         let Some(counts) = counts else {
             // Departs: RFC 9000 section 13.4.2.1 gives up at the first feedback without counts. Ours may be cut to a budget of bytes.
-            if self.uncounted >= UNCOUNTED {
-                self.state = EcnState::Failed;
+            let told_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
+            if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || told_all) {
+                self.fail();
             }
             return 0;
         };
@@ -156,12 +194,17 @@ impl Ecn {
         let seen = seen(counts).saturating_sub(seen(self.base));
         let shrunk = counts.ect0 < before.ect0 || counts.ect1 < before.ect1 || counts.ce < before.ce;
         let foreign = counts.ect1 > self.base.ect1;
+        if self.state == EcnState::Failed {
+            return 0;
+        }
         if shrunk || foreign || seen < self.delivered || seen > self.sent + self.earlier {
-            self.state = EcnState::Failed;
-        } else if self.state == EcnState::Testing && self.delivered > 0 {
+            self.fail();
+            return 0;
+        }
+        if testing && self.delivered > 0 {
             self.state = EcnState::Capable;
         }
-        if self.state == EcnState::Failed { 0 } else { counts.ce - before.ce }
+        counts.ce - before.ce
     }
 }
 
@@ -171,7 +214,7 @@ mod tests {
 
     fn sent_and_delivered(sent: u64, delivered: u64) -> Ecn {
         let mut ecn = Ecn::new();
-        (0..sent).for_each(|_| assert!(ecn.on_sent()));
+        (0..sent).for_each(|_| assert!(ecn.on_sent(true)));
         (0..delivered).for_each(|_| ecn.on_delivered(true));
         ecn
     }
@@ -202,7 +245,7 @@ mod tests {
             let mut ecn = sent_and_delivered(20, 10);
             assert_eq!(ecn.on_counts(counts, true), 0, "{why}");
             assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Failed, EcnCodepoint::NotEct), "{why}");
-            assert!(!ecn.on_sent(), "{why}");
+            assert!(!ecn.on_sent(true), "{why}");
         }
         let mut ecn = sent_and_delivered(20, 10);
         assert_eq!(ecn.on_counts(counts(8, 0, 4), true), 4);
@@ -225,7 +268,7 @@ mod tests {
         let mut ecn = sent_and_delivered(10, 0);
         ecn.on_silence();
         assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::NotEct));
-        assert!(!ecn.on_sent());
+        assert!(!ecn.on_sent(true));
         ecn.on_counts(counts(0, 0, 0), true);
         assert_eq!(ecn.codepoint(), EcnCodepoint::NotEct, "only unmarked packets arrive");
         ecn.on_delivered(true);
@@ -264,6 +307,59 @@ mod tests {
         assert_eq!(ecn.state(), EcnState::Failed);
     }
 
+    /// A test that has failed comes again, of ten packets, ever later (RFC 9000 section 13.4.2.2).
+    #[test]
+    fn a_failed_test_comes_again_and_ever_later() {
+        let mut ecn = sent_and_delivered(2, 0);
+        assert!(ecn.on_sent(false) && ecn.is_usable(), "one more whose fate nobody tells; nothing is known yet");
+        ecn.on_silence();
+        (0..2).for_each(|_| ecn.on_marked_lost());
+        ecn.on_delivered(false);
+        assert_eq!((ecn.state(), ecn.is_usable()), (EcnState::Failed, false), "the burst took all that was marked");
+        for wait in [10, 20, 40] {
+            (1..wait).for_each(|_| ecn.on_delivered(false));
+            assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Failed, EcnCodepoint::NotEct), "{wait}");
+            ecn.on_delivered(false);
+            assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::Ect0), "{wait}");
+            assert!(!ecn.is_usable(), "not before it has succeeded");
+            (0..9).for_each(|_| assert!(ecn.on_sent(true)));
+            ecn.on_counts(counts(0, 0, 0), true);
+            assert_eq!(ecn.codepoint(), EcnCodepoint::Ect0, "not enough for a test yet");
+            assert!(ecn.on_sent(true));
+            ecn.on_counts(counts(0, 0, 0), true);
+            assert_eq!(ecn.codepoint(), EcnCodepoint::NotEct, "ten are enough");
+            ecn.on_delivered(false);
+            (0..10).for_each(|_| ecn.on_marked_lost());
+            assert_eq!(ecn.state(), EcnState::Failed, "{wait}");
+        }
+        (0..80).for_each(|_| ecn.on_delivered(false));
+        (0..10).for_each(|_| assert!(ecn.on_sent(true)));
+        (0..9).for_each(|_| ecn.on_marked_lost());
+        ecn.on_delivered(true);
+        assert_eq!(ecn.on_counts(counts(0, 0, 1), true), 1, "one has come through, and with a mark");
+        assert_eq!((ecn.state(), ecn.is_usable(), ecn.codepoint()), (EcnState::Capable, true, EcnCodepoint::Ect0));
+    }
+
+    /// A path that clears marks, and a peer that does not count, fail the later tests like the first.
+    #[test]
+    fn marks_that_are_cleared_fail_each_test() {
+        for says in [counts(10, 0, 0), None] {
+            let mut ecn = sent_and_delivered(20, 10);
+            ecn.on_counts(counts(10, 0, 0), true);
+            assert!(ecn.is_usable());
+            (0..64).for_each(|_| ecn.on_delivered(true));
+            ecn.on_counts(says, true);
+            for wait in [10, 20] {
+                assert_eq!((ecn.state(), ecn.is_usable()), (EcnState::Failed, false));
+                (0..wait).for_each(|_| ecn.on_delivered(false));
+                assert_eq!(ecn.on_counts(says, true), 0);
+                (0..10).for_each(|_| assert!(ecn.on_sent(true)));
+                (0..10).for_each(|_| ecn.on_delivered(true));
+                assert_eq!((ecn.on_counts(says, true), ecn.state()), (0, EcnState::Failed), "{says:?}");
+            }
+        }
+    }
+
     #[test]
     fn another_path_is_judged_by_its_own_counts() {
         // The first path clears marks: 10 of 20 arrived, and none of them was counted.
@@ -272,7 +368,7 @@ mod tests {
         assert_eq!(ecn.state(), EcnState::Failed);
         ecn.restart();
         assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Testing, EcnCodepoint::Ect0));
-        (0..5).for_each(|_| assert!(ecn.on_sent()));
+        (0..5).for_each(|_| assert!(ecn.on_sent(true)));
         (0..4).for_each(|_| ecn.on_delivered(true));
         assert_eq!(ecn.on_counts(counts(3, 0, 1), true), 1);
         assert_eq!(ecn.state(), EcnState::Capable);
@@ -286,7 +382,7 @@ mod tests {
         let mut ecn = sent_and_delivered(20, 20);
         ecn.on_counts(counts(20, 0, 0), true);
         ecn.restart();
-        (0..5).for_each(|_| assert!(ecn.on_sent()));
+        (0..5).for_each(|_| assert!(ecn.on_sent(true)));
         (0..5).for_each(|_| ecn.on_delivered(true));
         ecn.on_counts(counts(20, 0, 0), true);
         assert_eq!(ecn.state(), EcnState::Failed);

@@ -162,7 +162,7 @@ impl Recovery {
     }
 
     fn path_changed(&mut self, now: Time) {
-        let view = view(&self.rtt, &self.loss, self.max_packet, false);
+        let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, false);
         self.congestion.on_path(&view);
         self.set_pacing(now);
     }
@@ -203,9 +203,9 @@ impl Recovery {
     /// A `probe` was not admitted but counts in flight all the same.
     pub fn on_sent(&mut self, sent: Sent, probe: bool) {
         let passed_over = sent.number.saturating_sub(self.flight.next_number());
-        (0..passed_over).for_each(|_| _ = self.ecn.on_sent());
+        (0..passed_over).for_each(|_| _ = self.ecn.on_sent(false));
         let snapshot = self.delivery_rate.on_sent(sent.time, sent.bytes, self.flight.bytes());
-        let marked = self.ecn.on_sent();
+        let marked = self.ecn.on_sent(true);
         self.timer.on_sent(sent.time, self.flight.packets() == 0);
         self.detector.on_sent(&sent);
         self.resend_at_once &= probe;
@@ -219,7 +219,7 @@ impl Recovery {
 
     /// A packet left that asks for no feedback: neither window nor pacer counts it, but its number may be acknowledged.
     pub fn on_untracked(&mut self, number: u64, bytes: u32) {
-        self.ecn.on_sent();
+        self.ecn.on_sent(false);
         self.flight.push_untracked(number);
         self.stats.on_untracked(bytes);
     }
@@ -267,7 +267,7 @@ impl Recovery {
         let report = self.outcome.report();
         self.stats.on_report(&report);
         self.black_hole.on_report(&report);
-        let view = view(&self.rtt, &self.loss, self.max_packet, persistent_congestion);
+        let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, persistent_congestion);
         self.congestion.on_report(&report, &view);
         let now = report.now;
         self.set_pacing(now);
@@ -373,6 +373,12 @@ impl Recovery {
     }
 }
 
-fn view<'a>(rtt: &'a RttEstimator, loss: &'a LossEstimate, max_packet: u32, persistent: bool) -> PathView<'a> {
-    PathView { rtt, loss, max_packet, persistent_congestion: persistent }
+fn view<'a>(
+    rtt: &'a RttEstimator,
+    loss: &'a LossEstimate,
+    ecn: &Ecn,
+    max_packet: u32,
+    persistent_congestion: bool,
+) -> PathView<'a> {
+    PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable: ecn.is_usable() }
 }

@@ -15,6 +15,8 @@ pub(super) struct Bench<C> {
     pub(super) now: Time,
     /// In flight before a report; otherwise the whole window.
     pub(super) in_flight: Option<u64>,
+    /// The path marks, as far as is known.
+    pub(super) ecn_usable: bool,
 }
 
 /// What a report says.
@@ -47,9 +49,11 @@ impl<C: CongestionControl> Bench<C> {
             loss: LossEstimate::new(&"packets:initial=0%".parse().unwrap()),
             now,
             in_flight: None,
+            ecn_usable: true,
         };
-        let Self { controller, rtt, loss, .. } = &mut bench;
-        controller.on_path(&PathView { rtt, loss, max_packet: Self::PACKET, persistent_congestion: false });
+        let Self { controller, rtt, loss, ecn_usable, .. } = &mut bench;
+        let (max_packet, ecn_usable) = (Self::PACKET, *ecn_usable);
+        controller.on_path(&PathView { rtt, loss, max_packet, persistent_congestion: false, ecn_usable });
         bench
     }
 
@@ -81,9 +85,9 @@ impl<C: CongestionControl> Bench<C> {
             in_flight_before: self.in_flight.unwrap_or(self.controller.window()),
             app_limited: event.app_limited,
         };
-        let Self { controller, rtt, loss, .. } = self;
-        let (max_packet, persistent_congestion) = (Self::PACKET, event.persistent);
-        controller.on_report(&report, &PathView { rtt, loss, max_packet, persistent_congestion });
+        let Self { controller, rtt, loss, ecn_usable, .. } = self;
+        let (max_packet, persistent_congestion, ecn_usable) = (Self::PACKET, event.persistent, *ecn_usable);
+        controller.on_report(&report, &PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable });
     }
 
     /// Lets `time` pass with a full window and 32 reports per round trip.

@@ -56,6 +56,8 @@ pub struct PathView<'a> {
     pub max_packet: u32,
     /// Everything sent over three probe timeouts was lost (RFC 9002 section 7.6).
     pub persistent_congestion: bool,
+    /// Congestion would show as CE marks, as far as is known: the path has not failed ECN's validation (RFC 9000 section 13.4.2).
+    pub ecn_usable: bool,
 }
 
 /// Decides how much may be in flight and how fast. All bytes are IP bytes: UDP payload plus the headers below it.

@@ -52,7 +52,10 @@ impl Settings for RenoConfig {
 pub enum Signal {
     /// Loss, and CE marks, which count like a loss (RFC 3168 section 6.1.2).
     Loss,
-    /// CE marks alone: neither loss nor a timeout (lt-tcp §1.1, §3.5). On a path that drops and marks nothing the window grows without end.
+    /// CE marks alone: neither loss nor a timeout (lt-tcp §1.1, §3.5). The document wants ECN deployed (§1.1), and nothing else would
+    /// govern the window: where the path fails ECN's validation it is loss, as on any path without ECN (RFC 9000 section 13.4.2.2), until a later
+    /// test succeeds. A path that passes the marks of hosts and makes none of its own looks like one without congestion: the window
+    /// grows there without end.
     Ecn,
 }
 
@@ -152,16 +155,35 @@ pub(super) struct Reno {
     most: f64,
     period: RecoveryPeriod,
     started: bool,
+    /// Losses are what the window falls for now.
+    by_loss: bool,
 }
 
 impl Reno {
     pub(super) fn new(name: &'static str, config: RenoConfig, response: Response, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
-        let threshold = config.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * packet);
         let window = f64::from(config.initial) * packet;
-        let period = RecoveryPeriod::default();
-        let most = f64::INFINITY;
-        Self { name, config, response, packet, window, threshold, inflation: 0.0, most, period, started: false }
+        let (period, most, by_loss) = (RecoveryPeriod::default(), f64::INFINITY, config.signal == Signal::Loss);
+        let (threshold, inflation, started) = (f64::INFINITY, 0.0, false);
+        let mut reno =
+            Self { name, config, response, packet, window, threshold, inflation, most, period, started, by_loss };
+        reno.threshold = reno.first_threshold();
+        reno
+    }
+
+    /// ssthresh before anything is known.
+    fn first_threshold(&self) -> f64 {
+        self.config.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * self.packet)
+    }
+
+    /// What the window falls for now. Where marks say again what losses had to stand in for, the window that losses took is looked for as
+    /// at first: a mark will end that.
+    fn choose_signal(&mut self, path: &PathView<'_>) {
+        let by_loss = self.config.signal == Signal::Loss || !path.ecn_usable;
+        if self.by_loss && !by_loss {
+            self.threshold = self.first_threshold();
+        }
+        self.by_loss = by_loss;
     }
 
     /// What a congestion event leaves of the window, and packets that a round trip adds.
@@ -234,7 +256,7 @@ impl CongestionControl for Reno {
         self.most = self.config.limit.bytes(path);
         if !self.started {
             self.window = f64::from(self.config.initial) * self.packet;
-            self.threshold = self.config.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * self.packet);
+            self.threshold = self.first_threshold();
         }
         self.window = self.window.max(self.packet);
     }
@@ -245,14 +267,15 @@ impl CongestionControl for Reno {
 
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         self.most = self.config.limit.bytes(path);
+        self.choose_signal(path);
         let silent = report.cause == Cause::Timeout || path.persistent_congestion;
         // lt-tcp §1.1, §3.5: where losses are no sign of congestion, that all of a window is lost is none either.
-        if silent && self.config.signal == Signal::Loss {
+        if silent && self.by_loss {
             self.collapse(report.now);
             return;
         }
         let Congestion { lost, marked } = self.period.congestion(report, path);
-        let lost = lost && self.config.signal == Signal::Loss;
+        let lost = lost && self.by_loss;
         if lost || marked {
             self.reduce(report.now, lost);
         }

@@ -112,6 +112,27 @@ fn the_window_can_be_driven_by_marks_alone() {
     assert_eq!(bench.packets(), 12.5, "and not when all of it is lost");
 }
 
+/// RFC 9000 section 13.4.2.2: a path that fails validation is one without ECN, where losses are the sign of congestion that there is.
+#[test]
+fn losses_stand_in_for_marks_where_there_are_none() {
+    let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!(bench.packets(), 40.0);
+    bench.ecn_usable = false;
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.0, false));
+    bench.later(1000);
+    bench.report(Event { cause: Some(Cause::Timeout), lost: 20, ..acked(0) });
+    assert_eq!((bench.packets(), bench.controller.threshold), (1.0, 10_000.0));
+    // Marks again: what losses took is looked for as at first, and losses mean nothing.
+    bench.ecn_usable = true;
+    bench.later(1000);
+    bench.report(Event { lost: 5, ..acked(1) });
+    assert_eq!((bench.packets(), bench.controller.in_slow_start()), (2.0, true));
+    bench.report(Event { marked: 1, ..acked(20) });
+    assert_eq!((bench.packets(), bench.controller.in_slow_start()), (2.0, false), "and a mark ends that");
+}
+
 /// RFC 3168 section 6.1.2: a mark halves as a loss does. Three duplicates say that three packets have left; a mark says no such thing.
 #[test]
 fn a_mark_inflates_nothing() {

@@ -1,0 +1,54 @@
+//! A window that marks govern (lt-tcp §1.1) on paths that clear the ECN field or lose the packets that test for it: losses govern it until
+//! a test of the path succeeds (RFC 9000 section 13.4.2.2), so that it never floods a queue.
+
+use crate::support::{Plan, at_seconds, is_done, is_over};
+use netsim::NodeId;
+use std::time::Duration;
+use transport::{ConnectionStats, Profile};
+
+const SIZE: u64 = 8_000_000;
+
+/// lt-tcp over 20 Mbit/s and a queue of 40 ms that marks from 10 ms on, of whose packets those numbered `dropped` never leave and those sent
+/// at `bleached`, in milliseconds, lose their ECN field.
+fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
+    let plan = Plan::new("rate=20M,delay=10ms,queue=100KB,mark-above=25KB", Profile::lt_tcp(), vec![SIZE]);
+    let mut network = plan.network([dropped, Vec::new()]);
+    for (at, bleaches) in [(bleached.start, true), (bleached.end, false)] {
+        network.run_until(netsim::Time::ZERO + Duration::from_millis(at)).expect("time passes");
+        network.node_mut(NodeId::from_index(0)).expect("the sender").bleaches = bleaches;
+    }
+    let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));
+    assert_eq!(done, Ok(true), "no end");
+    assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed");
+    let [sender, receiver] = [0, 1].map(|side| network.nodes()[side].host.tallies().next().expect("they met"));
+    assert!(receiver.received.values().all(sim::Received::is_identical));
+    sender.last_stats
+}
+
+/// IP bytes sent for each byte.
+fn cost(stats: &ConnectionStats) -> f64 {
+    stats.bytes_sent as f64 / SIZE as f64
+}
+
+#[test]
+fn a_path_that_clears_marks_from_some_time_on_is_not_flooded() {
+    let [clean, bleached] = [run(vec![], 0..0), run(vec![], 1_000..60_000)];
+    assert_eq!((clean.ecn, clean.packets_lost), (Some(true), 0));
+    assert!(cost(&clean) < 1.15, "{clean:?}");
+    assert!(bleached.ecn != Some(true) && cost(&bleached) < 1.25, "{:.2}: {bleached:?}", cost(&bleached));
+}
+
+#[test]
+fn a_path_that_clears_marks_for_a_while_is_governed_by_marks_again() {
+    let stats = run(vec![], 500..1_000);
+    assert!(stats.ecn == Some(true) && cost(&stats) < 1.25, "{:.2}: {stats:?}", cost(&stats));
+}
+
+/// A burst of losses that takes the first marked packets looks like a path that drops what is marked.
+#[test]
+fn a_burst_that_takes_the_first_marked_packets_does_not_end_marking() {
+    for last in [12, 20, 40] {
+        let stats = run((3..=last).collect(), 0..0);
+        assert!(stats.ecn == Some(true) && cost(&stats) < 1.25, "{last}: {:.2}: {stats:?}", cost(&stats));
+    }
+}
