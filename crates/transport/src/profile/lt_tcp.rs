@@ -10,6 +10,15 @@ use std::time::Duration;
 impl Profile {
     /// Blocks of an MDS code with as much repair as the loss estimate asks for, more when that was too little, under a window
     /// that marks govern and losses do not (lt-tcp).
+    ///
+    /// Packets in flight (§3.5): every block counts what was sent of it less what was acknowledged or found lost; after a timeout the network is empty,
+    /// and what is acknowledged late counts towards completeness alone. The flight is kept packet by packet, which comes to the sum of these counts
+    /// (`flow/schedule/proactive/in_flight.rs` proves it): none of them can drift, as the fate of every packet is found out.
+    /// Departs: packets of a block that the receiver has stay in the flight until their fate is known. The document drops them from its sum at
+    /// once, and puts up with as many extra packets on the network.
+    ///
+    /// The document wants ECN deployed (§1.1). Where a path fails its validation, losses govern the window until a later test succeeds
+    /// (RFC 9000 §13.4.2.2): the document's window would have no governor there, and fills the queue with losses.
     pub fn lt_tcp() -> Self {
         let auto = Self::auto();
         Self {
@@ -60,7 +69,10 @@ pub(super) const SOURCES: &[Source] = &[
         key: "congestion.inflation",
         section: "chosen: feedback names what arrived beyond a gap, nothing is to be inflated",
     },
-    Source { key: "congestion.signal", section: "lt-tcp §1.1: losses are no sign of congestion" },
+    Source {
+        key: "congestion.signal",
+        section: "lt-tcp §1.1: losses are no sign of congestion; they are where ECN fails, RFC 9000 §13.4.2.2",
+    },
     Source { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
     Source { key: "timeout.min", section: "chosen: that of Linux, in which the document's system is built (§2)" },
     Source { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },

@@ -90,3 +90,6 @@ impl Schedule for Proactive {
         self.current = false;
     }
 }
+
+#[cfg(test)]
+mod in_flight;
