@@ -228,3 +228,29 @@ fn the_model_survives_long_silence_and_total_loss() {
     }
     assert!(loss.loss() > 0.9, "{}", loss.loss());
 }
+
+/// The dynamic average lies above the truth of itself. r' = (r + s) / 2 + (r - s)^2 / (2 (r + s)), so that in balance it is too high by the mean of
+/// (r - s)^2 / (r + s): with samples of N independent packets about 2 (1 - p) / (3 N), nearly the same at any loss p, and a point for N = 64.
+#[test]
+fn the_dynamic_average_is_too_high_by_the_noise_of_its_samples() {
+    for packets in [64, 256] {
+        for loss in [0.05, 0.1, 0.2] {
+            let mean = |name: &str| {
+                let mut random = Random::new(7);
+                let mut estimate = estimate(&format!("{name}:packets={packets}"));
+                let (mut sum, samples) = (0.0, 20_000);
+                for _ in 0..samples {
+                    let lost = (0..packets).filter(|_| random.chance(loss)).count();
+                    (0..lost).for_each(|_| _ = estimate.on_lost(0, Time::ZERO));
+                    estimate.on_delivered(packets - lost);
+                    estimate.close_report();
+                    sum += estimate.loss();
+                }
+                sum / f64::from(samples) - loss
+            };
+            let (above, expected) = (mean("dynamic-ewma"), 2.0 * (1.0 - loss) / (3.0 * packets as f64));
+            assert!((above / expected - 1.0).abs() < 0.15, "{packets} packets at {loss}: {above} for {expected}");
+            assert!(mean("ewma").abs() < 3e-4, "a fixed weight has no such noise: {}", mean("ewma"));
+        }
+    }
+}
