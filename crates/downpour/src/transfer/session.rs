@@ -23,8 +23,11 @@ use crate::words::handshake::TRANSFER;
 /// Between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long a side waits for the last words: the receiver for the sender's goodbye, either for its own to be sent.
+/// How long a side waits for the last words while the peer is silent: the receiver for the sender's goodbye, either for its own to be sent.
 const LINGER: Duration = Duration::from_secs(3);
+
+/// And how long at most: over a bad path the receiver's word that all is complete may take several tries.
+const LONGEST_LINGER: Duration = Duration::from_secs(30);
 
 /// How long a peer whose place another one wants may be silent while it owes an answer: several probes go in that time.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
@@ -449,7 +452,7 @@ impl Session {
     /// # Errors
     /// The error the session ended with.
     pub(super) fn conclude(&mut self, result: Result<Yield, Error>) -> Result<Summary, Error> {
-        let deadline = Instant::now() + LINGER;
+        let since = Instant::now();
         // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
         let mut may_close = result.is_err() || self.facts.role == Role::Sends;
         let (code, reason) = match &result {
@@ -461,11 +464,16 @@ impl Session {
                 may_close = false;
                 self.link.close(code as u32, reason.clone());
             }
+            let deadline = lingers_until(since, self.heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 // Nothing that happens now changes the result.
                 Ok(input @ Input::Link(_)) => drop(self.take(input)),
                 Ok(_) => {}
-                Err(_) => break,
+                Err(_) => {
+                    // Whatever the peer has heard, this is how it ended, and not that a program ended.
+                    self.link.close(code as u32, reason);
+                    break;
+                }
             }
         }
         if result.is_err() {
@@ -524,8 +532,30 @@ impl Session {
     }
 }
 
+/// Until when a side that is through since then waits for the last words, having last heard the peer at that time.
+fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
+    (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
+}
+
 /// `reason` cut to what a close frame holds.
 fn shortened(mut reason: String) -> String {
     reason.truncate(reason.floor_char_boundary(MAX_REASON));
     reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feedback that creeps keeps the receiver from leaving before its word has arrived; a peer that has left does not.
+    #[test]
+    fn a_side_lingers_while_the_peer_is_heard() {
+        let since = Instant::now();
+        let after = |heard: Option<u64>| {
+            let heard = heard.map(|seconds| since + Duration::from_secs(seconds));
+            (lingers_until(since, heard) - since).as_secs()
+        };
+        assert_eq!([None, Some(0), Some(2), Some(20), Some(29)].map(after), [3, 3, 5, 23, 30]);
+        assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
+    }
 }
