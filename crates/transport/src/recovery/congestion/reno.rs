@@ -291,7 +291,7 @@ impl CongestionControl for Reno {
     }
 
     fn inflation(&self) -> u64 {
-        self.inflation as u64
+        self.window() - self.window.min(self.most) as u64
     }
 
     fn rate(&self) -> Option<Rate> {

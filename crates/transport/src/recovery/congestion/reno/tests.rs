@@ -143,6 +143,13 @@ fn a_mark_inflates_nothing() {
         assert_eq!((bench.controller.window(), bench.controller.threshold), (window, 20_000.0));
         assert_eq!(bench.controller.inflation(), window - 20_000);
     }
+    let mut bench = bench("initial=20,threshold=none,limit=11", 100);
+    bench.report(Event { lost: 1, ..acked(0) });
+    assert_eq!(
+        (bench.controller.window(), bench.controller.inflation()),
+        (11_000, 1_000),
+        "as far as the limit lets it"
+    );
 }
 
 /// ttp §III-A: a receive window of 20 packets; dynamic right-sizing.
