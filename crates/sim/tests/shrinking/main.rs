@@ -63,10 +63,16 @@ struct Shrunk {
 
 /// Sends objects over a path of 100 Mbit/s and 50 ms that carries so much from these times on.
 fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
+    run_as(&host_config(0, told, 1).profile, link, objects, shrinks)
+}
+
+/// The same with another profile.
+fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
     let config = |side: u32| HostConfig {
+        profile: profile.clone(),
         objects: if side == 0 { objects.to_vec() } else { Vec::new() },
         expects: if side == 0 { 0 } else { objects.len() },
-        ..host_config(side, told, 1)
+        ..host_config(side, false, 1)
     };
     let link: netsim::Duplex = link.parse().expect("a link");
     let host = |side| Host::new(NodeId::from_index(side), config(side));
@@ -135,6 +141,20 @@ fn a_path_that_shrinks_again_and_again_still_carries_everything() {
         // CUBIC fills the queue, which adds 80 ms to the round trip.
         let within = if told { FOUND_WITHIN } else { FOUND_WITHIN * 130 / 50 };
         assert!(found.iter().all(|found| *found <= within), "{found:?}");
+    }
+}
+
+/// Packets told in order name none that is behind a gap, and the gap is never filled by what is too large.
+#[test]
+fn packets_told_in_order_hide_no_path_that_shrinks() {
+    for (rtt, timeout) in [(50, "probe"), (50, "rto"), (720, "probe"), (720, "rto")] {
+        let mut profile = Profile::arq();
+        profile.set("timeout", timeout).expect("a timeout");
+        let link = format!("rate=20M,delay={}ms,queue=100KB,loss=1%", rtt / 2);
+        let Shrunk { found, sizes, completed, .. } = run_as(&profile, &link, &[300_000], &[(rtt * 4, 1_347)]);
+        println!("{rtt} ms, {timeout}: {found:?}, complete {completed:?}");
+        assert_eq!(sizes, [1_152]);
+        assert!(found[0] <= millis(rtt) * 15, "{found:?} at {rtt} ms, {timeout}");
     }
 }
 

@@ -60,13 +60,14 @@ pub(in crate::recovery) struct Duplicates {
     phase: Phase,
     /// Packets in flight that are named at once when they arrive.
     loose: VecDeque<u64>,
-    /// The first number after the last silence that called for a question, until one from there on is named.
-    asked: Option<u64>,
+    /// The first number after each silence that called for a question, until one from there on is named. A question that follows the
+    /// last too soon for its answer must not take its place, or none would ever be answered.
+    asked: VecDeque<u64>,
 }
 
 impl Duplicates {
     pub(super) const fn new(config: DuplicatesConfig) -> Self {
-        Self { config, withheld: 0, duplicates: 0, phase: Phase::Open, loose: VecDeque::new(), asked: None }
+        Self { config, withheld: 0, duplicates: 0, phase: Phase::Open, loose: VecDeque::new(), asked: VecDeque::new() }
     }
 
     /// Packets in flight that have arrived and were not named yet.
@@ -81,8 +82,10 @@ impl Duplicates {
     }
 
     /// Numbers from `next_number` on are sent after a silence.
-    pub(super) const fn on_probe(&mut self, next_number: u64) {
-        self.asked = Some(next_number);
+    pub(super) fn on_probe(&mut self, next_number: u64) {
+        if self.asked.back() != Some(&next_number) {
+            self.asked.push_back(next_number);
+        }
     }
 
     /// Everything below `end` was called lost; numbers from `next_number` on are sent after that.
@@ -91,7 +94,7 @@ impl Duplicates {
         self.withheld = 0;
         self.duplicates = 0;
         self.loose.retain(|&number| number >= end);
-        self.asked = None;
+        self.asked.retain(|&asked| asked > end);
     }
 
     /// Whether the round trip of packet `newest`, the highest now named, is its own: one that was withheld tells how long a gap took
@@ -182,8 +185,11 @@ impl Duplicates {
     /// A question that silence called for is answered: what was sent before it and is not named by now is missing, or waits behind
     /// what is. That ends a recovery whose repair was lost as well, which no duplicate can tell.
     fn hear_answer(&mut self, now: Time, heard: Heard<'_>, flight: &mut Flight, lost: &mut impl FnMut(&Entry)) {
-        let Some(asked) = self.asked.filter(|&asked| heard.newest >= Some(asked)) else { return };
-        self.asked = None;
+        let mut answered = None;
+        while let Some(asked) = self.asked.pop_front_if(|asked| heard.newest >= Some(*asked)) {
+            answered = Some(asked);
+        }
+        let Some(asked) = answered else { return };
         if flight.oldest().is_some_and(|oldest| oldest < asked) {
             flight.give_up(now, asked, lost);
             self.on_empty(asked, flight.next_number());

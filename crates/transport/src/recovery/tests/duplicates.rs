@@ -225,6 +225,25 @@ fn an_answered_question_ends_a_recovery_whose_repair_is_lost() {
     assert_eq!(line.recovery.packets_in_flight(), 0);
 }
 
+/// Where nothing but small packets gets through, what a probe carries is lost, and the small ones in between are answered later than the
+/// next probe goes out.
+#[test]
+fn a_question_is_answered_however_many_are_asked_meanwhile() {
+    let mut line = Line::with_timeout("duplicates", "probe", 8);
+    for _ in 0..2 {
+        let due = line.recovery.next_timeout().unwrap();
+        assert_eq!(line.recovery.on_timeout(due), Timeout::Probe);
+        line.now = due;
+        line.symbol();
+        line.send(Content::Nothing);
+    }
+    // The first probe is 8, the second 10; 9 and 11 are small.
+    assert_eq!(line.hear(&[(9, 9)], 1), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(line.hear(&[(11, 11), (9, 9)], 1), [8]);
+    assert_eq!(line.hear(&[(11, 11), (9, 9)], 0), NONE);
+    assert_eq!(line.recovery.packets_in_flight(), 1, "nothing says what became of 10");
+}
+
 #[test]
 fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
     for (detection, lost) in [("duplicates", vec![2]), ("duplicates:recovery=off", vec![])] {
