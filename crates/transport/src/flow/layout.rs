@@ -118,7 +118,9 @@ impl Layout {
         let mut symbols = 0;
         for (plan, end) in self.plans.iter().zip(ends) {
             let begin = first.max(plan.first_block);
-            let whole = self.symbols().saturating_sub(plan.first_symbol) / u64::from(plan.k);
+            // In bytes: a last block of k symbols, the last of them short, may take fewer smaller symbols than one that is full.
+            let (unit, k) = (u64::from(self.unit), u64::from(plan.k));
+            let whole = self.length.saturating_sub(plan.first_symbol.saturating_mul(unit)) / (k * unit);
             let full_end = end.min(plan.first_block.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)));
             if let Some(shape) = self.shape(plan.first_block, plan.number).filter(|_| begin < full_end) {
                 symbols += u64::from(full_end - begin) * u64::from(shape.k);
@@ -206,7 +208,9 @@ mod tests {
     /// Whatever the size of symbols, block n is the same bytes at the same cost, and its symbols hold them.
     #[test]
     fn smaller_symbols_leave_blocks_as_they_are() {
-        for length in [0, 1, 1_408, 1_409, 20_000, 1_408 * 64, 1_408 * 64 + 1, 1_000_000, 1_408 * 640 + 20_000] {
+        let short = [1_408 * 64 - 700, 1_408 * 128 - 1_000];
+        let lengths = [0, 1, 1_408, 1_409, 20_000, 1_408 * 64, 1_408 * 64 + 1, 1_000_000, 1_408 * 640 + 20_000];
+        for length in lengths.into_iter().chain(short) {
             let before = layout(length, 64);
             let mut after = before.clone();
             for symbol_size in [1_344, 1_280, 1_152] {
