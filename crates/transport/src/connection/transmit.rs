@@ -90,17 +90,23 @@ impl Connection {
         if self.probes == 0 {
             return false;
         }
+        let first = self.probes > 1;
         self.probes -= 1;
         self.sealing.begin(batch, self.recovery.ecn_codepoint());
-        // Control frames and data that nobody has acknowledged are the likelier cause of the silence.
-        self.outgoing.outbox.repeat();
-        self.outgoing.control.repeat_oldest(self.frame_room());
-        if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
-            self.push_control(now, batch, true);
-        } else if let Some(picked) = self.outgoing.probe() {
+        // Control frames and data that nobody has acknowledged are the likelier cause of the silence. But what was lost of the flows goes
+        // out too: there is always something of the control frames to repeat until one of so many copies is answered.
+        if first {
+            self.outgoing.outbox.repeat();
+            self.outgoing.control.repeat_oldest(self.frame_room());
+        }
+        let reliable = !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready();
+        let picked = if first && reliable { None } else { self.outgoing.probe() };
+        if let Some(picked) = picked {
             self.push_symbol(now, batch, &picked, true);
         } else {
-            self.outgoing.outbox.push(Piece::Ping);
+            if !reliable {
+                self.outgoing.outbox.push(Piece::Ping);
+            }
             self.push_control(now, batch, true);
         }
         true
