@@ -87,8 +87,8 @@ impl Connection {
         let longest = self.limits.dead_after / ASKED_BEFORE_DEATH;
         // A peer that has not heard us under the new keys waits for that alone.
         let patience = if self.proving { longest.min(QUESTIONS_APART) } else { longest };
-        // What is small may be answered all along.
-        let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.last_sent()) + patience;
+        // What is small may be answered all along; and what went out lately, a sign too, says nothing of how long the silence lasts.
+        let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.oldest_since()) + patience;
         let outlasts = self.profile.recovery.timeout.longest() > patience && self.recovery.packets_in_flight() > 0;
         outlasts.then(|| first.max(self.signed_at + QUESTIONS_APART))
     }

@@ -24,6 +24,10 @@ const INITIAL_PAYLOAD: u32 = 1200;
 const PACING_GAIN: f64 = 1.25;
 const SLOW_START_GAIN: f64 = 2.0;
 
+/// Most time between two small packets that are to find out whether large ones vanish, on any path with a shorter round trip: a timeout that
+/// backs off to more (RFC 6298) must not outlast the connection.
+const SOUNDINGS_APART: Duration = Duration::from_secs(1);
+
 /// A packet called lost is forgotten after so many round trips.
 const LATE_ROUNDS: u32 = 3;
 
@@ -287,7 +291,8 @@ impl Recovery {
 
     /// When a small packet is to be sent since no large one is answered.
     pub fn sounding_at(&self) -> Option<Time> {
-        let (once, longest) = (probe_timeout(&self.rtt, self.detector.slack(&self.rtt)), self.timer.longest());
+        let once = probe_timeout(&self.rtt, self.detector.slack(&self.rtt));
+        let longest = self.timer.longest().min(SOUNDINGS_APART);
         self.black_hole.sounding_at(once, longest).filter(|_| self.flight.packets() > 0)
     }
 
@@ -327,9 +332,9 @@ impl Recovery {
         self.flight.packets()
     }
 
-    /// When the last packet that asks for feedback left.
-    pub fn last_sent(&self) -> Time {
-        self.flight.last_sent()
+    /// When the oldest packet in flight became the oldest: none before it is waited for since.
+    pub const fn oldest_since(&self) -> Time {
+        self.timer.advanced()
     }
 
     /// IP bytes that may be in flight.
