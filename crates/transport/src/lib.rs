@@ -31,6 +31,6 @@ pub use floor::{Connector, floor};
 pub use flow::{Direction, FlowKey, Reply, Request};
 pub use profile::Profile;
 pub use recovery::congestion;
-pub use registry::RegisterError;
+pub use registry::{RegisterError, Registered};
 pub use time::{Rate, Time};
 pub use wire::{FlowId, KeyId};

@@ -419,13 +419,6 @@ pub trait Added: Sized + Display {
     fn change(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
 }
 
-/// `numbers` with one of them changed, or added.
-pub fn changed(numbers: &str, key: &str, value: &str) -> String {
-    let others =
-        numbers.split(',').filter(|part| !part.is_empty() && part.split_once('=').is_none_or(|(name, _)| name != key));
-    others.map(String::from).chain([format!("{key}={value}")]).collect::<Vec<_>>().join(",")
-}
-
 /// No numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoNumbers;

@@ -1,9 +1,8 @@
 //! Schedules from other crates.
 
 use super::{Schedule, ScheduleConfig};
-use crate::registry::{RegisterError, Registry};
-use crate::settings::{Added, SettingError, changed};
-use std::fmt;
+use crate::registry::{self, RegisterError, Registered, Registry};
+use crate::settings::SettingError;
 
 /// Makes a schedule from its numbers, the text after its name's colon. [`settings::read`](crate::settings::read) reads such text. Asked when
 /// a profile is read too, to see whether the numbers are allowed.
@@ -19,56 +18,22 @@ pub fn register(name: &'static str, build: Build) -> Result<(), RegisterError> {
     SCHEDULES.register(ScheduleConfig::NAMES, name, build)
 }
 
-/// A schedule that another crate has registered, and its numbers.
-#[derive(Clone)]
-pub struct AddedSchedule {
-    name: &'static str,
-    numbers: String,
-    build: Build,
+impl registry::Build for Build {
+    fn registry() -> &'static Registry<Self> {
+        &SCHEDULES
+    }
+
+    fn check(self, numbers: &str) -> Result<(), SettingError> {
+        self(numbers).map(drop)
+    }
 }
+
+/// A schedule that another crate has registered, and its numbers.
+pub type AddedSchedule = Registered<Build>;
 
 impl AddedSchedule {
     pub(super) fn build(&self) -> Box<dyn Schedule> {
         (self.build)(&self.numbers).expect("the numbers were allowed when they were read")
-    }
-}
-
-impl Added for AddedSchedule {
-    fn find(name: &str, numbers: &str) -> Option<Result<Self, SettingError>> {
-        let (name, build) = SCHEDULES.get(name)?;
-        let checked = build(numbers);
-        Some(checked.map(|_| Self { name, numbers: numbers.into(), build }))
-    }
-
-    fn names() -> Vec<&'static str> {
-        SCHEDULES.names()
-    }
-
-    fn change(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
-        let numbers = changed(&self.numbers, key, value);
-        (self.build)(&numbers)?;
-        self.numbers = numbers;
-        Ok(())
-    }
-}
-
-impl fmt::Display for AddedSchedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let colon = if self.numbers.is_empty() { "" } else { ":" };
-        write!(f, "{}{colon}{}", self.name, self.numbers)
-    }
-}
-
-impl fmt::Debug for AddedSchedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A name stands for one schedule in the whole process.
-impl PartialEq for AddedSchedule {
-    fn eq(&self, other: &Self) -> bool {
-        (self.name, &self.numbers) == (other.name, &other.numbers)
     }
 }
 

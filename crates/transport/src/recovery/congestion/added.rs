@@ -1,9 +1,8 @@
 //! Controllers from other crates.
 
 use super::{CongestionConfig, CongestionControl};
-use crate::registry::{RegisterError, Registry};
-use crate::settings::{Added, SettingError, changed};
-use std::fmt;
+use crate::registry::{self, RegisterError, Registered, Registry};
+use crate::settings::SettingError;
 
 /// Makes a controller from its numbers, the text after its name's colon, and the IP bytes of a full packet.
 /// [`settings::read`](crate::settings::read) reads such text. Asked when a profile is read too, to see whether the numbers are allowed.
@@ -22,56 +21,22 @@ pub fn register(name: &'static str, build: Build) -> Result<(), RegisterError> {
     CONTROLLERS.register(CongestionConfig::NAMES, name, build)
 }
 
-/// A controller that another crate has registered, and its numbers.
-#[derive(Clone)]
-pub struct AddedController {
-    name: &'static str,
-    numbers: String,
-    build: Build,
+impl registry::Build for Build {
+    fn registry() -> &'static Registry<Self> {
+        &CONTROLLERS
+    }
+
+    fn check(self, numbers: &str) -> Result<(), SettingError> {
+        self(numbers, ANY_PACKET).map(drop)
+    }
 }
+
+/// A controller that another crate has registered, and its numbers.
+pub type AddedController = Registered<Build>;
 
 impl AddedController {
     pub(super) fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         (self.build)(&self.numbers, max_packet).expect("the numbers were allowed when they were read")
-    }
-}
-
-impl Added for AddedController {
-    fn find(name: &str, numbers: &str) -> Option<Result<Self, SettingError>> {
-        let (name, build) = CONTROLLERS.get(name)?;
-        let checked = build(numbers, ANY_PACKET);
-        Some(checked.map(|_| Self { name, numbers: numbers.into(), build }))
-    }
-
-    fn names() -> Vec<&'static str> {
-        CONTROLLERS.names()
-    }
-
-    fn change(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
-        let numbers = changed(&self.numbers, key, value);
-        (self.build)(&numbers, ANY_PACKET)?;
-        self.numbers = numbers;
-        Ok(())
-    }
-}
-
-impl fmt::Display for AddedController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let colon = if self.numbers.is_empty() { "" } else { ":" };
-        write!(f, "{}{colon}{}", self.name, self.numbers)
-    }
-}
-
-impl fmt::Debug for AddedController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A name stands for one controller in the whole process.
-impl PartialEq for AddedController {
-    fn eq(&self, other: &Self) -> bool {
-        (self.name, &self.numbers) == (other.name, &other.numbers)
     }
 }
 
