@@ -7,7 +7,7 @@ use erasure::BlockCode;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::plan::{Claim, PlanError, Scale, Source, Spread, parse_bytes, parse_share, parse_time};
+use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_bytes, parse_share, parse_time, read_text};
 
 /// A plan that times codes, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,9 +163,7 @@ impl CodePlan {
     /// # Errors
     /// One line that names the file, the line in it, and what to write.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
-        Self::parse(file, &text)
+        Self::parse(file, &read_text(file)?)
     }
 
     /// A plan from the text of its file; see [`CodePlan::read`].
@@ -173,12 +171,11 @@ impl CodePlan {
     /// # Errors
     /// Those of [`CodePlan::read`].
     pub fn parse(file: &Path, text: &str) -> Result<Option<Self>, PlanError> {
-        // What is no TOML at all is said by those who read plans over links.
-        if !toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("codes")) {
+        let source = Source { file, text };
+        if !source.has("codes") {
             return Ok(None);
         }
-        let source = Source { file, text };
-        let written: PlanText = toml::from_str(text).map_err(|error| source.error(error.span(), error.message()))?;
+        let written: PlanText = source.parse()?;
         let refuse = |message: String| PlanError::new(file, None, message);
         let base = base(&written).map_err(refuse)?;
         let codes = codes(&written.codes).map_err(refuse)?;
@@ -262,12 +259,6 @@ fn sweep(
         runs,
         cap: text.cap.as_ref().map_or(Ok(cap), |cap| time(cap))?,
     })
-}
-
-/// Names of files and folders.
-fn is_name(name: &str) -> bool {
-    let good = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    name.split('/').all(|part| !part.is_empty() && part.bytes().all(good))
 }
 
 fn codes(names: &[String]) -> Result<Vec<BlockCode>, String> {

@@ -9,7 +9,8 @@ use toml::Spanned;
 use super::error::Source;
 use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values};
 use super::{
-    Axis, Floor, Picture, Plan, PlanError, Point, Published, PublishedPoint, Scale, Sweep, Topology, axis, link,
+    Axis, Floor, Picture, Plan, PlanError, Point, Published, PublishedPoint, Scale, Sweep, Topology, axis, is_name,
+    link,
 };
 
 const CAP: Duration = Duration::from_secs(120);
@@ -20,7 +21,7 @@ const MOST_CASES: usize = 100_000;
 /// Reads and checks. Without `known` any peer will do.
 pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<Plan, PlanError> {
     let source = Source { file, text };
-    let mut written: PlanText = toml::from_str(text).map_err(|error| source.error(error.span(), error.message()))?;
+    let mut written: PlanText = source.parse()?;
     let builder = Builder { source, known };
     let name = builder.name(&written.name, "rc-udp/fig10")?;
     let peers = builder.peers(&written.peers)?;
@@ -88,11 +89,8 @@ impl Builder<'_> {
         self.source.error(Some(at.span()), message)
     }
 
-    /// Names become names of files and folders.
     fn name(&self, name: &Spanned<String>, example: &str) -> Result<String, PlanError> {
-        let good =
-            |part: &str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        if name.get_ref().split('/').all(good) {
+        if is_name(name.get_ref()) {
             return Ok(name.get_ref().clone());
         }
         let message =

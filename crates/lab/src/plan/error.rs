@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 /// A plan that cannot be read, or makes no sense: `FILE:LINE: what is wrong: what to write`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
@@ -19,6 +21,11 @@ impl PlanError {
         let message = message.into().split_whitespace().collect::<Vec<_>>().join(" ");
         Self { file: file.to_owned(), line, message }
     }
+}
+
+/// The text of a plan's file.
+pub(crate) fn read(file: &Path) -> Result<String, PlanError> {
+    std::fs::read_to_string(file).map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))
 }
 
 impl fmt::Display for PlanError {
@@ -41,6 +48,17 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Whether a table has this key at its top, which tells the kinds of plans apart. What is no TOML at all is said by those who read plans
+    /// over links.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        toml::from_str::<toml::Table>(self.text).is_ok_and(|table| table.contains_key(key))
+    }
+
+    /// What is written there.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, PlanError> {
+        toml::from_str(self.text).map_err(|error| self.error(error.span(), error.message()))
+    }
+
     /// Something is wrong there.
     pub(crate) fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> PlanError {
         let line = span.map(|span| {

@@ -20,8 +20,9 @@ pub use axis::{Axis, Scale};
 pub(crate) use axis::{share as parse_share, time as parse_time};
 pub use case::{Case, Topology};
 pub use error::PlanError;
-pub(crate) use error::Source;
+pub(crate) use error::{Source, read as read_text};
 pub(crate) use link::put as put_parts;
+pub(crate) use text::is_name;
 pub use text::{Claim, Floor, Quantity, Spread};
 
 /// A plan that has been checked.
@@ -145,9 +146,7 @@ impl Plan {
     /// # Errors
     /// One line that names the file, the line in it, and what to write.
     pub fn read(file: &Path, peers: &[String]) -> Result<Self, PlanError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
-        Self::parse(file, &text, peers)
+        Self::parse(file, &read_text(file)?, peers)
     }
 
     /// A plan from the text of its file; see [`Plan::read`]. Topologies are looked for beside the file.
@@ -163,9 +162,7 @@ impl Plan {
     /// # Errors
     /// Those of [`Plan::read`].
     pub fn of_results(file: &Path) -> Result<Self, PlanError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
-        build::plan(file, &text, None)
+        build::plan(file, &read_text(file)?, None)
     }
 
     /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.

@@ -35,6 +35,12 @@ pub(super) struct PlanText {
     pub(super) published: Vec<Spanned<PublishedText>>,
 }
 
+/// Names of plans and sweeps become names of files and folders.
+pub(crate) fn is_name(name: &str) -> bool {
+    let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    name.split('/').all(|part| !part.is_empty() && part.bytes().all(good))
+}
+
 /// What a document says in words.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

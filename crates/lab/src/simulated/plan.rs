@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::scenario::{BackgroundText, FlowText, Scenario, Text};
 use super::{SimCase, SimQuantity};
-use crate::plan::{Claim, PlanError, Scale, Source, Spread, parse_time};
+use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_time, read_text};
 
 /// A plan that is run in the simulator, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,9 +172,7 @@ impl SimPlan {
     /// # Errors
     /// One line that names the file, the line in it, and what to write.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))?;
-        Self::parse(file, &text)
+        Self::parse(file, &read_text(file)?)
     }
 
     /// A plan from the text of its file; see [`SimPlan::read`].
@@ -182,12 +180,11 @@ impl SimPlan {
     /// # Errors
     /// Those of [`SimPlan::read`].
     pub fn parse(file: &Path, text: &str) -> Result<Option<Self>, PlanError> {
-        // What is no TOML at all is said by those who read plans over links.
-        if !toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("flow")) {
+        let source = Source { file, text };
+        if !source.has("flow") {
             return Ok(None);
         }
-        let source = Source { file, text };
-        let written: PlanText = toml::from_str(text).map_err(|error| source.error(error.span(), error.message()))?;
+        let written: PlanText = source.parse()?;
         let refuse = |message: String| PlanError::new(file, None, message);
         let mut plan = Self::without_sweeps(file, &written).map_err(refuse)?;
         for text in &written.sweep {
@@ -361,11 +358,6 @@ fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = set.iter().map(|(path, value)| (path.clone(), value.0.clone())).collect();
     all.sort_by_key(|(path, _)| (!path.ends_with(".profile"), path.len()));
     all
-}
-
-fn is_name(text: &str) -> bool {
-    let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    text.split('/').all(|part| !part.is_empty() && part.bytes().all(good))
 }
 
 /// Places of values on an axis, and their unit: numbers of one kind, or one after the other where they are names.
