@@ -57,27 +57,35 @@ fn how(out: &Path) -> HowRun {
 
 /// A folder with `experiments/paper/fig1.toml` in it.
 fn experiments() -> tempfile::TempDir {
+    experiment("paper/fig1", PLAN_TEXT)
+}
+
+/// A folder with the plan of one experiment in it.
+fn experiment(name: &str, plan: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    write(&folder.path().join("experiments/paper/fig1.toml"), PLAN_TEXT.as_bytes()).expect("written");
+    write(&folder.path().join(format!("experiments/{name}.toml")), plan.as_bytes()).expect("written");
     folder
+}
+
+/// What reproduces an experiment of such a folder.
+fn reproducing(name: &str, folder: &Path, how: HowRun) -> ReproduceArgs {
+    ReproduceArgs { name: name.into(), experiments: Some(folder.join("experiments")), how }
+}
+
+/// Names of the files in a folder.
+fn files(folder: &Path) -> HashSet<String> {
+    let entries = fs::read_dir(folder).expect("results");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
 }
 
 #[test]
 fn an_experiment_is_measured_drawn_and_written_up() {
     let folder = experiments();
     let out = folder.path().join("out");
-    let args = ReproduceArgs {
-        name: "paper/fig1".into(),
-        experiments: Some(folder.path().join("experiments")),
-        how: how(&out),
-    };
+    let args = reproducing("paper/fig1", folder.path(), how(&out));
     assert_eq!(reproduce(&args, &Fixed, &Stop::default()), Ok(0));
-    let files: HashSet<String> = fs::read_dir(&out)
-        .expect("results")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
-        .collect();
     let expected = [RECORDS, PLAN, "results.csv", "loss.svg", "loss.png", "report.html"];
-    assert_eq!(files, expected.map(str::to_owned).into());
+    assert_eq!(files(&out), expected.map(str::to_owned).into());
     assert_eq!(fs::read_to_string(out.join(PLAN)).expect("a plan"), PLAN_TEXT);
     assert_eq!(fs::read_to_string(out.join("results.csv")).expect("a table").lines().count(), 1 + 8);
 
@@ -189,7 +197,6 @@ fn what_went_wrong_is_one_line_and_a_code() {
 /// A plan that times codes goes the way of all plans, and moves nothing over links.
 #[test]
 fn codes_are_timed_drawn_and_written_up() {
-    let folder = tempfile::tempdir().expect("a folder");
     let text = r#"
 name = "paper/fig3"
 title = "Time of coding"
@@ -207,11 +214,10 @@ measure = "decode"
 vary = "size"
 values = ["1KB", "20KB"]
 "#;
+    let folder = experiment("paper/fig3", text);
     let plan = folder.path().join("experiments/paper/fig3.toml");
-    write(&plan, text.as_bytes()).expect("written");
     let out = folder.path().join("out");
-    let args =
-        |how| ReproduceArgs { name: "paper/fig3".into(), experiments: Some(folder.path().join("experiments")), how };
+    let args = |how| reproducing("paper/fig3", folder.path(), how);
     assert_eq!(reproduce(&args(HowRun { dry_run: true, ..how(&out) }), &Fixed, &Stop::default()), Ok(0));
     assert!(!out.exists());
     let stop = Stop::default();
@@ -222,12 +228,8 @@ values = ["1KB", "20KB"]
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(|record| record.nanoseconds.len() == 3));
     assert!(records[2..].iter().all(|record| record.nanoseconds.iter().all(|&time| time > 0)), "{records:?}");
-    let files: HashSet<String> = fs::read_dir(&out)
-        .expect("results")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
-        .collect();
     let expected = [RECORDS, PLAN, "results.csv", "decode-size.svg", "decode-size.png", "report.html"];
-    assert_eq!(files, expected.map(str::to_owned).into());
+    assert_eq!(files(&out), expected.map(str::to_owned).into());
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("It is linear. <small>(3)</small>") && page.contains("<small>3 runs</small>"), "{page}");
     // What has a record is not timed again.
@@ -266,15 +268,11 @@ y = "jain"
 name = "over-time"
 vary = "time"
 "#;
-    let folder = tempfile::tempdir().expect("a folder");
-    let plan = folder.path().join("experiments/paper/fig6.toml");
-    write(&plan, text.as_bytes()).expect("written");
+    let folder = experiment("paper/fig6", text);
     let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &Stop| {
         let jobs = NonZeroUsize::new(jobs).expect("one or more");
         let how = HowRun { jobs, only: only.map(str::to_owned), ..how(out) };
-        let args =
-            ReproduceArgs { name: "paper/fig6".into(), experiments: Some(folder.path().join("experiments")), how };
-        let code = reproduce(&args, &Fixed, stop);
+        let code = reproduce(&reproducing("paper/fig6", folder.path(), how), &Fixed, stop);
         let mut records = SimStore::read(out).expect("readable");
         for record in &mut records {
             (record.date, record.took_seconds) = (String::new(), 0.0);
@@ -295,14 +293,10 @@ vary = "time"
     assert_eq!(simulate(&second, 1, None, &Stop::default()), (Ok(0), all.clone()), "the same on one processor");
     let lines = fs::read_to_string(first.join(RECORDS)).expect("records").lines().count();
     assert_eq!(lines, 6, "what has a record is not run again");
-    let files: HashSet<String> = fs::read_dir(&first)
-        .expect("results")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
-        .collect();
     let pictures = ["delay.svg", "delay.png", "over-time.svg", "over-time.png"];
     let expected: HashSet<String> =
         [RECORDS, PLAN, "results.csv", "report.html"].into_iter().chain(pictures).map(str::to_owned).collect();
-    assert_eq!(files, expected);
+    assert_eq!(files(&first), expected);
     let page = fs::read_to_string(first.join("report.html")).expect("a page");
     assert!(page.contains("They are fair. <small>(6)</small>") && page.contains("<small>2 runs</small>"), "{page}");
 }
