@@ -11,7 +11,7 @@ use jiff::{Timestamp, Unit};
 
 use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
-use crate::commands::{HowRun, PLAN, nothing, say, warn, write};
+use crate::commands::{HowRun, PLAN, keep, nothing, open, say, warn};
 use crate::exit::{Code, Failure};
 use crate::results::SCHEMA;
 use crate::runner::Stop;
@@ -37,12 +37,8 @@ pub(crate) fn run(plan: &CodePlan, how: &HowRun, folder: &Path, stop: &Stop) -> 
         say(&list(&points, &CodeStore::read(folder)?));
         return Ok(0);
     }
-    let mut store = CodeStore::open(folder)?;
-    if store.cut() > 0 {
-        warn("the last result had not been written whole: it is cut off, and its case measured again");
-    }
-    let text = fs::read(&plan.file).map_err(Failure::at(&plan.file))?;
-    write(&folder.join(PLAN), &text)?;
+    let mut store: CodeStore = open(folder)?;
+    keep(&plan.file, folder, PLAN)?;
     for (sweep, setting, cases) in points {
         // Sweeps that meet in a point share its records.
         let is_new = |case: &CodeCase| !store.records().iter().any(|record| record.id == case.id());

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 pub use report::{ReportArgs, report};
 pub use reproduce::{ReproduceArgs, reproduce};
-pub(crate) use run::nothing;
 pub use run::{HowRun, RunArgs, run};
+pub(crate) use run::{keep, nothing, open};
 
 use crate::exit::{Code, Failure};
 use crate::plan::PlanError;

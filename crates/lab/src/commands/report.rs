@@ -5,15 +5,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{PLAN, default_folder, say, write};
-use crate::codes::{self, CodePlan, CodeStore};
+use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::picture::{Chart, png, svg};
 use crate::plan::Plan;
 use crate::report::{Measured, Section, page};
-use crate::results::{Store, csv};
-use crate::simulated::{self, SimPlan, SimStore};
+use crate::results::{StoreOf, csv};
+use crate::simulated::{self, SimPlan};
 
 /// What a person wrote about the results, in their folder.
 const VERDICT: &str = "verdict.txt";
@@ -94,35 +96,32 @@ struct Results {
 }
 
 fn results(folder: &Path) -> Result<Results, Failure> {
-    let nothing = || {
-        let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
-        Failure::new(Code::Usage, message)
-    };
     let file = folder.join(PLAN);
     if let Some(plan) = CodePlan::read(&file)? {
-        let records = CodeStore::read(folder)?;
-        if records.is_empty() {
-            return Err(nothing());
-        }
+        let records = records(folder)?;
         let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), codes::picture(&plan, sweep, &records)));
         let (charts, table) = (charts.collect(), codes::csv(&records));
         return Ok(Results { measured: Measured::Codes(Box::new(plan), records), charts, table });
     }
     if let Some(plan) = SimPlan::read(&file)? {
-        let records = SimStore::read(folder)?;
-        if records.is_empty() {
-            return Err(nothing());
-        }
+        let records = records(folder)?;
         let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), simulated::picture(&plan, sweep, &records)));
         let (charts, table) = (charts.collect(), simulated::csv(&records));
         return Ok(Results { measured: Measured::Simulated(Box::new(plan), records), charts, table });
     }
     let plan = Plan::of_results(&file)?;
-    let records = Store::read(folder)?;
-    if records.is_empty() {
-        return Err(nothing());
-    }
+    let records = records(folder)?;
     let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), Chart::new(&plan, sweep, &records)));
     let (charts, table) = (charts.collect(), csv(&records));
     Ok(Results { measured: Measured::Links(Box::new(plan), records), charts, table })
+}
+
+/// The records of a folder, one at least.
+fn records<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<Vec<R>, Failure> {
+    let records = StoreOf::read(folder)?;
+    if records.is_empty() {
+        let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
+        return Err(Failure::new(Code::Usage, message));
+    }
+    Ok(records)
 }

@@ -6,12 +6,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{PLAN, default_folder, say, warn, write};
 use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
-use crate::plan::Plan;
-use crate::results::Store;
+use crate::plan::{Plan, Topology};
+use crate::results::{Store, StoreOf};
 use crate::runner::{Account, Agenda, Estimate, Measure, Progress, Stop, run as run_all};
 use crate::simulated::{self, SimPlan};
 use crate::words;
@@ -89,10 +91,7 @@ fn run_plan(plan: &Plan, how: &HowRun, folder: &Path, measure: &dyn Measure, sto
         return Ok(0);
     }
     measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
-    let mut store = Store::open(folder)?;
-    if store.cut() > 0 {
-        warn("the last result had not been written whole: it is cut off, and its case measured again");
-    }
+    let mut store: Store = open(folder)?;
     let agenda = Agenda::new(plan, store.records(), how.only.as_deref());
     let (settled, total) = agenda.settled_of_total();
     if total == 0 {
@@ -114,21 +113,31 @@ pub(crate) fn nothing(name: &str, how: &HowRun) -> Failure {
     )
 }
 
+/// The records of a folder, open to take more.
+pub(crate) fn open<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<StoreOf<R>, Failure> {
+    let store = StoreOf::open(folder)?;
+    if store.cut() > 0 {
+        warn("the last result had not been written whole: it is cut off, and its case run again");
+    }
+    Ok(store)
+}
+
 /// The plan goes with its results, so that they can be drawn without it.
 fn keep_plan(plan: &Plan, folder: &Path) -> Result<(), Failure> {
-    let text = fs::read(&plan.file).map_err(Failure::at(&plan.file))?;
-    let mut files = vec![(folder.join(PLAN), text)];
-    if let Some(topology) = &plan.topology {
-        let beside = plan.file.parent().unwrap_or(Path::new(""));
-        let name = topology.file.strip_prefix(beside).unwrap_or(&topology.file);
-        files.push((folder.join(name), fs::read(&topology.file).map_err(Failure::at(&topology.file))?));
+    keep(&plan.file, folder, PLAN)?;
+    let Some(Topology { file, .. }) = &plan.topology else { return Ok(()) };
+    let beside = plan.file.parent().unwrap_or(Path::new(""));
+    keep(file, folder, file.strip_prefix(beside).unwrap_or(file))
+}
+
+/// Puts a copy of a file into a folder, under a name there.
+pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result<(), Failure> {
+    let text = fs::read(file).map_err(Failure::at(file))?;
+    let path = folder.join(name);
+    if fs::read(&path).ok().as_ref() == Some(&text) {
+        return Ok(());
     }
-    for (path, text) in files {
-        if fs::read(&path).ok().as_ref() != Some(&text) {
-            write(&path, &text)?;
-        }
-    }
-    Ok(())
+    write(&path, &text)
 }
 
 /// What would be measured, one case a line, and how long it may take.

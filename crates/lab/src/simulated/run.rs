@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use jiff::{Timestamp, Unit};
 
 use super::{SimCase, SimEnding, SimPlan, SimRecord, SimStore};
-use crate::commands::{HowRun, PLAN, nothing, say, warn, write};
+use crate::commands::{HowRun, PLAN, keep, nothing, open, say, warn};
 use crate::exit::{Code, Failure};
 use crate::runner::Stop;
 use crate::words;
@@ -36,12 +35,8 @@ pub(crate) fn run(plan: &SimPlan, how: &HowRun, folder: &Path, stop: &Stop) -> R
         say(&list(&left(&SimStore::read(folder)?)));
         return Ok(0);
     }
-    let mut store = SimStore::open(folder)?;
-    if store.cut() > 0 {
-        warn("the last result had not been written whole: it is cut off, and its case run again");
-    }
-    let text = fs::read(&plan.file).map_err(Failure::at(&plan.file))?;
-    write(&folder.join(PLAN), &text)?;
+    let mut store: SimStore = open(folder)?;
+    keep(&plan.file, folder, PLAN)?;
     let account = all(left(store.records()), how.jobs.get(), &mut store, stop)?;
     say(&format!("{}\n", folder.display()));
     Ok(account)
