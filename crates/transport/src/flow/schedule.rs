@@ -104,6 +104,11 @@ pub trait Schedule: Debug + Send {
     }
 }
 
+/// The next source symbol, if one can go out now.
+fn source(flow: &FlowView) -> Next {
+    if flow.source_ready() { Next::Source } else { Next::Idle }
+}
+
 /// A schedule and its numbers, as a profile holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleConfig {

@@ -12,7 +12,7 @@ use super::stream_layout::WindowShape;
 use super::window_sending::WindowSender;
 use crate::recovery::Report;
 use crate::time::Time;
-use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
+use crate::wire::{BlockId, FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
 use again::Again;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -55,7 +55,7 @@ impl FlowView {
         self.block(self.cursor).is_some_and(SendBlock::source_ready)
     }
 
-    /// The block whose source goes out: the first of which some has not.
+    /// The block whose source goes out: the first of which some has not; one behind the last where all is out.
     pub const fn source_block(&self) -> u32 {
         self.cursor
     }
@@ -80,6 +80,11 @@ impl FlowView {
         block.last_resort().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
 
+    /// A block by its number and its flow's.
+    pub const fn id_of(&self, block: &SendBlock) -> BlockId {
+        BlockId { flow: self.id, block: block.number() }
+    }
+
     /// An open block.
     pub fn block(&self, number: u32) -> Option<&SendBlock> {
         self.blocks.get(number.checked_sub(self.base)? as usize)
@@ -88,11 +93,6 @@ impl FlowView {
     /// Blocks that were opened and that the receiver does not have yet, oldest first.
     pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
         self.blocks.iter().filter(|block| !block.is_done())
-    }
-
-    /// The block whose source goes out now; one behind the last where all is out.
-    pub(super) const fn cursor(&self) -> u32 {
-        self.cursor
     }
 
     /// The oldest block that the receiver is not known to have.

@@ -1,6 +1,6 @@
 //! Automatic repeat request: every lost source symbol is sent again, no repair is made (arq §3).
 
-use super::{Next, PathEstimate, Schedule};
+use super::{Next, PathEstimate, Schedule, source};
 use crate::flow::sender::FlowView;
 use crate::recovery::Report;
 use crate::time::Time;
@@ -10,10 +10,7 @@ pub(super) struct Arq;
 
 impl Schedule for Arq {
     fn next(&mut self, _now: Time, flow: &FlowView, _path: &PathEstimate) -> Next {
-        if let Some(lost) = flow.first_lost() {
-            return Next::Resend(lost);
-        }
-        if flow.source_ready() { Next::Source } else { Next::Idle }
+        flow.first_lost().map_or_else(|| source(flow), Next::Resend)
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}

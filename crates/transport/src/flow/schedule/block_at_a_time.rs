@@ -1,12 +1,11 @@
 //! One block at a time: coded symbols of it stream until the receiver has it (rc-udp §IV-B).
 
-use super::{Next, PathEstimate, Schedule};
+use super::{MOST_LOSS, Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
 use crate::recovery::Report;
 use crate::settings::{Count, Setting, Settings, Share, Span, field};
 use crate::time::Time;
-use crate::wire::BlockId;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -38,9 +37,6 @@ impl Settings for BlockAtATimeConfig {
         field!("epsilon", epsilon, Share(0.0, 1.0)),
     ];
 }
-
-/// Where more is lost, more symbols are made as they are needed.
-const MOST_LOSS: f64 = 0.5;
 
 /// A block on its way.
 #[derive(Debug)]
@@ -103,12 +99,11 @@ impl BlockAtATime {
                 _ if running_out || run_out => (k / 4).max(16),
                 _ => return None,
             };
-            let id = BlockId { flow: flow.id(), block: block.number() };
-            block.can_prepare().then_some(Next::Prepare { block: id, count })
+            block.can_prepare().then(|| Next::Prepare { block: flow.id_of(block), count })
         })
     }
 
-    /// (1 + epsilon) K, and what is lost of it.
+    /// (1 + epsilon) K, and what is lost of it; where more than [`MOST_LOSS`] is, more symbols are made as they are needed.
     fn enough(&self, k: u32, path: &PathEstimate) -> u32 {
         ((1.0 + self.config.epsilon) * f64::from(k) / (1.0 - path.loss.min(MOST_LOSS))).ceil() as u32
     }
@@ -152,7 +147,7 @@ fn symbol(flow: &FlowView, block: &SendBlock) -> Option<Next> {
         return Some(Next::Source);
     }
     if block.repair_ready() > 0 {
-        return Some(Next::Repair(BlockId { flow: flow.id(), block: block.number() }));
+        return Some(Next::Repair(flow.id_of(block)));
     }
     flow.last_resort_of(block).map(Next::Resend)
 }

@@ -1,8 +1,7 @@
 //! Each chunk goes out with padding by the loss estimate, and the next is encoded meanwhile; of a chunk that fails all the same, lost
 //! source goes again (ttp §II).
 
-use super::first_round::{FirstRound, may_end_round};
-use super::wants::Wants;
+use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
@@ -10,7 +9,6 @@ use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
 use crate::settings::{Or, Setting, Settings, Share, Switch, field};
 use crate::time::Time;
-use crate::wire::BlockId;
 use erasure::BlockCode;
 
 /// Numbers of the chunks schedule.
@@ -56,16 +54,12 @@ impl ChunksConfig {
 #[derive(Debug)]
 pub(super) struct Chunks {
     config: ChunksConfig,
-    first_round: FirstRound,
-    /// Chunks that cannot be decoded from what has arrived and what is in flight.
-    wants: Wants,
-    /// The wants were worked out from what is known now.
-    current: bool,
+    rounds: Rounds,
 }
 
 impl Chunks {
     pub(super) fn new(config: ChunksConfig) -> Self {
-        Self { config, first_round: FirstRound::default(), wants: Wants::default(), current: false }
+        Self { config, rounds: Rounds::default() }
     }
 }
 
@@ -76,28 +70,19 @@ fn mend(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
 
 /// ttp §I: "the potential cost of failed transfers".
 fn give_up(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
-    Next::GiveUp(BlockId { flow: flow.id(), block: block.number() })
+    Next::GiveUp(flow.id_of(block))
 }
 
 impl Schedule for Chunks {
     fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+        let Self { config, rounds } = self;
+        let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
         // ttp §II-C: while a chunk is sent the next one is encoded.
-        self.first_round.begin(flow, 1, |block| self.config.padding(block.k(), block.code(), path));
-        if !self.current {
-            self.current = true;
-            self.wants.survey(flow, |block| self.first_round.missing(block));
-        }
-        if let Some(next) = self.wants.serve(flow, if self.config.mend { mend } else { give_up }) {
-            return next;
-        }
-        let next = self.first_round.next(flow);
-        let next = next.unwrap_or(if flow.source_ready() { Next::Source } else { Next::Idle });
-        self.current &= !may_end_round(flow, next);
-        next
+        rounds.next(flow, 1, padding, if config.mend { mend } else { give_up })
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
-        self.current = false;
+        self.rounds.on_report();
     }
 
     fn resends(&self) -> bool {

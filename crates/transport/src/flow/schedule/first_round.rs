@@ -1,14 +1,54 @@
-//! The first round of each block: its source, then as much repair as was fixed when its coding began.
+//! The first round of each block: its source, then as much repair as was fixed when its coding began. What it does not suffice for is wanted.
 
-use super::Next;
+use super::wants::Wants;
+use super::{Next, source};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
-use crate::wire::{BlockId, FlowId};
+use crate::wire::FlowId;
 use std::collections::VecDeque;
+
+/// A first round for each block in turn, and more for those that it does not suffice for.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    first: FirstRound,
+    /// Blocks that cannot be decoded from what has arrived and what is in flight.
+    wants: Wants,
+    /// The wants were worked out from what is known now.
+    current: bool,
+}
+
+impl Rounds {
+    /// What goes out next: what `supply` finds for a block that wants so many symbols, else of a first round. That of the block whose source
+    /// goes out now, and of `ahead` behind it, has as much repair as `repair` says.
+    pub(super) fn next(
+        &mut self,
+        flow: &FlowView,
+        ahead: u32,
+        repair: impl FnMut(&SendBlock) -> u32,
+        supply: impl Fn(&FlowView, &SendBlock, u32) -> Next,
+    ) -> Next {
+        self.first.begin(flow, ahead, repair);
+        if !self.current {
+            self.current = true;
+            self.wants.survey(flow, |block| self.first.missing(block));
+        }
+        if let Some(next) = self.wants.serve(flow, supply) {
+            return next;
+        }
+        let next = self.first.next(flow).unwrap_or_else(|| source(flow));
+        self.current &= !may_end_round(flow, next);
+        next
+    }
+
+    /// Something was heard.
+    pub(super) const fn on_report(&mut self) {
+        self.current = false;
+    }
+}
 
 /// Blocks whose coding has begun and whose repair is not all sent.
 #[derive(Debug, Default)]
-pub(super) struct FirstRound {
+struct FirstRound {
     /// A flow of smaller symbols that succeeds another begins its blocks anew.
     flow: Option<FlowId>,
     /// The first block whose coding has not begun.
@@ -19,11 +59,11 @@ pub(super) struct FirstRound {
 
 impl FirstRound {
     /// Begins the coding of the block whose source goes out now, and of `ahead` behind it; `repair` says how many repair symbols one gets.
-    pub(super) fn begin(&mut self, flow: &FlowView, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
+    fn begin(&mut self, flow: &FlowView, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
         if self.flow != Some(flow.id()) {
             *self = Self { flow: Some(flow.id()), ..Self::default() };
         }
-        let last = flow.cursor().saturating_add(ahead);
+        let last = flow.source_block().saturating_add(ahead);
         self.next = self.next.max(flow.first_open());
         while self.next <= last
             && let Some(block) = flow.block(self.next)
@@ -42,7 +82,7 @@ impl FirstRound {
     }
 
     /// The next repair symbol of a block whose source is all sent, or the work that has to be done for one.
-    pub(super) fn next(&mut self, flow: &FlowView) -> Option<Next> {
+    fn next(&mut self, flow: &FlowView) -> Option<Next> {
         let left = |number: u32, count: u32| {
             let block = flow.block(number).filter(|block| !block.is_done())?;
             Some((block, count.saturating_sub(block.repair_sent()))).filter(|(_, left)| *left > 0)
@@ -50,7 +90,7 @@ impl FirstRound {
         self.repairing.retain(|&(number, count)| left(number, count).is_some());
         for &(number, count) in &self.repairing {
             let Some((block, left)) = left(number, count) else { continue };
-            let id = BlockId { flow: flow.id(), block: number };
+            let id = flow.id_of(block);
             if block.repair_ready() < left && block.can_prepare() {
                 return Some(Next::Prepare { block: id, count: left - block.repair_ready() });
             }
@@ -63,7 +103,7 @@ impl FirstRound {
 
     /// Symbols without which the block cannot be decoded, once all of its first round is sent: more of that are known lost than were
     /// added (lt-tcp §3.4). Where what follows is lost in turn, or called lost by a timeout, the same holds.
-    pub(super) fn missing(&self, block: &SendBlock) -> u32 {
+    fn missing(&self, block: &SendBlock) -> u32 {
         let repair_left = |&(number, count): &(u32, u32)| number == block.number() && block.repair_sent() < count;
         let all_sent =
             block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left);
@@ -72,9 +112,9 @@ impl FirstRound {
 }
 
 /// What goes out next may be the last of a block's first round; losses of it may be known already.
-pub(super) fn may_end_round(flow: &FlowView, next: Next) -> bool {
+fn may_end_round(flow: &FlowView, next: Next) -> bool {
     match next {
-        Next::Source => flow.block(flow.cursor()).is_some_and(|block| block.source_left() == 1),
+        Next::Source => flow.block(flow.source_block()).is_some_and(|block| block.source_left() == 1),
         Next::Repair(_) => true,
         _ => false,
     }

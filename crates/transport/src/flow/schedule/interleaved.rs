@@ -8,7 +8,6 @@ use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
 use crate::settings::{Count, Or, Setting, Settings, Share, field};
 use crate::time::Time;
-use crate::wire::BlockId;
 use std::collections::VecDeque;
 
 /// Numbers of the interleaved schedule.
@@ -62,8 +61,7 @@ impl Interleaved {
     fn interval(&self, block: &SendBlock, path: &PathEstimate) -> Option<u32> {
         self.config.repair_every.or_else(|| {
             let (k, code) = (block.k(), block.code());
-            let sent = Outstanding { need: k, in_flight: k, intact: true, code, k };
-            let repairs = sent.extra(path.odds(self.config.failure));
+            let repairs = Outstanding::whole(k, code).extra(path.odds(self.config.failure));
             k.checked_div(repairs).map(|every| every.max(1))
         })
     }
@@ -75,7 +73,7 @@ impl Interleaved {
 
     /// One repair symbol of the block, or the order for some. `None` while it is being made; a code that has no more sends lost source again.
     fn repair(&self, flow: &FlowView, block: &SendBlock) -> Option<Next> {
-        let id = BlockId { flow: flow.id(), block: block.number() };
+        let id = flow.id_of(block);
         if block.repair_ready() > 0 {
             return Some(Next::Repair(id));
         }
@@ -108,8 +106,7 @@ impl Interleaved {
         }
         // §2.1.1: what costs time is precomputed while symbols go out; the block's repair is wanted when its source has gone.
         if self.every.is_some() && block.repair_ready() == 0 && block.can_prepare() {
-            let block = BlockId { flow: flow.id(), block: number };
-            return Next::Prepare { block, count: self.batch(flow.block(number).map_or(0, SendBlock::k)) };
+            return Next::Prepare { block: flow.id_of(block), count: self.batch(block.k()) };
         }
         self.since += 1;
         Next::Source

@@ -1,8 +1,7 @@
 //! Each block goes out with as much repair as the loss estimate asks for; when too few of its symbols are left to decode it, more
 //! repair follows at once (lt-tcp §3.1, §3.4).
 
-use super::first_round::{FirstRound, may_end_round};
-use super::wants::Wants;
+use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
@@ -10,7 +9,6 @@ use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, field};
 use crate::time::Time;
-use crate::wire::BlockId;
 
 /// Numbers of the proactive schedule.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,23 +39,19 @@ impl ProactiveConfig {
 #[derive(Debug)]
 pub(super) struct Proactive {
     config: ProactiveConfig,
-    first_round: FirstRound,
-    /// Blocks that cannot be decoded from what has arrived and what is in flight.
-    wants: Wants,
-    /// The wants were worked out from what is known now.
-    current: bool,
+    rounds: Rounds,
 }
 
 impl Proactive {
     pub(super) fn new(config: ProactiveConfig) -> Self {
-        Self { config, first_round: FirstRound::default(), wants: Wants::default(), current: false }
+        Self { config, rounds: Rounds::default() }
     }
 }
 
 /// What serves a block that wants `missing` symbols. Repair, for lt-tcp sends nothing twice (§3.5).
 /// Departs: a code with few symbols may have sent them all, of which the document does not speak; then lost source goes again.
 fn supply(flow: &FlowView, block: &SendBlock, missing: u32) -> Next {
-    let id = BlockId { flow: flow.id(), block: block.number() };
+    let id = flow.id_of(block);
     if block.repair_ready() > 0 {
         return Next::Repair(id);
     }
@@ -72,22 +66,12 @@ fn supply(flow: &FlowView, block: &SendBlock, missing: u32) -> Next {
 
 impl Schedule for Proactive {
     fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
-        self.first_round.begin(flow, 0, |block| self.config.repair(block, path));
-        if !self.current {
-            self.current = true;
-            self.wants.survey(flow, |block| self.first_round.missing(block));
-        }
-        if let Some(next) = self.wants.serve(flow, supply) {
-            return next;
-        }
-        let next = self.first_round.next(flow);
-        let next = next.unwrap_or(if flow.source_ready() { Next::Source } else { Next::Idle });
-        self.current &= !may_end_round(flow, next);
-        next
+        let Self { config, rounds } = self;
+        rounds.next(flow, 0, |block| config.repair(block, path), supply)
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
-        self.current = false;
+        self.rounds.on_report();
     }
 }
 

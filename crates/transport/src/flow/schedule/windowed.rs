@@ -4,14 +4,13 @@
 //! §3). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
 
 use super::wants::Wants;
-use super::{Next, PathEstimate, Schedule};
+use super::{Next, PathEstimate, Schedule, source};
 use crate::flow::send_block::SendBlock;
 use crate::flow::sender::FlowView;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, Span, field};
 use crate::time::Time;
-use crate::wire::BlockId;
 use std::time::Duration;
 
 /// Numbers of the windowed schedule.
@@ -71,7 +70,7 @@ impl Windowed {
 
 /// What serves a block that wants `extra` symbols: lost source first, since it may spare the decoder, then repair.
 fn supply(flow: &FlowView, block: &SendBlock, extra: u32) -> Next {
-    let id = BlockId { flow: flow.id(), block: block.number() };
+    let id = flow.id_of(block);
     if let Some(lost) = flow.first_lost_of(block) {
         return Next::Resend(lost);
     }
@@ -89,7 +88,7 @@ impl Schedule for Windowed {
             if let Some(lost) = flow.first_lost() {
                 return Next::Resend(lost);
             }
-            return if flow.source_ready() { Next::Source } else { Next::Idle };
+            return source(flow);
         }
         if !self.current {
             self.survey(flow, path);
