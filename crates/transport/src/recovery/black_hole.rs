@@ -102,7 +102,7 @@ impl BlackHole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::sent::{Cause, Content};
+    use crate::recovery::sent::Content;
 
     const PTO: Duration = Duration::from_millis(100);
 
@@ -111,21 +111,7 @@ mod tests {
     }
 
     fn report(hole: &mut BlackHole, delivered: &[Sent], lost: &[Sent]) {
-        hole.on_report(&Report {
-            now: Time::ZERO,
-            cause: Cause::Feedback,
-            delivered,
-            lost,
-            spurious: &[],
-            outlived: &[],
-            delivered_bytes: 0,
-            lost_bytes: 0,
-            newly_marked: 0,
-            rtt: None,
-            rate_sample: None,
-            in_flight_before: 0,
-            app_limited: false,
-        });
+        hole.on_report(&Report { delivered, lost, ..Report::empty(Time::ZERO) });
     }
 
     fn watch() -> BlackHole {

@@ -94,3 +94,25 @@ pub struct Report<'a> {
     /// The sender had nothing to send lately: the window was not the limit.
     pub app_limited: bool,
 }
+
+#[cfg(test)]
+impl Report<'static> {
+    /// Something was heard, and nothing of any packet: for tests to say what.
+    pub(crate) const fn empty(now: Time) -> Self {
+        Self {
+            now,
+            cause: Cause::Feedback,
+            delivered: &[],
+            lost: &[],
+            spurious: &[],
+            outlived: &[],
+            delivered_bytes: 0,
+            lost_bytes: 0,
+            newly_marked: 0,
+            rtt: None,
+            rate_sample: None,
+            in_flight_before: 0,
+            app_limited: false,
+        }
+    }
+}

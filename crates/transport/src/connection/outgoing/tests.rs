@@ -1,5 +1,5 @@
 use super::*;
-use crate::recovery::{Cause, Sent};
+use crate::recovery::Sent;
 
 /// A report of one symbol, among those delivered, spurious, outlived or lost.
 fn report(at: usize) -> Option<Time> {
@@ -9,19 +9,11 @@ fn report(at: usize) -> Option<Time> {
     let mut outgoing = Outgoing::new();
     outgoing.unanswered = Some(Time::ZERO);
     outgoing.on_report(&Report {
-        now: Time::ZERO,
-        cause: Cause::Feedback,
         delivered: of(0),
         spurious: of(1),
         outlived: of(2),
         lost: of(3),
-        delivered_bytes: 0,
-        lost_bytes: 0,
-        newly_marked: 0,
-        rtt: None,
-        rate_sample: None,
-        in_flight_before: 0,
-        app_limited: false,
+        ..Report::empty(Time::ZERO)
     });
     outgoing.unanswered
 }

@@ -71,12 +71,10 @@ impl<C: CongestionControl> Bench<C> {
     /// Reports these packets, whatever `event` counts.
     pub(super) fn report_of(&mut self, event: Event, delivered: &[Sent], lost: &[Sent], spurious: &[Sent]) {
         let report = Report {
-            now: self.now,
             cause: event.cause.unwrap_or(Cause::Feedback),
             delivered,
             lost,
             spurious,
-            outlived: &[],
             delivered_bytes: delivered.len() as u64 * u64::from(Self::PACKET),
             lost_bytes: lost.len() as u64 * u64::from(Self::PACKET),
             newly_marked: event.marked,
@@ -84,6 +82,7 @@ impl<C: CongestionControl> Bench<C> {
             rate_sample: event.rate_sample,
             in_flight_before: self.in_flight.unwrap_or(self.controller.window()),
             app_limited: event.app_limited,
+            ..Report::empty(self.now)
         };
         let Self { controller, rtt, loss, ecn_usable, .. } = self;
         let (max_packet, persistent_congestion, ecn_usable) = (Self::PACKET, event.persistent, *ecn_usable);
