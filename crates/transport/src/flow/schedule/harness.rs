@@ -4,9 +4,11 @@ use super::{PathEstimate, ScheduleConfig};
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
 use crate::flow::request::{EncodeJob, Reply, Request};
-use crate::flow::sender::{FlowSender, Step};
+use crate::flow::sender::{FlowSender, Picked, Step, SymbolKind};
+use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
+use std::fmt;
 use std::time::Duration;
 
 const FLOW: FlowId = FlowId(1);
@@ -25,20 +27,55 @@ pub(super) struct Line {
     held: Vec<EncodeJob>,
 }
 
+/// What a flow does when it is asked.
+enum Done {
+    Sent(Picked),
+    /// An order for so many repair symbols of a block.
+    Ordered(u32, u32),
+    GaveUp,
+}
+
+/// A symbol as `block:esi`, `+` where repair, `again` where sent before; `block?count` where repair is ordered.
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent(Picked { id: SymbolId { block, esi, .. }, kind, .. }) => match kind {
+                SymbolKind::Source => write!(f, "{block}:{esi}"),
+                SymbolKind::Repair | SymbolKind::Coded => write!(f, "{block}:+{esi}"),
+                SymbolKind::Resent => write!(f, "{block}:{esi} again"),
+            },
+            Self::Ordered(block, count) => write!(f, "{block}?{count}"),
+            Self::GaveUp => f.write_str("gives up"),
+        }
+    }
+}
+
 impl Line {
     /// A schedule by its text, and blocks of `k` symbols each.
     pub(super) fn new(schedule: &str, code: &str, blocks: u32, k: u32) -> Self {
+        Self::of(schedule, code, &vec![k; blocks as usize])
+    }
+
+    /// A schedule by its text, and blocks of so many symbols.
+    pub(super) fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
         let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
         let code = code.parse().expect("a code");
-        let mut flow = FlowSender::new(FLOW, SYMBOL, u64::from(blocks * k), schedule.build());
-        let length = k as usize * SYMBOL;
-        for number in 0..blocks {
-            let offset = u64::from(number) * length as u64;
-            flow.open(BlockShape { number, plan: 0, k, code, offset, length, cost: k });
+        let mut flow = FlowSender::new(FLOW, SYMBOL, blocks.iter().copied().map(u64::from).sum(), schedule.build());
+        let mut offset = 0;
+        for (number, k) in (0..).zip(blocks) {
+            let length = *k as usize * SYMBOL;
+            flow.open(BlockShape { number, plan: 0, k: *k, code, offset, length, cost: *k });
             flow.block_mut(number).expect("it is open").fill(vec![number as u8; length]);
+            offset += length as u64;
         }
         let path = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
         Self { flow, path, now: Time::ZERO, encodes: Vec::new(), holds_replies: false, held: Vec::new() }
+    }
+
+    /// Over a path that loses so much.
+    pub(super) const fn losing(mut self, loss: f64) -> Self {
+        self.path.loss = loss;
+        self
     }
 
     pub(super) fn announced(mut self) -> Self {
@@ -66,22 +103,44 @@ impl Line {
 
     fn next(&mut self) -> Option<(u32, u32)> {
         loop {
-            match self.flow.next(self.now, &self.path, false) {
-                Step::Symbol(picked) => {
-                    assert_eq!(self.flow.symbol(picked.id).len(), SYMBOL);
-                    return Some((picked.id.block, picked.id.esi));
-                }
-                Step::Request(Request::Encode(job)) => {
-                    self.encodes.push((job.block, job.count));
-                    self.held.push(job);
-                    if !self.holds_replies {
-                        self.reply();
-                    }
-                }
-                Step::Request(other) => panic!("{other:?}"),
-                Step::Failed => panic!("nobody gives up"),
-                Step::Idle => return None,
+            match self.step()? {
+                Done::Sent(picked) => return Some((picked.id.block, picked.id.esi)),
+                Done::Ordered(..) => {}
+                Done::GaveUp => panic!("nobody gives up"),
             }
+        }
+    }
+
+    /// Up to `most` things that are done now, each as [`Done`] prints it.
+    pub(super) fn log(&mut self, most: usize) -> String {
+        let mut log: Vec<String> = Vec::new();
+        while log.len() < most
+            && log.last().is_none_or(|last| last != "gives up")
+            && let Some(done) = self.step()
+        {
+            log.push(done.to_string());
+        }
+        log.join(" ")
+    }
+
+    fn step(&mut self) -> Option<Done> {
+        match self.flow.next(self.now, &self.path, false) {
+            Step::Symbol(picked) => {
+                assert_eq!(self.flow.symbol(picked.id).len(), SYMBOL);
+                Some(Done::Sent(picked))
+            }
+            Step::Request(Request::Encode(job)) => {
+                let (block, count) = (job.block, job.count);
+                self.encodes.push((block, count));
+                self.held.push(job);
+                if !self.holds_replies {
+                    self.reply();
+                }
+                Some(Done::Ordered(block, count))
+            }
+            Step::Request(other) => panic!("{other:?}"),
+            Step::Failed => Some(Done::GaveUp),
+            Step::Idle => None,
         }
     }
 
@@ -99,9 +158,23 @@ impl Line {
     pub(super) fn acknowledge(&mut self, block: u32) {
         let status = FlowStatus { flow: FLOW, done_below: 0, blocks: vec![BlockStatus { block, need: 0 }] };
         self.flow.on_status(&status, &mut Pool::default(), &mut |_| {});
+        self.flow.on_report(&Report::empty(self.now));
     }
 
     pub(super) fn lose(&mut self, block: u32, esi: u32) {
         self.flow.on_lost(SymbolId { flow: FLOW, block, esi });
+    }
+
+    /// What is heard of symbols: those lost, those that arrived.
+    pub(super) fn hear(&mut self, lost: &[(u32, u32)], delivered: &[(u32, u32)]) {
+        lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
+        delivered.iter().for_each(|&(block, esi)| self.flow.on_delivered(SymbolId { flow: FLOW, block, esi }));
+        self.flow.on_report(&Report::empty(self.now));
+    }
+
+    /// A symbol that was called lost arrives.
+    pub(super) fn hear_late(&mut self, block: u32, esi: u32) {
+        self.flow.on_spurious(SymbolId { flow: FLOW, block, esi });
+        self.flow.on_report(&Report::empty(self.now));
     }
 }
