@@ -41,12 +41,7 @@ pub struct Report {
 /// # Errors
 /// What is wrong, the scenario, and the command that runs it again.
 pub fn check(seed: u64) -> Result<Report, String> {
-    let scenario = Scenario::draw(seed);
-    run(&scenario).map_err(|wrong| {
-        format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property -- --nocapture"
-        )
-    })
+    checked(&Scenario::draw(seed), "objects")
 }
 
 /// The same with streams.
@@ -54,12 +49,7 @@ pub fn check(seed: u64) -> Result<Report, String> {
 /// # Errors
 /// What is wrong, the scenario, and the command that runs it again.
 pub fn check_streams(seed: u64) -> Result<Report, String> {
-    let scenario = Scenario::draw_with_streams(seed);
-    run(&scenario).map_err(|wrong| {
-        format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test streams -- --nocapture"
-        )
-    })
+    checked(&Scenario::draw_with_streams(seed), "streams")
 }
 
 /// The same by the documents' systems.
@@ -67,12 +57,7 @@ pub fn check_streams(seed: u64) -> Result<Report, String> {
 /// # Errors
 /// What is wrong, the scenario, and the command that runs it again.
 pub fn check_documents(seed: u64) -> Result<Report, String> {
-    let scenario = Scenario::draw_documents(seed);
-    run(&scenario).map_err(|wrong| {
-        format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test documents -- --nocapture"
-        )
-    })
+    checked(&Scenario::draw_documents(seed), "documents")
 }
 
 /// The same by the other documents' systems, with any choice of feedback and of how losses are found.
@@ -80,10 +65,15 @@ pub fn check_documents(seed: u64) -> Result<Report, String> {
 /// # Errors
 /// What is wrong, the scenario, and the command that runs it again.
 pub fn check_choices(seed: u64) -> Result<Report, String> {
-    let scenario = Scenario::draw_choices(seed);
-    run(&scenario).map_err(|wrong| {
+    checked(&Scenario::draw_choices(seed), "choices")
+}
+
+/// Runs a scenario that was drawn; `test` names the tests that draw such.
+fn checked(scenario: &Scenario, test: &str) -> Result<Report, String> {
+    run(scenario).map_err(|wrong| {
+        let seed = scenario.seed;
         format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test choices -- --nocapture"
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property {test} -- --nocapture"
         )
     })
 }
