@@ -1,20 +1,11 @@
 //! A limit that changes on the way holds from then on, whatever controls.
 
-use crate::support::{Censored, Plan, at_seconds, is_done};
-use netsim::{Network, NodeId};
+use crate::support::{Censored, Plan, at_seconds, is_done, with_sender};
+use netsim::Network;
 use transport::{Profile, Rate};
-
-const SENDER: NodeId = NodeId::from_index(0);
 
 const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
-}
-
-fn set_limit(network: &mut Network<Censored>, limit: Option<Rate>) {
-    let now = transport::Time::from_nanos(network.now().as_nanos());
-    let endpoint = network.node_mut(SENDER).expect("the sender").host.endpoint();
-    let handle = endpoint.handles().next().expect("still open");
-    endpoint.connection(handle).expect("still open").set_limit(now, limit);
 }
 
 /// IP bits per second that the sender sent in the two seconds before `until`.
@@ -33,7 +24,7 @@ fn a_limit_changes_on_the_way() {
         for (until, next) in [(4, Some(mbit(10))), (8, Some(mbit(20))), (12, None)] {
             network.run_until(at_seconds(until)).expect("time passes");
             rates.push(rate_before(&network, until) / 1e6);
-            set_limit(&mut network, next);
+            with_sender(&mut network, |now, connection| connection.set_limit(now, next)).expect("still open");
         }
         for (rate, expected) in rates.iter().zip([20.0, 10.0, 20.0]) {
             assert!((expected * 0.97..expected * 1.01).contains(rate), "{rates:?} by {:?}", plan.profile);

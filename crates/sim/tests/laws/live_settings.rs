@@ -1,19 +1,8 @@
 //! Choices of the profile that change on the way: what was sent before arrives, and what comes after follows the new ones.
 
-use crate::support::{Censored, Plan, at_seconds, is_done};
-use netsim::{Network, NodeId};
+use crate::support::{Plan, at_seconds, is_done, is_over, with_sender};
 use std::time::Duration;
-use transport::{Connection, Profile, Rate};
-
-const SENDER: NodeId = NodeId::from_index(0);
-
-/// Does something to the sender's connection, at this moment of its time.
-fn with_sender<R>(network: &mut Network<Censored>, act: impl FnOnce(transport::Time, &mut Connection) -> R) -> R {
-    let now = transport::Time::from_nanos(network.now().as_nanos());
-    let endpoint = network.node_mut(SENDER).expect("the sender").host.endpoint();
-    let handle = endpoint.handles().next().expect("still open");
-    act(now, endpoint.connection(handle).expect("still open"))
-}
+use transport::{Profile, Rate};
 
 #[test]
 fn every_choice_changes_on_the_way() {
@@ -39,12 +28,44 @@ fn every_choice_changes_on_the_way() {
             let at = netsim::Time::ZERO + Duration::from_millis(250 * (1 + nth as u64));
             network.run_until(at).expect("time passes");
             let set = with_sender(&mut network, |now, connection| connection.set(now, key, value));
-            assert_eq!(set, Ok(()), "{name}: {key}={value}");
+            assert_eq!(set, Some(Ok(())), "{name}: {key}={value}");
         }
         let settled =
             with_sender(&mut network, |now, connection| connection.set(now, "feedback.timing", "every-packet"));
+        let settled = settled.expect("still open");
         assert!(settled.is_err_and(|error| error.to_string().contains("when a connection begins")));
         let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));
         assert_eq!(done, Ok(true), "{name} does not come to its end");
+    }
+}
+
+/// From source to repair alone and back, blocks of other sizes and codes each time.
+#[test]
+fn schedule_and_blocks_change_on_the_way() {
+    let rate = Rate::from_bits_per_second(20_000_000);
+    for profile in [Profile::auto(), Profile::rc_udp(), Profile::tornado_transfer()] {
+        let plan = Plan::new("rate=20M,delay=20ms,queue=256KB,loss=5%", profile.with_told_rate(rate), vec![8_000_000]);
+        let mut network = plan.network([Vec::new(), Vec::new()]);
+        let choices = [
+            ("schedule", "block-at-a-time"),
+            ("blocks", "fixed:k=100,code=precoded-lt"),
+            ("schedule", "windowed"),
+            ("schedule", "interleaved:repair-every=20"),
+            ("blocks", "partition"),
+            ("schedule", "block-at-a-time:blocks=3"),
+            ("schedule", "arq"),
+        ];
+        for (at, (key, value)) in (1..).zip(choices) {
+            let until = netsim::Time::ZERO + Duration::from_millis(300 * at);
+            network.run_until(until).expect("time passes");
+            if let Some(set) = with_sender(&mut network, |now, connection| connection.set(now, key, value)) {
+                set.expect("a choice that there is");
+            }
+        }
+        let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));
+        assert_eq!(done, Ok(true), "by {:?}", plan.profile.name);
+        assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed");
+        let received = network.nodes()[1].host.tallies().next().and_then(|tally| tally.received.values().next());
+        assert!(received.is_some_and(sim::Received::is_identical), "by {:?}", plan.profile.name);
     }
 }

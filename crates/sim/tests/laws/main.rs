@@ -5,7 +5,6 @@ mod bounds;
 mod closing;
 mod credit;
 mod feedback;
-mod live_choices;
 mod live_limit;
 mod live_settings;
 mod many_objects;

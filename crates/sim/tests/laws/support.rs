@@ -3,7 +3,7 @@
 use netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, topology};
 use sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
-use transport::{EndpointConfig, Profile, Rate};
+use transport::{Connection, EndpointConfig, Profile, Rate};
 
 /// A host some of whose packets never leave it.
 #[derive(Debug)]
@@ -117,6 +117,17 @@ impl Plan {
         let receiver = node(host(second, first, false), to_second);
         topology::pair(sender, receiver, &link).expect("a link that makes sense").0
     }
+}
+
+/// Does something to the sender's connection, at this moment of its time; `None` where it is over.
+pub(crate) fn with_sender<R>(
+    network: &mut Network<Censored>,
+    act: impl FnOnce(transport::Time, &mut Connection) -> R,
+) -> Option<R> {
+    let now = transport::Time::from_nanos(network.now().as_nanos());
+    let endpoint = network.node_mut(NodeId::from_index(0)).expect("the sender").host.endpoint();
+    let handle = endpoint.handles().next()?;
+    endpoint.connection(handle).map(|connection| act(now, connection))
 }
 
 /// The side that closes has all it wanted.
