@@ -2,6 +2,9 @@
 
 mod again;
 mod succession;
+mod view;
+
+pub use view::FlowView;
 
 use super::layout::BlockShape;
 use super::pool::Pool;
@@ -12,124 +15,8 @@ use super::stream_layout::WindowShape;
 use super::window_sending::WindowSender;
 use crate::recovery::Report;
 use crate::time::Time;
-use crate::wire::{BlockId, FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
+use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
 use again::Again;
-use std::collections::{BTreeSet, VecDeque};
-
-/// What a schedule sees of its flow.
-#[derive(Debug)]
-pub struct FlowView {
-    id: FlowId,
-    /// Open blocks, by number from `base` on. Blocks done before their elders stay, empty, until those are done.
-    blocks: VecDeque<SendBlock>,
-    base: u32,
-    /// The block whose source goes out now.
-    cursor: u32,
-    /// Open blocks with source symbols that are known lost.
-    with_lost: BTreeSet<u32>,
-    /// Open blocks that the receiver does not have yet.
-    unfinished: usize,
-    /// Those of them that it needs something of, as far as is known.
-    lacking: usize,
-    /// Source symbols of the flow that have not gone out yet.
-    source_left: u64,
-    /// More is to come that is no symbol of this flow yet.
-    others_waiting: bool,
-    /// The receiver knows of the flow.
-    announced: bool,
-}
-
-impl FlowView {
-    /// The flow.
-    pub const fn id(&self) -> FlowId {
-        self.id
-    }
-
-    /// The receiver is known to have the announcement: how the flow is cut and coded.
-    pub const fn announced(&self) -> bool {
-        self.announced
-    }
-
-    /// A source symbol can go out for the first time now.
-    pub fn source_ready(&self) -> bool {
-        self.block(self.cursor).is_some_and(SendBlock::source_ready)
-    }
-
-    /// The block whose source goes out: the first of which some has not; one behind the last where all is out.
-    pub const fn source_block(&self) -> u32 {
-        self.cursor
-    }
-
-    /// Source is left to go out for the first time, here or in a flow behind this one: it is not the tail yet.
-    pub const fn more_to_come(&self) -> bool {
-        self.source_left > 0 || self.others_waiting
-    }
-
-    /// The oldest lost source symbol.
-    pub fn first_lost(&self) -> Option<SymbolId> {
-        self.block(*self.with_lost.first()?).and_then(|block| self.first_lost_of(block))
-    }
-
-    /// The oldest lost source symbol of a block.
-    pub fn first_lost_of(&self, block: &SendBlock) -> Option<SymbolId> {
-        block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
-    }
-
-    /// A source symbol of a block of which all repair that there is has gone out: one that is lost, or was never sent.
-    pub fn last_resort_of(&self, block: &SendBlock) -> Option<SymbolId> {
-        block.last_resort().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
-    }
-
-    /// A block by its number and its flow's.
-    pub const fn id_of(&self, block: &SendBlock) -> BlockId {
-        BlockId { flow: self.id, block: block.number() }
-    }
-
-    /// An open block.
-    pub fn block(&self, number: u32) -> Option<&SendBlock> {
-        self.blocks.get(number.checked_sub(self.base)? as usize)
-    }
-
-    /// Blocks that were opened and that the receiver does not have yet, oldest first.
-    pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
-        self.blocks.iter().filter(|block| !block.is_done())
-    }
-
-    /// The oldest block that the receiver is not known to have.
-    pub(super) const fn first_open(&self) -> u32 {
-        self.base
-    }
-
-    /// How many [`FlowView::open_blocks`] there are.
-    pub const fn unfinished(&self) -> usize {
-        self.unfinished
-    }
-
-    fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
-        self.blocks.get_mut(number.checked_sub(self.base)? as usize)
-    }
-
-    /// Does to a block what may change what the receiver needs of it.
-    fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut SendBlock) -> R) -> Option<R> {
-        let block = self.block_mut(number)?;
-        let before = block.is_lacking();
-        let result = change(block);
-        let after = block.is_lacking();
-        self.lacking = self.lacking + usize::from(after) - usize::from(before);
-        Some(result)
-    }
-
-    fn note_lost(&mut self, number: u32) {
-        let Some(block) = self.block_mut(number) else {
-            return;
-        };
-        if block.prune_lost() {
-            self.with_lost.insert(number);
-        } else {
-            self.with_lost.remove(&number);
-        }
-    }
-}
 
 /// A symbol that a schedule has picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,18 +73,7 @@ pub struct FlowSender {
 impl FlowSender {
     /// A flow none of whose blocks is open, with `source_left` source symbols that are to go out.
     pub(super) fn new(id: FlowId, symbol_size: usize, source_left: u64, schedule: Box<dyn Schedule>) -> Self {
-        let view = FlowView {
-            id,
-            source_left,
-            blocks: VecDeque::new(),
-            base: 0,
-            cursor: 0,
-            with_lost: BTreeSet::new(),
-            unfinished: 0,
-            lacking: 0,
-            others_waiting: false,
-            announced: false,
-        };
+        let view = FlowView::new(id, source_left);
         Self { view, schedule, symbol_size, open_symbols: 0, window: None, wait: None, again: Again::default() }
     }
 
@@ -222,7 +98,7 @@ impl FlowSender {
             view.source_left = view.source_left + u64::from(block.source_left()) - u64::from(before);
         }
         view.cursor = view.base;
-        self.advance_cursor();
+        view.advance_cursor();
     }
 
     /// The flow.
@@ -468,7 +344,7 @@ impl FlowSender {
         self.view.unfinished -= 1;
         self.open_symbols -= u64::from(shape.cost);
         self.view.with_lost.remove(&number);
-        self.advance_cursor();
+        self.view.advance_cursor();
         finished(&shape);
     }
 
@@ -478,7 +354,7 @@ impl FlowSender {
         let block = self.view.block_mut(number).filter(|block| block.source_ready())?;
         let (esi, plan) = (block.take_source(), block.shape().plan);
         self.view.source_left -= 1;
-        self.advance_cursor();
+        self.view.advance_cursor();
         Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Source })
     }
 
@@ -490,15 +366,8 @@ impl FlowSender {
         let instead = left - block.source_left();
         let kind = if instead > 0 { SymbolKind::Coded } else { SymbolKind::Repair };
         self.view.source_left -= u64::from(instead);
-        self.advance_cursor();
+        self.view.advance_cursor();
         Some(Picked { id: SymbolId { flow, block: number, esi }, plan, kind })
-    }
-
-    /// To the first block with source to send; past the open ones it waits for the next to be opened.
-    fn advance_cursor(&mut self) {
-        while self.view.block(self.view.cursor).is_some_and(|block| block.is_done() || block.source_left() == 0) {
-            self.view.cursor += 1;
-        }
     }
 
     fn resend(&mut self, id: SymbolId) -> Option<Picked> {

@@ -33,6 +33,6 @@ impl FlowSender {
             view.source_left += u64::from(shape.k);
         }
         view.cursor = view.base;
-        self.advance_cursor();
+        view.advance_cursor();
     }
 }
