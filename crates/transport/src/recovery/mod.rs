@@ -10,6 +10,7 @@ pub mod congestion;
 mod delivery_rate;
 mod detection;
 mod ecn;
+mod fates;
 mod flight;
 mod hearing;
 mod loss_estimate;

@@ -5,11 +5,11 @@
 //! control packets come every n packets.
 
 use super::{CongestionControl, PathView};
+use crate::recovery::fates::Fates;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery::sent::{Cause, Report, Sent};
+use crate::recovery::sent::{Cause, Report};
 use crate::settings::{BitRate, Count, Setting, Settings, Share, field};
 use crate::time::{Rate, Time};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Numbers of TTP's flow control.
@@ -54,52 +54,32 @@ impl Settings for TtpConfig {
 /// ([`Counting::factor`](crate::wire::Counting)): the window must not stand in its way.
 const RAREST_FEEDBACK: u64 = 16;
 
-/// What became of the last n packets, and of all.
-#[derive(Debug, Default)]
+/// What became of packets, and the last run of losses.
+#[derive(Debug)]
 struct Losses {
-    /// The last n packets whose fate is known: true for those lost.
-    last: VecDeque<bool>,
-    /// Of these, the lost ones.
-    missing: u64,
-    total: u64,
-    total_lost: u64,
+    fates: Fates,
     /// The last packet lost, and how many were lost in a row up to it.
     run: Option<(u64, u32)>,
 }
 
 impl Losses {
-    fn push(&mut self, lost: bool, n: u32) {
-        if self.last.len() >= n as usize && self.last.pop_front() == Some(true) {
-            self.missing -= 1;
-        }
-        self.last.push_back(lost);
-        self.missing += u64::from(lost);
-        self.total += 1;
-        self.total_lost += u64::from(lost);
-    }
-
-    /// Packets are known to be lost. True when one makes `q` in a row.
-    fn on_lost(&mut self, lost: &[Sent], n: u32, q: u32) -> bool {
-        let mut reached = false;
-        for sent in lost {
+    /// Settles packets in the order of their numbers. True when one that is lost makes `q` in a row.
+    fn on_report(&mut self, report: &Report<'_>, q: u32) -> bool {
+        self.fates.on_spurious(report.spurious.len());
+        let (mut delivered, mut reached) = (report.delivered, false);
+        for sent in report.lost {
+            let earlier = delivered.partition_point(|other| other.number < sent.number);
+            self.fates.on_delivered(earlier);
+            delivered = &delivered[earlier..];
+            self.fates.on_lost();
             let before = self.run.filter(|(number, _)| number + 1 == sent.number);
             let count = before.map_or(1, |(_, count)| count + 1);
             self.run = Some((sent.number, count));
             // One run is one event, however long it becomes.
             reached |= count == q;
-            self.push(true, n);
         }
+        self.fates.on_delivered(delivered.len());
         reached
-    }
-
-    /// Short-term: missing to received, over the last n (§II-B).
-    fn perceived(&self) -> f64 {
-        self.missing as f64 / (self.last.len() as u64 - self.missing).max(1) as f64
-    }
-
-    /// Long-term: lost to transmitted, over all (§II-B).
-    fn link(&self) -> f64 {
-        self.total_lost as f64 / self.total.max(1) as f64
     }
 }
 
@@ -115,7 +95,7 @@ pub(super) struct Ttp {
 impl Ttp {
     pub(super) fn new(config: TtpConfig, max_packet: u32) -> Self {
         let rate = config.bottleneck.scaled(config.start);
-        let mut ttp = Self { config, rate, window: 0, losses: Losses::default() };
+        let mut ttp = Self { config, rate, window: 0, losses: Losses { fates: Fates::new(config.last), run: None } };
         ttp.set_rate(rate);
         ttp.resize(INITIAL_RTT, max_packet);
         ttp
@@ -141,12 +121,12 @@ impl CongestionControl for Ttp {
     fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
 
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
-        let TtpConfig { last, q, add, .. } = self.config;
-        let in_a_row = self.losses.on_lost(report.lost, last, q);
-        report.delivered.iter().for_each(|_| self.losses.push(false, last));
+        let TtpConfig { q, add, .. } = self.config;
+        let in_a_row = self.losses.on_report(report, q);
+        let Losses { fates, .. } = &self.losses;
         let told = !report.delivered.is_empty() || !report.lost.is_empty();
         let lost = !report.lost.is_empty() || report.newly_marked > 0;
-        let congested = in_a_row || report.newly_marked > 0 || (lost && self.losses.perceived() > self.losses.link());
+        let congested = in_a_row || report.newly_marked > 0 || (lost && fates.perceived() > fates.link());
         if congested || report.cause == Cause::Timeout || path.persistent_congestion {
             self.set_rate(self.rate.scaled(0.5));
         } else if told && !lost && report.cause == Cause::Feedback && !report.app_limited {
@@ -178,9 +158,11 @@ impl CongestionControl for Ttp {
 mod tests {
     use super::super::bench::{self, Event};
     use super::*;
-    use crate::recovery::sent::Content;
+    use crate::recovery::sent::{Content, Sent};
 
     type Bench = bench::Bench<Ttp>;
+
+    const SENT: Sent = Sent { number: 0, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
 
     fn bench(numbers: &str) -> Bench {
         Bench::new(Ttp::new(crate::settings::read("ttp", numbers).unwrap(), Bench::PACKET), 50)
@@ -192,7 +174,7 @@ mod tests {
 
     /// A control packet: of packets `from..from + count`, those in `lost` are missing.
     fn bitmap(bench: &mut Bench, from: u64, count: u64, lost: &[u64]) {
-        let sent = |number: u64| Sent { number, time: bench.now, bytes: 1000, content: Content::Nothing };
+        let sent = |number: u64| Sent { number, time: bench.now, ..SENT };
         let arrived: Vec<Sent> = (from..from + count).filter(|number| !lost.contains(number)).map(sent).collect();
         let lost: Vec<Sent> = lost.iter().copied().map(sent).collect();
         bench.report_of(Event::default(), &arrived, &lost, &[]);
@@ -235,10 +217,12 @@ mod tests {
     fn q_in_a_row_halve_once_also_across_reports() {
         let mut bench = bench("bottleneck=100M,max=100M,last=16384");
         // A long-term loss of 10 %, so that only runs count.
-        for at in 0..100 {
-            bench.controller.losses.push(at % 10 == 0, 16_384);
+        let fates = &mut bench.controller.losses.fates;
+        for _ in 0..10 {
+            fates.on_lost();
+            fates.on_delivered(9);
         }
-        (0..16_384).for_each(|_| bench.controller.losses.push(false, 16_384));
+        fates.on_delivered(16_384);
         assert_eq!(mbits(&bench), 80.0);
         bitmap(&mut bench, 10, 0, &[10, 11, 13, 14]);
         assert_eq!(mbits(&bench), 80.0, "two and two");
@@ -246,5 +230,31 @@ mod tests {
         assert_eq!(mbits(&bench), 40.0, "the third in a row");
         bitmap(&mut bench, 16, 0, &[16, 17, 18]);
         assert_eq!(mbits(&bench), 40.0, "still the same run");
+    }
+    /// What was no loss does not make the next one look like what the link always loses.
+    #[test]
+    fn losses_that_were_none_are_taken_back() {
+        for (refuted, rate) in [(0, 20.0), (40, 10.0)] {
+            let mut bench = bench("bottleneck=50M,max=100M");
+            let early: Vec<u64> = (0..40).map(|nth| nth * 2).collect();
+            bitmap(&mut bench, 0, 80, &early);
+            assert_eq!(mbits(&bench), 20.0);
+            let late: Vec<Sent> = early[..refuted].iter().map(|number| Sent { number: *number, ..SENT }).collect();
+            bench.report_of(Event { app_limited: true, ..Event::default() }, &[], &[], &late);
+            let quiet: Vec<Sent> = (80..2_000).map(|number| Sent { number, ..SENT }).collect();
+            bench.report_of(Event { app_limited: true, ..Event::default() }, &quiet, &[], &[]);
+            bitmap(&mut bench, 2_000, 1, &[2_000]);
+            assert_eq!(mbits(&bench), rate, "1 of 1023 against 41 or 1 of 2001");
+        }
+    }
+
+    /// Of a report of more packets than the short-term loss is about, the last ones count.
+    #[test]
+    fn packets_are_settled_in_their_order() {
+        let mut bench = bench("bottleneck=50M,max=100M,last=16");
+        bitmap(&mut bench, 0, 100, &[1, 3, 5]);
+        assert_eq!(mbits(&bench), 40.0, "none of the last 16, 3 of all: held");
+        bitmap(&mut bench, 100, 100, &[195, 197]);
+        assert_eq!(mbits(&bench), 20.0, "2 of 14 against 5 of 200");
     }
 }

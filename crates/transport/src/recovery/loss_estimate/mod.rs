@@ -80,7 +80,7 @@ enum Estimator {
     Average(Average),
     Oracle(f64),
     Autoregressive(Box<Autoregressive>),
-    Ttp(Box<Ttp>),
+    Ttp(Ttp),
 }
 
 impl Estimator {
@@ -99,7 +99,7 @@ impl Estimator {
             EstimatorConfig::Autoregressive(c) => {
                 Self::Autoregressive(Box::new(Autoregressive::new(c, initial(c.initial))))
             }
-            EstimatorConfig::Ttp(c) => Self::Ttp(Box::new(Ttp::new(c, initial(c.initial)))),
+            EstimatorConfig::Ttp(c) => Self::Ttp(Ttp::new(c, initial(c.initial))),
         }
     }
 }
@@ -135,7 +135,7 @@ impl LossEstimate {
             Estimator::Packets(packets) => packets.on_delivered(count),
             Estimator::Average(average) => average.samples.on_delivered(count),
             Estimator::Autoregressive(model) => model.samples.on_delivered(count),
-            Estimator::Ttp(ttp) => ttp.on_delivered(count),
+            Estimator::Ttp(ttp) => ttp.fates.on_delivered(count),
             Estimator::Oracle(_) => {}
         }
     }
@@ -149,7 +149,7 @@ impl LossEstimate {
             Estimator::Packets(packets) => packets.on_lost(),
             Estimator::Average(average) => average.samples.on_lost(),
             Estimator::Autoregressive(model) => model.samples.on_lost(),
-            Estimator::Ttp(ttp) => ttp.on_lost(),
+            Estimator::Ttp(ttp) => ttp.fates.on_lost(),
             Estimator::Oracle(_) => {}
         }
         self.bursts.on_lost(ordinal, sent)
@@ -163,7 +163,7 @@ impl LossEstimate {
             Estimator::Packets(packets) => packets.on_spurious(count, self.lost_ever == 0),
             Estimator::Average(average) => average.samples.on_spurious(count),
             Estimator::Autoregressive(model) => model.samples.on_spurious(count),
-            Estimator::Ttp(ttp) => ttp.on_spurious(count),
+            Estimator::Ttp(ttp) => ttp.fates.on_spurious(count),
             Estimator::Oracle(_) => {}
         }
     }

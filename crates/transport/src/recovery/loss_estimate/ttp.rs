@@ -1,8 +1,8 @@
-//! The two losses of ttp (II-B) and their average (II-C).
+//! The average of the two losses of ttp (II-C).
 
 use super::{CONFIDENT, Settings};
+use crate::recovery::fates::Fates;
 use crate::settings::{Count, Number, Setting, Share, field};
-use std::collections::VecDeque;
 
 /// Numbers of ttp's estimate.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,65 +29,24 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// Counts at work.
+/// The estimate at work.
 #[derive(Clone, Debug)]
 pub(super) struct Ttp {
-    config: TtpConfig,
+    weight: f64,
     initial: f64,
-    known: u64,
-    lost: u64,
-    /// The fates that became known last, whether they are losses.
-    last: VecDeque<bool>,
-    missing: u32,
+    pub(super) fates: Fates,
 }
 
 impl Ttp {
-    pub(super) fn new(config: &TtpConfig, initial: f64) -> Self {
-        Self { config: config.clone(), initial, known: 0, lost: 0, last: VecDeque::new(), missing: 0 }
-    }
-
-    pub(super) fn on_delivered(&mut self, count: usize) {
-        (0..count.min(self.config.packets as usize)).for_each(|_| self.push(false));
-        self.known += count as u64;
-    }
-
-    pub(super) fn on_lost(&mut self) {
-        self.push(true);
-        self.known += 1;
-        self.lost += 1;
-    }
-
-    fn push(&mut self, lost: bool) {
-        if self.last.len() == self.config.packets as usize {
-            self.missing -= u32::from(self.last.pop_front() == Some(true));
-        }
-        self.last.push_back(lost);
-        self.missing += u32::from(lost);
-    }
-
-    /// Losses are taken back from the newest on.
-    pub(super) fn on_spurious(&mut self, count: usize) {
-        self.lost = self.lost.saturating_sub(count as u64);
-        let losses = self.last.iter_mut().rev().filter(|lost| **lost).take(count);
-        self.missing -= losses.map(|lost| *lost = false).count() as u32;
-    }
-
-    /// Missing over received, of the last packets (ttp II-B). Where nothing was received it is 1 for each missing packet.
-    fn perceived(&self) -> f64 {
-        let received = (self.last.len() as u32 - self.missing).max(1);
-        f64::from(self.missing) / f64::from(received)
-    }
-
-    /// Lost over sent, of all packets (ttp II-B).
-    fn link(&self) -> f64 {
-        self.lost as f64 / self.known.max(1) as f64
+    pub(super) const fn new(config: &TtpConfig, initial: f64) -> Self {
+        Self { weight: config.weight, initial, fates: Fates::new(config.packets) }
     }
 
     pub(super) fn loss(&self) -> f64 {
-        if self.known < u64::from(CONFIDENT) {
+        if self.fates.known() < u64::from(CONFIDENT) {
             return self.initial;
         }
-        (self.config.weight * self.perceived() + (1.0 - self.config.weight) * self.link()).min(1.0)
+        (self.weight * self.fates.perceived() + (1.0 - self.weight) * self.fates.link()).min(1.0)
     }
 }
 
@@ -99,16 +58,16 @@ mod tests {
     fn averages_what_was_lost_in_all_and_lately() {
         let mut ttp = Ttp::new(&TtpConfig { packets: 100, weight: 0.25, ..TtpConfig::default() }, 0.5);
         assert_eq!(ttp.loss(), 0.5);
-        (0..20).for_each(|_| ttp.on_lost());
-        ttp.on_delivered(80);
-        assert_eq!((ttp.perceived(), ttp.link()), (0.25, 0.2));
+        (0..20).for_each(|_| ttp.fates.on_lost());
+        ttp.fates.on_delivered(80);
+        assert_eq!((ttp.fates.perceived(), ttp.fates.link()), (0.25, 0.2));
         assert!((ttp.loss() - 0.2125).abs() < 1e-12, "{}", ttp.loss());
-        ttp.on_delivered(100);
-        assert_eq!((ttp.perceived(), ttp.link()), (0.0, 0.1));
-        (0..5).for_each(|_| ttp.on_lost());
-        ttp.on_spurious(4);
-        assert_eq!(ttp.perceived(), 1.0 / 99.0);
-        (0..200).for_each(|_| ttp.on_lost());
-        assert_eq!((ttp.perceived(), ttp.loss()), (100.0, 1.0), "a share all the same");
+        ttp.fates.on_delivered(100);
+        assert_eq!((ttp.fates.perceived(), ttp.fates.link()), (0.0, 0.1));
+        (0..5).for_each(|_| ttp.fates.on_lost());
+        ttp.fates.on_spurious(4);
+        assert_eq!(ttp.fates.perceived(), 1.0 / 99.0);
+        (0..200).for_each(|_| ttp.fates.on_lost());
+        assert_eq!((ttp.fates.perceived(), ttp.loss()), (100.0, 1.0), "a share all the same");
     }
 }
