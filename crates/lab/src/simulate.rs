@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
-use sim::{FlowOutcome, SharedCase};
+use sim::{Ending, FlowOutcome, SharedCase};
 use transport::Profile;
 
 use crate::args::SimulateArgs;
@@ -36,7 +36,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     }
     let name = |id| case.topology.name(id).unwrap_or_default();
     for flow in &outcome.flows {
-        println!("{} to {}: {}", name(flow.pair.from), name(flow.pair.to), told(flow, size, args.limit));
+        println!("{} to {}: {}", name(flow.pair.from), name(flow.pair.to), told(flow, size, outcome.ending, args.limit));
     }
     for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
         let (from, to) = (name(planned.from), name(planned.to));
@@ -44,10 +44,13 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         println!("{}", LinkSummary::new(&format!("{to}>{from}"), &ways[1]));
     }
     if outcome.flows.iter().all(|flow| flow.is_identical) {
-        Ok(Code::Done as u8)
-    } else {
-        Err(Failure::new(Code::Invalid, "not every transfer came to its end: give it more time with --limit"))
+        return Ok(Code::Done as u8);
     }
+    let what = match outcome.ending {
+        Ending::Closed => "not every transfer brought its bytes over",
+        _ => "not every transfer came to its end: give it more time with --limit",
+    };
+    Err(Failure::new(Code::Invalid, what))
 }
 
 /// The profile, by its name or from a file, with what is changed of it.
@@ -60,24 +63,26 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     } else {
         Profile::named(text).map_err(|error| refused(&error))?
     };
+    if let Some(told) = &args.told {
+        let rate: Rate = told.parse().map_err(|error| refused(&error))?;
+        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
+    }
+    // What is set in particular counts more than the rate, as for `downpour`.
     for set in &args.set {
         let (key, value) = set.split_once('=').ok_or_else(|| refused(&format_args!("--set {set}: write KEY=VALUE")))?;
         let changed = profile.set(key.trim(), value.trim());
         changed.map_err(|error| refused(&format_args!("--set {set}: {error}")))?;
     }
-    if let Some(told) = &args.told {
-        let rate: Rate = told.parse().map_err(|error| refused(&error))?;
-        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
-    }
     Ok(profile)
 }
 
-fn told(flow: &FlowOutcome, size: u64, limit: u64) -> String {
+fn told(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
     match flow.completed {
         Some(time) if flow.is_identical => {
             let rate = size as f64 * 8e-6 / time.as_secs_f64();
             format!("{} in {}, {} Mbit/s", words::bytes(size), words::seconds(time.as_secs_f64()), words::number(rate))
         }
+        None if ending == Ending::Closed => "gave up".to_owned(),
         _ => format!("not there after {limit} s"),
     }
 }

@@ -65,6 +65,8 @@ pub enum SimEnding {
     Finished,
     /// The cap came first.
     NotFinished,
+    /// A flow ended without its object before that: its profile gives up, or its path is dead.
+    GaveUp,
     /// A host kept the network busy without letting time pass, or what arrived is not what was sent: a fault of the engine.
     Failed,
 }
@@ -121,10 +123,10 @@ impl SimCase {
 }
 
 impl SimRecord {
-    /// Whether a case needs no further run: this one came to its end, or had no less time than is given now.
+    /// Whether a case needs no further run: this one came to an end, or had no less time than is given now.
     pub fn settles(&self, case: &SimCase) -> bool {
         match self.ending {
-            SimEnding::Finished => true,
+            SimEnding::Finished | SimEnding::GaveUp => true,
             SimEnding::NotFinished => self.case.cap_seconds >= case.cap_seconds,
             SimEnding::Failed => false,
         }
@@ -137,7 +139,8 @@ impl SimRecord {
             Ending::Stalled => SimEnding::Failed,
             _ if outcome.flows.iter().any(is_wrong) => SimEnding::Failed,
             _ if outcome.flows.iter().all(|flow| flow.completed.is_some()) => SimEnding::Finished,
-            _ => SimEnding::NotFinished,
+            Ending::Closed => SimEnding::GaveUp,
+            Ending::TimeUp => SimEnding::NotFinished,
         };
         let flows = case.scenario.flows.iter().zip(&outcome.flows).map(|(text, flow)| FlowRecord {
             name: text.name.clone(),
@@ -257,8 +260,10 @@ pub(super) mod tests {
         assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);
         let longer = SimCase { cap_seconds: 61.0, ..record.case.clone() };
         assert!(record.settles(&record.case) && !record.settles(&longer));
-        record.ending = SimEnding::Finished;
-        assert!(record.settles(&longer));
+        for ending in [SimEnding::Finished, SimEnding::GaveUp] {
+            record.ending = ending;
+            assert!(record.settles(&longer), "{ending:?}");
+        }
         record.ending = SimEnding::Failed;
         assert!(!record.settles(&record.case));
     }

@@ -121,10 +121,39 @@ fn list(cases: &VecDeque<SimCase>) -> String {
 fn line(record: &SimRecord) -> String {
     let flow = |flow: &super::FlowRecord| match flow.seconds {
         Some(seconds) => format!("{} {}", flow.name, words::seconds(seconds)),
+        None if record.ending == SimEnding::GaveUp => format!("{} gave up", flow.name),
         None => format!("{} not finished", flow.name),
     };
     let flows: Vec<String> = record.flows.iter().map(flow).collect();
     let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
     let took = words::seconds(record.took_seconds);
     format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scenario;
+    use super::super::record::tests::record;
+    use super::*;
+
+    /// Half of all chunks cannot be decoded, and none is mended (ttp §I).
+    #[test]
+    fn a_flow_that_gives_up_is_told_from_one_that_takes_too_long() {
+        let scenario: Scenario = toml::from_str(
+            r#"
+            link = "rate=20M,delay=5ms,loss=10%"
+            access = "perfect"
+            flows = [{ name = "chunks", profile = "ttp", size = "1MB", set = { schedule = "chunks:padding=document,mend=off" } }]
+            "#,
+        )
+        .expect("a scenario");
+        for (cap_seconds, ending, said) in
+            [(60.0, SimEnding::GaveUp, "gave up"), (0.05, SimEnding::NotFinished, "not finished")]
+        {
+            let case = SimCase { scenario: scenario.clone(), cap_seconds, ..record().case };
+            let record = simulate(case).expect("it runs");
+            assert_eq!(record.ending, ending);
+            assert!(line(&record).contains(&format!(": chunks {said} (")), "{}", line(&record));
+        }
+    }
 }

@@ -196,6 +196,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
         let ending = match ending {
             SimEnding::Finished => "finished",
             SimEnding::NotFinished => "not-finished",
+            SimEnding::GaveUp => "gave-up",
             SimEnding::Failed => "failed",
         };
         for flow in &record.flows {
