@@ -36,7 +36,12 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     }
     let name = |id| case.topology.name(id).unwrap_or_default();
     for flow in &outcome.flows {
-        println!("{} to {}: {}", name(flow.pair.from), name(flow.pair.to), told(flow, size, outcome.ending, args.limit));
+        println!(
+            "{} to {}: {}",
+            name(flow.pair.from),
+            name(flow.pair.to),
+            told(flow, size, outcome.ending, args.limit)
+        );
     }
     for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
         let (from, to) = (name(planned.from), name(planned.to));

@@ -3,12 +3,14 @@
 //! A [`Scenario`] is a network and what goes on in it, all as text. A plan changes values of it by their paths, one at a time along an axis,
 //! and others for each line of the picture.
 
+mod places;
 mod plan;
 mod quantity;
 mod record;
 mod run;
 mod scenario;
 mod show;
+mod text;
 
 pub use plan::{Series, SimPicture, SimPlan, SimPoint, SimSweep, Vary};
 pub use quantity::SimQuantity;
