@@ -1,6 +1,8 @@
 //! One machine of the simulation: an endpoint, and a program that sends and receives objects.
 
 mod config;
+mod packets;
+mod requests;
 
 pub use config::{HostConfig, Moment, Tally};
 
@@ -12,14 +14,10 @@ use netsim::{Ecn, Node, NodeId, Packet};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use transport::recovery::EcnCodepoint;
 use transport::{
     AcceptOptions, Batch, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, Event, FlowId, ObjectOptions,
-    ReceivedEcn, Reply, Request, Time,
+    ReceivedEcn, Request, Time,
 };
-
-/// Bytes that IP and UDP add to a payload.
-const OVERHEAD: u32 = 28;
 
 /// The key that all simulated hosts share.
 const KEY: [u8; 32] = [7; 32];
@@ -299,59 +297,6 @@ impl Host {
         self.finish(time, handle);
     }
 
-    /// Runs a request now, or when the modelled workers are through with it.
-    fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
-        let delay = match (&request, self.config.write_rate) {
-            (Request::Write { length, .. }, Some(rate)) => {
-                self.disk_free = self.disk_free.max(now) + rate.time_for(*length as u64);
-                self.disk_free.since(now) + self.config.storage_delay
-            }
-            _ => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
-        };
-        match (&request, self.tallies.get_mut(&handle)) {
-            (Request::Write { length, .. }, Some(tally)) => {
-                tally.storing += *length as u64;
-                tally.storing_peak = tally.storing_peak.max(tally.storing);
-            }
-            (Request::Encode(_), Some(tally)) => tally.encodes += 1,
-            (Request::Decode(_), Some(tally)) => tally.decodes += 1,
-            _ => {}
-        }
-        if delay.is_zero() {
-            return self.answer(now, handle, request);
-        }
-        self.requests += 1;
-        self.working.insert((now + delay, self.requests), (handle, request));
-    }
-
-    fn answer(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
-        let reply = match request.run_pure() {
-            Ok(reply) => reply,
-            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
-                buffer.resize(length, 0);
-                object(self.config.seed, flow).fill(offset, &mut buffer);
-                if let Some(tally) = self.tallies.get_mut(&handle) {
-                    tally.repeated += u64::from(tally.read.insert((flow, block), offset).is_some());
-                }
-                Reply::Read { flow, block, buffer }
-            }
-            Err(Request::Write { flow, block, offset, length, data }) => {
-                if let Some(tally) = self.tallies.get_mut(&handle) {
-                    tally.storing -= length as u64;
-                    tally.repeated += u64::from(tally.written.insert((flow, block), offset).is_some());
-                    let received = tally.received.entry(flow).or_default();
-                    received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
-                }
-                Reply::Written { flow, block }
-            }
-            Err(Request::Digest { key, block, .. }) => Reply::Digest { key, block, digest: [0; 32] },
-            Err(Request::Encode(_) | Request::Decode(_)) => return,
-        };
-        if let Some(connection) = self.endpoint.connection(handle) {
-            connection.handle_reply(now, reply);
-        }
-    }
-
     fn act(&mut self, now: netsim::Time, handle: ConnectionHandle, event: Event) {
         let time = engine_time(now);
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
@@ -445,84 +390,6 @@ impl Host {
         if let Some(connection) = self.endpoint.connection(handle) {
             // One that is closed sends no more.
             let _ = connection.send_object(now, ObjectOptions { length, tag: 0, digest: false });
-        }
-    }
-
-    /// Answers what the modelled workers and disks have done by now.
-    fn work(&mut self, now: Time) {
-        while let Some(first) = self.working.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (handle, request) = first.remove();
-            self.answer(now, handle, request);
-        }
-        for (handle, tally) in &mut self.tallies {
-            if let Some(connection) = self.endpoint.connection(*handle) {
-                tally.streams.work(now, connection);
-            }
-        }
-    }
-
-    fn packet(&mut self, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) -> Packet {
-        let mut payload = self.buffers.pop().unwrap_or_default();
-        payload.clear();
-        payload.extend_from_slice(bytes);
-        Packet { source: self.address, destination: node(destination), ecn, overhead: OVERHEAD, payload }
-    }
-
-    fn next_of_batch(&mut self) -> Option<Packet> {
-        let start = self.handed;
-        let end = (start + self.batch.segment_size()).min(self.batch.bytes().len());
-        if start >= end {
-            return None;
-        }
-        self.handed = end;
-        let mut payload = self.buffers.pop().unwrap_or_default();
-        payload.clear();
-        payload.extend_from_slice(&self.batch.bytes()[start..end]);
-        let ecn = if self.batch.ecn() == EcnCodepoint::Ect0 { Ecn::Ect0 } else { Ecn::NotEct };
-        let destination = node(self.batch.destination());
-        Some(Packet { source: self.address, destination, ecn, overhead: OVERHEAD, payload })
-    }
-
-    /// Puts a copy from elsewhere ahead of a packet, where somebody makes one.
-    fn with_copy(&mut self, packet: Packet) -> Packet {
-        match self.copied_by {
-            Some((by, every)) if self.random.u64(..every) == 0 => {
-                self.copied_bytes += u64::from(packet.ip_bytes());
-                let copy = Packet { source: by, ..packet.clone() };
-                self.original = Some(packet);
-                copy
-            }
-            _ => packet,
-        }
-    }
-
-    fn next_packet(&mut self, now: netsim::Time) -> Option<Packet> {
-        if let Some(packet) = self.next_of_batch() {
-            return Some(packet);
-        }
-        if let Some(answer) = self.endpoint.poll_answer() {
-            return Some(self.packet(answer.destination, Ecn::NotEct, &answer.bytes));
-        }
-        let mut found = None;
-        self.for_each(|host, handle| {
-            found = host.packet_of(now, handle);
-            found.is_none()
-        });
-        found
-    }
-
-    fn packet_of(&mut self, now: netsim::Time, handle: ConnectionHandle) -> Option<Packet> {
-        loop {
-            let connection = self.endpoint.connection(handle)?;
-            if connection.poll_transmit(engine_time(now), &mut self.batch) {
-                self.batch.seal();
-                self.handed = 0;
-                self.first_sent.get_or_insert(now);
-                return self.next_of_batch();
-            }
-            // The schedule may have asked for work instead: what is done at once may give it something to send.
-            let request = connection.poll_request()?;
-            self.dispatch(engine_time(now), handle, request);
         }
     }
 }

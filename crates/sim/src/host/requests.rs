@@ -1,0 +1,72 @@
+//! What the engine wants done: computed, read and written, at once or after a modelled delay.
+
+use super::{Host, object};
+use transport::{ConnectionHandle, Reply, Request, Time};
+
+impl Host {
+    /// Runs a request now, or when the modelled workers are through with it.
+    pub(super) fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+        let delay = match (&request, self.config.write_rate) {
+            (Request::Write { length, .. }, Some(rate)) => {
+                self.disk_free = self.disk_free.max(now) + rate.time_for(*length as u64);
+                self.disk_free.since(now) + self.config.storage_delay
+            }
+            _ => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
+        };
+        match (&request, self.tallies.get_mut(&handle)) {
+            (Request::Write { length, .. }, Some(tally)) => {
+                tally.storing += *length as u64;
+                tally.storing_peak = tally.storing_peak.max(tally.storing);
+            }
+            (Request::Encode(_), Some(tally)) => tally.encodes += 1,
+            (Request::Decode(_), Some(tally)) => tally.decodes += 1,
+            _ => {}
+        }
+        if delay.is_zero() {
+            return self.answer(now, handle, request);
+        }
+        self.requests += 1;
+        self.working.insert((now + delay, self.requests), (handle, request));
+    }
+
+    fn answer(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+        let reply = match request.run_pure() {
+            Ok(reply) => reply,
+            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
+                buffer.resize(length, 0);
+                object(self.config.seed, flow).fill(offset, &mut buffer);
+                if let Some(tally) = self.tallies.get_mut(&handle) {
+                    tally.repeated += u64::from(tally.read.insert((flow, block), offset).is_some());
+                }
+                Reply::Read { flow, block, buffer }
+            }
+            Err(Request::Write { flow, block, offset, length, data }) => {
+                if let Some(tally) = self.tallies.get_mut(&handle) {
+                    tally.storing -= length as u64;
+                    tally.repeated += u64::from(tally.written.insert((flow, block), offset).is_some());
+                    let received = tally.received.entry(flow).or_default();
+                    received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
+                }
+                Reply::Written { flow, block }
+            }
+            Err(Request::Digest { key, block, .. }) => Reply::Digest { key, block, digest: [0; 32] },
+            Err(Request::Encode(_) | Request::Decode(_)) => return,
+        };
+        if let Some(connection) = self.endpoint.connection(handle) {
+            connection.handle_reply(now, reply);
+        }
+    }
+
+    /// Answers what the modelled workers and disks have done by now.
+    pub(super) fn work(&mut self, now: Time) {
+        while let Some(first) = self.working.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (handle, request) = first.remove();
+            self.answer(now, handle, request);
+        }
+        for (handle, tally) in &mut self.tallies {
+            if let Some(connection) = self.endpoint.connection(*handle) {
+                tally.streams.work(now, connection);
+            }
+        }
+    }
+}
