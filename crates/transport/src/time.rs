@@ -5,6 +5,11 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
+/// Whole microseconds, as many as the 32 bits hold that the wire has for them.
+pub(crate) fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
 /// Nanoseconds since an origin that the caller chooses (584 years before it wraps).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);

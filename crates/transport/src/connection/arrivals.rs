@@ -6,7 +6,7 @@ mod withheld;
 pub(super) use clock::FeedbackClock;
 pub(super) use withheld::Withheld;
 
-use crate::time::Time;
+use crate::time::{Time, micros};
 use crate::wire::{EcnCounts, FeedbackChoice, FeedbackTiming, LastPackets, PacketCount, PacketRanges, PacketsTold};
 use std::collections::VecDeque;
 
@@ -118,7 +118,7 @@ impl Arrivals {
     /// Which packets feedback `number` names: everything since the last one the sender is known to have seen, or of the last packets.
     pub(super) fn tell(&mut self, number: u32, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
-        let delay_micros = micros(now, self.largest_at);
+        let delay_micros = micros(now.since(self.largest_at));
         let ranges = match self.packets {
             PacketsTold::Count => {
                 self.pass(largest);
@@ -148,7 +148,7 @@ impl Arrivals {
     pub(super) fn tell_count(&self, now: Time) -> Option<PacketCount> {
         let (count, largest_at) = self.asking?;
         let wanted = matches!(self.packets, PacketsTold::Count | PacketsTold::InOrder);
-        wanted.then_some(PacketCount { delay_micros: micros(now, largest_at), ..count })
+        wanted.then_some(PacketCount { delay_micros: micros(now.since(largest_at)), ..count })
     }
 
     /// A feedback was made that nobody asks for again.
@@ -189,10 +189,6 @@ impl Arrivals {
     pub(super) const fn marks(&self) -> EcnCounts {
         self.marks
     }
-}
-
-fn micros(now: Time, then: Time) -> u32 {
-    u32::try_from(now.since(then).as_micros()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

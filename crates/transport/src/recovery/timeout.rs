@@ -149,26 +149,27 @@ impl Timer {
         }
     }
 
-    /// When silence since `last_sent` has lasted too long; a retransmission timeout is counted from the last progress. The cap bounds
-    /// the back-off, never the timeout itself: on a path longer than the cap, to ask or to give up before an answer can come would be
-    /// useless. Departs: RFC 6298 section 2.5 caps both.
+    /// When silence since `last_sent` has lasted too long; a retransmission timeout is counted from the last progress.
     pub(super) fn due(&self, last_sent: Time, rtt: &RttEstimator, slack: Slack) -> Time {
         let (from, once) = match &self.config {
             TimeoutConfig::Probe(_) => (last_sent.max(self.since), probe_timeout(rtt, slack)),
             TimeoutConfig::Rto(rto) => (self.since, retransmission_timeout(rto, rtt, slack)),
         };
-        from + once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
+        from + self.backed_off(once)
     }
 
     /// How long after everything was called lost its late arrival is still likely: another timeout.
     pub(super) fn patience(&self, rtt: &RttEstimator, slack: Slack) -> Duration {
         match &self.config {
             TimeoutConfig::Probe(_) => Duration::ZERO,
-            TimeoutConfig::Rto(rto) => {
-                let once = retransmission_timeout(rto, rtt, slack);
-                once.saturating_mul(1 << self.backoff).min(rto.max.max(once)) * 2
-            }
+            TimeoutConfig::Rto(rto) => self.backed_off(retransmission_timeout(rto, rtt, slack)) * 2,
         }
+    }
+
+    /// A timeout after those that went before it. The cap bounds the back-off, never the timeout itself: on a path longer than the cap,
+    /// to ask or to give up before an answer can come would be useless. Departs: RFC 6298 section 2.5 caps both.
+    fn backed_off(&self, once: Duration) -> Duration {
+        once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
     }
 
     /// What the back-off is capped at.

@@ -5,6 +5,7 @@ use super::bytes::{Put, Reader};
 use super::error::WireError;
 use super::limits::MAX_RANGES_BODY;
 use crate::settings::{Choice, Count, Form, Setting, SettingError, Settings, Share, Shown, Span, choices, field};
+use crate::time::micros;
 use std::time::Duration;
 
 const FLAG_ECN: u8 = 1;
@@ -419,8 +420,4 @@ impl FeedbackTiming {
         }
         .ok_or(WireError::Malformed("timing of the feedback choice"))
     }
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
