@@ -1,6 +1,6 @@
 //! Results as one page of HTML that needs nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::codes::{self, CodePlan, CodeRecord};
@@ -158,20 +158,15 @@ impl Page {
 
     fn environment(&mut self, plan: &Plan, records: &[Record]) {
         self.put(format_args!("<h2>What it was run on and with</h2>"));
-        let all = |of: &dyn Fn(&Record) -> String| {
-            let set: BTreeSet<String> = records.iter().map(of).filter(|text| !text.is_empty()).collect();
-            set.into_iter().collect::<Vec<_>>().join(", ")
-        };
-        let dates: BTreeSet<&str> = records.iter().map(|record| record.date.as_str()).collect();
-        let dates = (dates.first().copied().unwrap_or_default(), dates.last().copied().unwrap_or_default());
+        let all = |of: fn(&Record) -> &str| words::each_once(records.iter().map(of));
         let invalid = records.iter().filter(|record| !record.is_valid()).count();
         let latest =
             records.iter().filter(|record| record.is_valid()).map(|record| record.outcome.verdict.lateness.p99_us);
         let rows = [
-            ("Kernel", all(&|record| record.kernel.clone())),
-            ("Emulator", all(&|record| record.outcome.environment.back_end.clone())),
-            ("Offloads", all(&|record| record.outcome.environment.offloads.clone())),
-            ("From, to", format!("{}, {}", dates.0, dates.1)),
+            ("Kernel", all(|record| &record.kernel)),
+            ("Emulator", all(|record| &record.outcome.environment.back_end)),
+            ("Offloads", all(|record| &record.outcome.environment.offloads)),
+            ("From, to", words::from_to(records.iter().map(|record| record.date.as_str()))),
             ("Runs", format!("{} kept, of them {invalid} invalid, which are in no number above", records.len())),
             (
                 "Lateness",

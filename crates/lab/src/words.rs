@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers, and lists of texts, as people read them.
+
+use std::collections::BTreeSet;
 
 /// `850 ms`, `1.52 s`, `38.2 s`, `4 min 05 s`, `2 h 09 min`.
 pub(crate) fn seconds(seconds: f64) -> String {
@@ -34,6 +36,27 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// `3 runs` where all are alike, `1 to 3 runs`; nothing where there are none.
+pub(crate) fn counts(numbers: impl Iterator<Item = usize>, one: &str, many: &str) -> Option<String> {
+    let (least, most) = numbers.fold((usize::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
+    match least {
+        _ if least > most => None,
+        _ if least == most => Some(count(least, one, many)),
+        _ => Some(format!("{least} to {most} {many}")),
+    }
+}
+
+/// Each of these texts once, in their order, and none that is empty.
+pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let once: BTreeSet<&str> = texts.filter(|text| !text.is_empty()).collect();
+    once.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// The first and the last of these texts: `2026-01-02T03:04:05Z, 2026-01-03T04:05:06Z`.
+pub(crate) fn from_to<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
+    format!("{}, {}", texts.clone().min().unwrap_or_default(), texts.max().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +70,20 @@ mod tests {
         }
         assert_eq!([1, 10_000_000, 1_500_000_000].map(bytes), ["1 B", "10 MB", "1.5 GB"]);
         assert_eq!([count(1, "run", "runs"), count(0, "run", "runs")], ["1 run", "0 runs"]);
+        let runs = |numbers: &[usize]| counts(numbers.iter().copied(), "run", "runs");
+        assert_eq!(
+            [runs(&[]), runs(&[1, 1]), runs(&[3, 1, 2])],
+            [None, Some("1 run".into()), Some("1 to 3 runs".into())]
+        );
+    }
+
+    #[test]
+    fn lists_of_texts() {
+        let texts = ["b", "", "a", "b"];
+        assert_eq!(
+            (each_once(texts.into_iter()), from_to(["b", "a", "c"].into_iter())),
+            ("a, b".into(), "a, c".into())
+        );
+        assert_eq!(from_to([].into_iter()), ", ");
     }
 }

@@ -1,6 +1,5 @@
 //! Records of timed codes as pictures, as tables, and as a part of the page.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::{CodePlan, CodeQuantity, CodeRecord, CodeSweep, Measured, Setting, Vary};
@@ -59,11 +58,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
 
 fn caption(plan: &CodePlan, sweep: &CodeSweep, all: &[(&Setting, Vec<Option<&CodeRecord>>)]) -> String {
     let runs = all.iter().flat_map(|(_, found)| found).flatten().map(|record| record.nanoseconds.len());
-    let runs = match (runs.clone().min(), runs.max()) {
-        (Some(least), Some(most)) if least == most => words::count(least, "run", "runs"),
-        (Some(least), Some(most)) => format!("{least} to {most} runs"),
-        _ => return "Nothing has been measured yet.".to_owned(),
-    };
+    let Some(runs) = words::counts(runs, "run", "runs") else { return "Nothing has been measured yet.".to_owned() };
     let bars = match plan.spread {
         Spread::Range => "the shortest to the longest",
         Spread::Quartiles => "the first to the third quartile",
@@ -123,19 +118,14 @@ pub(crate) fn body(plan: &CodePlan, records: &[CodeRecord], pictures: &[String])
         write!(html, "<h2>{}</h2>\n<figure>{picture}</figure>\n", escaped(&sweep.title)).expect("a string takes all");
         table(&mut html, plan, sweep, records);
     }
-    let all = |of: fn(&CodeRecord) -> &str| {
-        let set: BTreeSet<&str> = records.iter().map(of).collect();
-        escaped(&set.into_iter().collect::<Vec<_>>().join(", "))
-    };
-    let dates: BTreeSet<&str> = records.iter().map(|record| record.date.as_str()).collect();
+    let all = |of: fn(&CodeRecord) -> &str| escaped(&words::each_once(records.iter().map(of)));
     write!(
         html,
         "<h2>What it was run on</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
-         <tr><td>Processor</td><td>{}</td></tr>\n<tr><td>From, to</td><td>{}, {}</td></tr>\n</table>\n",
+         <tr><td>Processor</td><td>{}</td></tr>\n<tr><td>From, to</td><td>{}</td></tr>\n</table>\n",
         all(|record| &record.kernel),
         all(|record| &record.processor),
-        dates.first().unwrap_or(&""),
-        dates.last().unwrap_or(&"")
+        words::from_to(records.iter().map(|record| record.date.as_str()))
     )
     .expect("a string takes all");
     html

@@ -206,10 +206,7 @@ fn quantity(quantity: Quantity, size: u64, seconds: f64) -> f64 {
 fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Option<Mark> {
     let times = summary.times?;
     let of = |bound: Bound| quantity(drawn, point.size, bound.value());
-    let (first, last) = match spread {
-        Spread::Range => (times.min, times.max),
-        Spread::Quartiles => (times.first_quartile, times.third_quartile),
-    };
+    let [first, last] = times.bar(spread);
     let ends = [of(first), of(last)];
     Some(Mark {
         x: point.x,
@@ -224,10 +221,8 @@ fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Op
 fn caption(plan: &Plan, sweep: &Sweep, all: &[(&Point, Vec<(&str, Summary)>)]) -> Vec<String> {
     let summaries = || all.iter().flat_map(|(_, peers)| peers.iter().map(|(_, summary)| summary));
     let runs = summaries().map(Summary::valid).filter(|runs| *runs > 0);
-    let runs = match (runs.clone().min(), runs.max()) {
-        (Some(least), Some(most)) if least == most => words::count(least, "valid run", "valid runs"),
-        (Some(least), Some(most)) => format!("{least} to {most} valid runs"),
-        _ => return vec!["Nothing has been measured yet.".to_owned()],
+    let Some(runs) = words::counts(runs, "valid run", "valid runs") else {
+        return vec!["Nothing has been measured yet.".to_owned()];
     };
     let bars = match plan.picture.spread {
         Spread::Range => "the shortest to the longest",

@@ -1,6 +1,7 @@
 //! What runs that were asked for the same say together.
 
 use super::{Ending, Record};
+use crate::plan::Spread;
 
 /// A number, or what it is at least.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +94,8 @@ impl Summary {
 }
 
 impl Times {
-    fn of(mut times: Vec<Bound>) -> Option<Self> {
+    /// Of the times of all runs; nothing where there are none.
+    pub(crate) fn of(mut times: Vec<Bound>) -> Option<Self> {
         // What did not finish comes last, whatever its cap.
         times.sort_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(a.value().total_cmp(&b.value())));
         Some(Self {
@@ -103,6 +105,14 @@ impl Times {
             third_quartile: quantile(&times, 0.75),
             max: *times.last()?,
         })
+    }
+
+    /// The ends of an error bar.
+    pub(crate) const fn bar(&self, spread: Spread) -> [Bound; 2] {
+        match spread {
+            Spread::Range => [self.min, self.max],
+            Spread::Quartiles => [self.first_quartile, self.third_quartile],
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{FlowRecord, SimRecord};
+use crate::results::Bound;
 
 /// What stands on the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,14 +65,14 @@ impl SimQuantity {
         matches!(self, Self::SendingRate)
     }
 
-    /// Of flow number `flow` of a run, or of the run; and whether the true value lies above, because the run was ended.
-    pub fn of(self, record: &SimRecord, flow: usize) -> Option<(f64, bool)> {
+    /// Of flow number `flow` of a run, or of the run; a bound, where the run was ended before it was known.
+    pub fn of(self, record: &SimRecord, flow: usize) -> Option<Bound> {
         let one = || record.flows.get(flow);
-        let exact = |value: f64| value.is_finite().then_some((value, false));
+        let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
         match self {
             Self::Seconds => one().map(|flow| match flow.seconds {
-                Some(seconds) => (seconds, false),
-                None => (record.case.cap_seconds, true),
+                Some(seconds) => Bound::Exactly(seconds),
+                None => Bound::AtLeast(record.case.cap_seconds),
             }),
             Self::Goodput => exact(goodput(record, one()?)),
             Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
@@ -114,27 +115,28 @@ fn together(record: &SimRecord) -> Vec<f64> {
 mod tests {
     use super::super::record::tests::record;
     use super::*;
+    use Bound::{AtLeast, Exactly};
 
     #[test]
     fn numbers_of_a_run() {
         // 1 MB in 2 s, and half of one in 60 s; 100 bytes a span each, but the second has 50 in the fourth.
         let mut record = record();
         let of = |record: &SimRecord, quantity: SimQuantity, flow| quantity.of(record, flow);
-        assert_eq!(of(&record, SimQuantity::Seconds, 0), Some((2.0, false)));
-        assert_eq!(of(&record, SimQuantity::Seconds, 1), Some((60.0, true)));
-        assert_eq!(of(&record, SimQuantity::Goodput, 0), Some((4.0, false)));
-        assert_eq!(of(&record, SimQuantity::Wire, 0), Some((1.1, false)));
-        let overhead = of(&record, SimQuantity::Overhead, 0).expect("it finished").0;
+        assert_eq!(of(&record, SimQuantity::Seconds, 0), Some(Exactly(2.0)));
+        assert_eq!(of(&record, SimQuantity::Seconds, 1), Some(AtLeast(60.0)));
+        assert_eq!(of(&record, SimQuantity::Goodput, 0), Some(Exactly(4.0)));
+        assert_eq!(of(&record, SimQuantity::Wire, 0), Some(Exactly(1.1)));
+        let overhead = of(&record, SimQuantity::Overhead, 0).expect("it finished").value();
         assert!((overhead - 5.0).abs() < 1e-9, "{overhead}");
         assert_eq!(of(&record, SimQuantity::Overhead, 1), None, "what it takes in the end is not known");
         assert_eq!(SimQuantity::LossEstimate.course(&record.flows[0]), Some(&[20.0, 10.0][..]));
-        assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some((5.0, false)));
-        assert_eq!(of(&record, SimQuantity::LossEstimate, 0), Some((6.25, false)));
+        assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some(Exactly(5.0)));
+        assert_eq!(of(&record, SimQuantity::LossEstimate, 0), Some(Exactly(6.25)));
         assert_eq!(of(&record, SimQuantity::LossEstimate, 1), None, "none is known");
         let slow = 0.5 * 8.0 / 60.0;
-        assert_eq!(of(&record, SimQuantity::Jain, 0), Some((sim::jain(&[4.0, slow]), false)));
+        assert_eq!(of(&record, SimQuantity::Jain, 0), Some(Exactly(sim::jain(&[4.0, slow]))));
         // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.
-        assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some((sim::jain(&[100.0, 25.0]), false)));
+        assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some(Exactly(sim::jain(&[100.0, 25.0]))));
         record.flows[1].written = 0;
         assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
     }

@@ -1,11 +1,12 @@
 //! Records of simulated runs as pictures, as tables, and as a part of the page.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::{SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::{Scale, Spread};
+use crate::results::{Bound, Times};
 use crate::words;
 
 /// Records by their cases: of two of one case, which differ in the cap, the last.
@@ -50,34 +51,21 @@ fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
     all.map(|(series, flow)| Line { series, flow, name: name(series, flow) }).collect()
 }
 
-/// What the runs of one line at one point come to: the median and its bar, and whether they are bounds.
+/// What the runs of one line at one point come to: the median and its bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell {
-    median: (f64, bool),
-    low: (f64, bool),
-    high: (f64, bool),
+    median: Bound,
+    low: Bound,
+    high: Bound,
     runs: usize,
 }
 
 fn cell(sweep: &SimSweep, line: &Line, runs: &[&SimRecord]) -> Option<Cell> {
-    let mut values: Vec<_> = runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect();
-    // What did not finish comes last.
-    values.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)));
-    let quantile = |share: f64| {
-        let place = share * (values.len() - 1) as f64;
-        let (lower, upper) = (values[place.floor() as usize], values[place.ceil() as usize]);
-        (lower.0 + (upper.0 - lower.0) * place.fract(), upper.1)
-    };
-    let bar = match sweep.picture.spread {
-        Spread::Range => [0.0, 1.0],
-        Spread::Quartiles => [0.25, 0.75],
-    };
-    (!values.is_empty()).then(|| Cell {
-        median: quantile(0.5),
-        low: quantile(bar[0]),
-        high: quantile(bar[1]),
-        runs: values.len(),
-    })
+    let values: Vec<_> = runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect();
+    let runs = values.len();
+    let times = Times::of(values)?;
+    let [low, high] = times.bar(sweep.picture.spread);
+    Some(Cell { median: times.median, low, high, runs })
 }
 
 /// The picture of a sweep.
@@ -90,8 +78,9 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
         }
         let mark = |point: &SimPoint| {
             let cell = cell(sweep, line, &runs(plan, sweep, point, line.series, &records))?;
-            let mark = Mark::with_bar(point.x, cell.median.0, [cell.low.0, cell.high.0]);
-            Some(Mark { is_bound: cell.median.1, bar_is_bound: cell.high.1, ..mark })
+            let [median, low, high] = [cell.median, cell.low, cell.high].map(Bound::value);
+            let mark = Mark::with_bar(point.x, median, [low, high]);
+            Some(Mark { is_bound: cell.median.is_bound(), bar_is_bound: cell.high.is_bound(), ..mark })
         };
         let mut marks: Vec<Mark> = sweep.points.iter().filter_map(mark).collect();
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -165,11 +154,8 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         .points
         .iter()
         .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
-    let counts: Vec<usize> = counts.filter(|runs| *runs > 0).collect();
-    let runs = match (counts.iter().min(), counts.iter().max()) {
-        (Some(least), Some(most)) if least == most => words::count(*least, "run", "runs"),
-        (Some(least), Some(most)) => format!("{least} to {most} runs"),
-        _ => return "Nothing has been simulated yet.".to_owned(),
+    let Some(runs) = words::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
+        return "Nothing has been simulated yet.".to_owned();
     };
     let what = match (&sweep.vary, sweep.picture.spread) {
         (Vary::Time, _) => format!("mean of {runs} in spans of {}", words::seconds(plan.span.as_secs_f64())),
@@ -237,19 +223,13 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
             table(&mut html, plan, sweep, &found);
         }
     }
-    let all = |of: fn(&SimRecord) -> &str| {
-        let set: BTreeSet<&str> = records.iter().map(of).collect();
-        escaped(&set.into_iter().collect::<Vec<_>>().join(", "))
-    };
-    let dates: BTreeSet<&str> = records.iter().map(|record| record.date.as_str()).collect();
     let base = serde_json::to_string(&plan.base).expect("plain values have a JSON form");
     write!(
         html,
         "<h2>What was simulated</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
-         <tr><td>From, to</td><td>{}, {}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
-        all(|record| &record.version),
-        dates.first().unwrap_or(&""),
-        dates.last().unwrap_or(&""),
+         <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
+        escaped(&words::each_once(records.iter().map(|record| record.version.as_str()))),
+        words::from_to(records.iter().map(|record| record.date.as_str())),
         records.len(),
         escaped(&base)
     )
@@ -261,9 +241,9 @@ fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>
     let heads: String = sweep.points.iter().map(|point| format!("<th>{}</th>", escaped(&point.label))).collect();
     let mut put = |line: String| writeln!(html, "{line}").expect("a string takes all");
     put(format!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(&sweep.picture.x)));
-    let number = |(value, is_bound): (f64, bool)| {
-        let sign = if is_bound { "&ge; " } else { "" };
-        format!("{sign}{}", words::number(value))
+    let number = |bound: Bound| {
+        let sign = if bound.is_bound() { "&ge; " } else { "" };
+        format!("{sign}{}", words::number(bound.value()))
     };
     for line in lines(plan, sweep) {
         let cell = |point: &SimPoint| {
