@@ -191,7 +191,7 @@ fn nothing_is_left_over_when_all_is_known() {
                 4..8 if !rig.sent.is_empty() => {
                     // Old or new, lost or not; some never.
                     let number = rig.sent.len() as u64 - 1 - below(rig.sent.len().min(20) as u64);
-                    rig.hear((number % 7 != 0).then_some(number));
+                    rig.hear((!number.is_multiple_of(7)).then_some(number));
                 }
                 8 => rig.line.acknowledge(below(BLOCKS.into()) as u32),
                 _ if rig.recovery.packets_in_flight() > 0 && rig.recovery.next_timeout().is_some() => {
