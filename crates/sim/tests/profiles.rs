@@ -87,3 +87,14 @@ profiles! {
     lt_tcp "lt-tcp",
     ttp "ttp",
 }
+
+/// IPv6's least MTU (RFC 8200 section 5) is what tunnels leave.
+#[test]
+fn every_profile_passes_the_smallest_path_there_may_be() {
+    for name in Profile::NAMES {
+        let link = "rate=20M,delay=20ms,queue=100KB,loss=1%,mtu=1280B".parse().expect("a link");
+        let case = Case { profile: fitted(name), size: 300_000, limit: Duration::from_secs(60), ..Case::new(link) };
+        let outcome = case.run(SEED);
+        assert!(outcome.is_identical() && outcome.ending == Ending::Closed, "{name}: {:?}", outcome.ending);
+    }
+}

@@ -11,7 +11,7 @@ impl Profile {
     pub fn tornado_transfer() -> Self {
         Self {
             name: "tornado-transfer".into(),
-            symbols: SymbolSizes::only(1400),
+            symbols: "1400,1344,1280,1152".parse::<SymbolSizes>().expect("sizes, largest first"),
             blocks: BlockSizing::Partition,
             schedule: ScheduleConfig::Interleaved(InterleavedConfig::default()),
             recovery: RecoveryConfig {
@@ -31,7 +31,10 @@ impl Profile {
 
 /// Where its numbers come from.
 pub(super) const SOURCES: &[Source] = &[
-    Source { key: "symbols", section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment" },
+    Source {
+        key: "symbols",
+        section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment; smaller ones where these do not pass",
+    },
     Source { key: "blocks", section: "tornado-transfer §2.1: the smallest legal number of symbols per block" },
     Source {
         key: "schedule.repair-every",
