@@ -9,9 +9,10 @@ const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
 
 /// What is told of packets, of blocks, and when.
-const CHOICES: [[&str; 3]; 8] = [
+const CHOICES: [[&str; 3]; 9] = [
     ["in-order", "needs", "every-packet"],
     ["in-order", "done", "on-blocks"],
+    ["count", "needs", "every-packet"],
     ["last:64", "needs", "every:packets=64"],
     ["last", "done:1%", "every"],
     ["ranges", "mask", "on-blocks"],
