@@ -104,4 +104,13 @@ mod choices {
     fn seeds_500_to_999() {
         check_all(check_choices, 500..1_000);
     }
+
+    /// An object whose last block is a short one of one symbol, on a path that shrinks; probes that went to announcements alone while no
+    /// symbol got through; signs that were asked for once in fifteen seconds over a path with bursts of losses.
+    #[test]
+    fn seeds_that_found_something() {
+        for seed in [1_746, 7_238, 2_873, 5_962] {
+            check_all(check_choices, seed..seed + 1);
+        }
+    }
 }

@@ -7,7 +7,7 @@ mod streams;
 
 use netsim::{LinkConfig, NodeId, topology};
 use sim::property::shrinking;
-use sim::{Host, HostConfig};
+use sim::{Case, Host, HostConfig};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -155,6 +155,27 @@ fn packets_told_in_order_hide_no_path_that_shrinks() {
         println!("{rtt} ms, {timeout}: {found:?}, complete {completed:?}");
         assert_eq!(sizes, [1_152]);
         assert!(found[0] <= millis(rtt) * 15, "{found:?} at {rtt} ms, {timeout}");
+    }
+}
+
+/// A retransmission timeout without a floor calls packets lost that are late (arq 2.1.1), the copies of a search for the path's size among
+/// them: that is no reason to send all that is under way in smaller symbols.
+#[test]
+fn a_timeout_that_is_too_short_makes_no_path_small() {
+    for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
+        let mut profile = Profile::arq();
+        for (key, value) in [("congestion", "fixed:segments=5"), ("timeout", "rto"), ("detection", detection)] {
+            profile.set(key, value).expect("a choice that there is");
+        }
+        let link = format!("rate=10M,delay=20ms,queue=256KB,jitter=10ms,loss={loss}").parse().expect("a link");
+        let case = Case { profile, limit: Duration::from_secs(600), ..Case::new(link) };
+        for seed in 1..=4 {
+            let outcome = case.run(seed);
+            let stats = outcome.sender;
+            println!("{detection} {seed}: {:?}, {} sent again", outcome.completed, stats.resent_symbols);
+            assert!(outcome.is_identical());
+            assert_eq!(stats.source_symbols, case.size.div_ceil(1_400), "{detection} {seed}");
+        }
     }
 }
 

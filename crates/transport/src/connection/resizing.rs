@@ -2,7 +2,7 @@
 //! section 6).
 
 use super::{Batch, Connection};
-use crate::recovery::{Content, Sent};
+use crate::recovery::{Cause, Content, Report, Sent};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Frame, HEADER, PacketKind, SYMBOL_OVERHEAD, TAG};
@@ -17,8 +17,27 @@ pub(super) struct Search {
     unsent: Vec<usize>,
     /// Packets on their way, by number, with their payload bytes.
     flying: Vec<(u64, usize)>,
-    /// The largest that arrived.
+    /// Packets called lost for the silence alone: they may be late.
+    late: Vec<(u64, usize)>,
+    /// The largest that arrived; 0: none has.
     best: usize,
+}
+
+impl Search {
+    /// Takes note of what became of its packets.
+    fn hear(&mut self, report: &Report<'_>) {
+        let arrived = |number| report.delivered.iter().chain(report.spurious).any(|sent| sent.number == number);
+        for (_, size) in self.flying.iter().chain(&self.late).filter(|(number, _)| arrived(*number)) {
+            self.best = self.best.max(*size);
+        }
+        let lost = |number| report.lost.iter().any(|sent| sent.number == number);
+        let open = self.flying.drain(..).filter(|(number, _)| !arrived(*number));
+        let (lost, flying): (Vec<_>, Vec<_>) = open.partition(|(number, _)| lost(*number));
+        self.flying = flying;
+        if report.cause == Cause::Timeout {
+            self.late.extend(lost);
+        }
+    }
 }
 
 impl Connection {
@@ -77,28 +96,31 @@ impl Connection {
 
     /// After each report: whether large packets vanish, and what a search has found.
     pub(super) fn watch_sizes(&mut self, now: Time) {
-        let report = self.recovery.report();
-        if let Some(search) = &mut self.search {
-            search.flying.retain(|(number, size)| {
-                let arrived = report.delivered.iter().any(|sent| sent.number == *number);
-                if arrived {
-                    search.best = search.best.max(*size);
-                }
-                !arrived && !report.lost.iter().any(|sent| sent.number == *number)
-            });
-            if search.flying.is_empty() && search.unsent.is_empty() {
-                let best = search.best;
-                self.search = None;
-                self.conclude(now, best);
+        let Some(mut search) = self.search.take() else {
+            if self.recovery.is_black_hole() {
+                self.search = Some(Search { unsent: self.copies(), flying: Vec::new(), late: Vec::new(), best: 0 });
             }
-        } else if self.recovery.is_black_hole() {
-            let sizes = self.profile.symbols.all().iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
-            // The present size too: many losses in a row may have been chance. Large ones first, so that small ones reveal their loss.
-            let mut unsent: Vec<usize> = sizes.filter(|size| *size <= self.payload).collect();
-            unsent.sort_unstable();
-            let unsent = unsent.into_iter().flat_map(|size| [size; COPIES]).collect();
-            self.search = Some(Search { unsent, flying: Vec::new(), best: 0 });
+            return;
+        };
+        let report = self.recovery.report();
+        search.hear(&report);
+        if search.unsent.is_empty() && search.flying.is_empty() {
+            // A retransmission timeout calls all of them lost alike, of whatever size, and may have been too short.
+            if search.best > 0 || report.cause != Cause::Timeout {
+                return self.conclude(now, search.best);
+            }
+            search.unsent = self.copies();
         }
+        self.search = Some(search);
+    }
+
+    /// Payload bytes of the packets of a search, the next one last. The present size too: many losses in a row may have been chance.
+    /// Large ones go first, so that small ones reveal their loss.
+    fn copies(&self) -> Vec<usize> {
+        let sizes = self.profile.symbols.all().iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
+        let mut sizes: Vec<usize> = sizes.filter(|size| *size <= self.payload).collect();
+        sizes.sort_unstable();
+        sizes.into_iter().flat_map(|size| [size; COPIES]).collect()
     }
 
     fn conclude(&mut self, now: Time, best: usize) {

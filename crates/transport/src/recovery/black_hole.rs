@@ -63,7 +63,9 @@ impl BlackHole {
             run.last = run.last.max(lost.time);
             run.lost += 1;
         }
-        for sent in report.delivered {
+        // What was called lost for the silence, and comes late, has got through as well: a retransmission timeout may be no longer than the
+        // way of the small packet that is to tell of the large ones.
+        for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
             if !self.is_large(sent) {
                 self.unheard = 0;
@@ -114,6 +116,10 @@ mod tests {
         hole.on_report(&Report { delivered, lost, ..Report::empty(Time::ZERO) });
     }
 
+    fn report_late(hole: &mut BlackHole, spurious: &[Sent]) {
+        hole.on_report(&Report { spurious, ..Report::empty(Time::ZERO) });
+    }
+
     fn watch() -> BlackHole {
         let mut hole = BlackHole::default();
         hole.restart(1_223);
@@ -147,6 +153,18 @@ mod tests {
         let small: Vec<Sent> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
         report(&mut hole, &[sent(400, 61), sent(410, 61)], &small);
         assert!(!hole.is_found(PTO), "small ones are lost too");
+    }
+
+    #[test]
+    fn a_small_packet_that_comes_after_it_was_called_lost_has_got_through() {
+        let mut hole = watch();
+        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
+        let late = [sent(60, 61), sent(260, 61)];
+        report(&mut hole, &[], &[&lost[..], &late[..]].concat());
+        report_late(&mut hole, &late);
+        assert!(hole.is_found(PTO));
+        report_late(&mut hole, &[sent(250, 1_479)]);
+        assert!(!hole.is_found(PTO), "a large one passed");
     }
 
     #[test]
