@@ -195,6 +195,8 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
         if match:
             agree(pattern, value, a_number(match.group(1)))
     check_detail(flat.get("detail"), sentence)
+    several = re.search(rf"({NUMBER}) symbols per packet", sentence)
+    agree("symbols per packet", flat.get("symbols per packet", 1), a_number(several.group(1)) if several else 1)
     agree("flags", choice["flags"], ("ECN" in sentence) + 2 * ("blocks" in sentence))
     agree("timing", choice["timing"], 0 if "for every packet" in sentence else 1)
     application = re.search(r'"(.*)"', sentence)
@@ -251,7 +253,7 @@ def check_packets(vectors: Dict[str, Any]) -> int:
         else:
             header = read_whole(wire.SYMBOL_HEADER, plaintext[:10])
             agree(f"{name}: symbol header", write_record(wire.SYMBOL_HEADER, header), plaintext[:10])
-            agree(f"{name}: length of its symbol", len(packet) - len(plaintext[10:]), 43)
+            agree(f"{name}: length of its symbols", len(packet) - len(plaintext[10:]), 43)
         for spoiled in (0, 8, 16, 17, len(packet) - 1):
             changed = packet[:spoiled] + bytes([packet[spoiled] ^ 1]) + packet[spoiled + 1 :]
             refuse(f"{name}, byte {spoiled} changed", lambda data: sealing.open_packet(cipher, secret, data), changed)

@@ -246,7 +246,7 @@ FRAMES: Dict[int, Frame] = {
     0x05: Frame(
         "announce",
         ANNOUNCE,
-        {"flow #": "flow", "# bytes": "length", "T #": "T", "# symbol per packet": "r", "tag #": "tag", **CODING_SAYS},
+        {"flow #": "flow", "# bytes": "length", "T #": "T", "# symbol per packet": "r", "# symbols per packet": "r", "tag #": "tag", **CODING_SAYS},
     ),
     0x06: Frame(
         "plan",
@@ -445,6 +445,7 @@ PARAMETERS: Dict[int, Parameter] = {
         must=False,
     ),
     10: Parameter("feedback in detail", [("detail", group(FEEDBACK_DETAIL))], must=False),
+    11: Parameter("symbols per packet", [("symbols per packet", number(1, least=1))], must=False),
 }
 
 CLEAR: Layout = [("type", number(2)), ("value", counted(2, most=65_535))]

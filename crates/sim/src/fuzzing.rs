@@ -74,6 +74,7 @@ impl Case {
             credit: Credit { symbols: 5_000, control: 5_000 },
             max_k: 1_024,
             max_symbol_size: 1_408,
+            max_per_packet: 1,
             feedback: FeedbackChoice::everything(FeedbackTiming::EveryPacket),
             streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
             application: Vec::new(),

@@ -42,7 +42,7 @@ fn table(name: &str) -> String {
     for loss in LOSSES {
         _ = write!(text, "\n{loss:14}");
         for rtt in ROUND_TRIPS {
-            let link = format!("rate={RATE},delay={}ms,queue=1MB,mark-above=250KB,loss={loss}", rtt / 2);
+            let link = format!("rate={RATE},delay={}ms,queue=1MB,mark-above=250KB,mtu=1500B,loss={loss}", rtt / 2);
             let limit = Duration::from_secs(LIMIT);
             let case = Case { profile: fitted(name), limit, ..Case::new(link.parse().expect("a link")) };
             let outcome = case.run(SEED);

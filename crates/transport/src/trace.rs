@@ -5,7 +5,7 @@
 
 use crate::recovery::{Recovery, Report};
 use crate::time::Time;
-use crate::wire::{FlowId, Refused, SymbolId};
+use crate::wire::{FlowId, Refused, SymbolRun};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
@@ -14,12 +14,13 @@ use std::net::SocketAddr;
 pub(crate) enum TraceEvent {
     PacketSent { number: u64, bytes: u32, kind: &'static str },
     PacketReceived { number: u64, bytes: u32, kind: &'static str },
-    SymbolSent { number: u64, bytes: u32, id: SymbolId },
-    SymbolReceived { number: u64, bytes: u32, id: SymbolId },
+    SymbolsSent { number: u64, bytes: u32, symbols: SymbolRun },
+    SymbolsReceived { number: u64, bytes: u32, symbols: SymbolRun },
     Refused { reason: Refused },
     ProbeTimeout,
     RetransmissionTimeout,
     SymbolSizeChanged { size: u16 },
+    PerPacketChanged { count: u8 },
     PathChanged { remote: SocketAddr },
     FlowOpened { flow: FlowId, length: u64 },
     FlowAnnounced { flow: FlowId, length: u64 },
@@ -133,16 +134,20 @@ impl Qlog {
 
 fn describe(event: TraceEvent) -> (&'static str, Value) {
     let packet = |number: u64, bytes: u32, kind: &str| json!({ "header": { "packet_type": kind, "packet_number": number }, "raw": { "length": bytes } });
-    let symbol = |number: u64, bytes: u32, id: SymbolId| {
+    let symbols = |number: u64, bytes: u32, SymbolRun { first: id, count }: SymbolRun| {
         let mut data = packet(number, bytes, "symbol");
-        data["symbol"] = json!({ "flow": id.flow.0, "block": id.block, "esi": id.esi });
+        data["symbol"] = json!({ "flow": id.flow.0, "block": id.block, "esi": id.esi, "count": count });
         data
     };
     match event {
         TraceEvent::PacketSent { number, bytes, kind } => ("downpour:packet_sent", packet(number, bytes, kind)),
         TraceEvent::PacketReceived { number, bytes, kind } => ("downpour:packet_received", packet(number, bytes, kind)),
-        TraceEvent::SymbolSent { number, bytes, id } => ("downpour:packet_sent", symbol(number, bytes, id)),
-        TraceEvent::SymbolReceived { number, bytes, id } => ("downpour:packet_received", symbol(number, bytes, id)),
+        TraceEvent::SymbolsSent { number, bytes, symbols: run } => {
+            ("downpour:packet_sent", symbols(number, bytes, run))
+        }
+        TraceEvent::SymbolsReceived { number, bytes, symbols: run } => {
+            ("downpour:packet_received", symbols(number, bytes, run))
+        }
         TraceEvent::Refused { reason } => ("downpour:datagram_refused", json!({ "reason": reason.name() })),
         TraceEvent::ProbeTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
@@ -151,6 +156,7 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "rto" }))
         }
         TraceEvent::SymbolSizeChanged { size } => ("downpour:symbol_size_changed", json!({ "symbol_size": size })),
+        TraceEvent::PerPacketChanged { count } => ("downpour:symbols_per_packet_changed", json!({ "count": count })),
         TraceEvent::PathChanged { remote } => ("downpour:path_changed", json!({ "remote": remote.to_string() })),
         TraceEvent::FlowOpened { flow, length } => {
             ("downpour:flow_opened", json!({ "flow": flow.0, "length": length }))

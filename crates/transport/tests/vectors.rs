@@ -76,6 +76,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
         credit: Credit { symbols: 65_536, control: 1 << 20 },
         max_k: 8_192,
         max_symbol_size: 8_192,
+        max_per_packet: 1,
         feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),
@@ -166,6 +167,7 @@ fn parameter_sets() {
         ..FeedbackChoice::everything(FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) }))
     };
     let masked = Parameters { feedback, ..chosen.clone() };
+    let several = Parameters { max_per_packet: 64, ..chosen.clone() };
     compare_json(
         "parameters",
         &json!([
@@ -187,6 +189,10 @@ fn parameter_sets() {
                 "says": "cipher 2; ECN, blocks, 32 per RTT and 1000 us apart for who knows no more; packets in order; mask; heartbeat of 20000 us; \
                          no application bytes; grease 0",
                 "bytes": hex(&masked.encode(0).unwrap()),
+            },
+            {
+                "says": "cipher 2; the same credit and limits; 64 symbols per packet; packets only, for every packet; no application bytes; grease 0",
+                "bytes": hex(&several.encode(0).unwrap()),
             },
         ]),
     );
@@ -229,6 +235,8 @@ fn keys_and_sealed_packets() {
     let secret = Secret::new(counting(0x40));
     let symbol = SymbolHeader { id: SymbolId { flow: FlowId(1), block: 2, esi: 3 }, plan: 0 };
     let symbols = [&symbol.encode()[..], &counting(0x60)].concat();
+    // esi 3, 4 and 5 of 16 bytes each.
+    let several = [&symbols[..], &counting(0x80)[..16]].concat();
     let mut packets = Vec::new();
     for cipher in Cipher::ALL {
         for (kind, number, plaintext) in [
@@ -237,6 +245,7 @@ fn keys_and_sealed_packets() {
             (PacketKind::Symbol, (1 << EPOCH_BITS) - 1, &symbols),
             (PacketKind::Symbol, 1 << EPOCH_BITS, &symbols),
             (PacketKind::Control, 5 << EPOCH_BITS, &[0, 1, 0]),
+            (PacketKind::Symbol, (5 << EPOCH_BITS) + 1, &several),
         ] {
             packets.push(json!({
                 "cipher": cipher.name(),

@@ -33,7 +33,7 @@ impl Shrinking {
     pub fn draw(seed: u64, streams: bool) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x6d74_7521);
         let scenario = if streams { Scenario::draw_with_streams(seed) } else { Scenario::draw(seed) };
-        let scenario = Scenario { outage: Outage::None, ..scenario };
+        let mut scenario = Scenario { outage: Outage::None, ..scenario };
         let span = scenario.expected() * 2;
         let mut at: Vec<Duration> = (0..random.usize(1..4))
             .map(|_| Duration::from_micros((span.as_micros() as f64 * random.f64()) as u64))
@@ -52,6 +52,10 @@ impl Shrinking {
             Shrink { at, forward, backward }
         });
         let shrinks = shrinks.collect();
+        // Until then the path carries anything.
+        if random.u8(..4) == 0 {
+            scenario.profile.set("symbols.per-packet", "fit").expect("a choice that there is");
+        }
         Self { scenario, shrinks }
     }
 }

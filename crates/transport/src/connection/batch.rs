@@ -2,7 +2,7 @@
 
 use crate::recovery::EcnCodepoint;
 use crate::secure::Sealer;
-use crate::wire::{HEADER, PacketHeader, TAG};
+use crate::wire::{PacketHeader, TAG};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Largest payload of one offloaded send: what an IPv4 datagram can carry.
@@ -112,25 +112,27 @@ impl Batch {
 
     /// Appends a packet whose plaintext `parts` make; room for the tag is left.
     pub(crate) fn push_packet(&mut self, header: PacketHeader, parts: [&[u8]; 2]) {
-        let size = HEADER + parts[0].len() + parts[1].len() + TAG;
-        self.bytes.extend_from_slice(&header.encode());
-        self.bytes.extend_from_slice(parts[0]);
-        self.bytes.extend_from_slice(parts[1]);
-        self.bytes.extend_from_slice(&[0; TAG]);
-        self.count(size);
+        self.fill_packet(header, |out| parts.iter().for_each(|part| out.extend_from_slice(part)));
     }
 
-    /// The datagram that `write` appends.
-    pub(crate) fn push_datagram(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends a packet whose plaintext `write` appends; its size.
+    pub(crate) fn fill_packet(&mut self, header: PacketHeader, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        self.push_datagram(|out| {
+            out.extend_from_slice(&header.encode());
+            write(out);
+            out.extend_from_slice(&[0; TAG]);
+        })
+    }
+
+    /// The datagram that `write` appends; its size.
+    pub(crate) fn push_datagram(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let start = self.bytes.len();
         write(&mut self.bytes);
-        self.count(self.bytes.len() - start);
-    }
-
-    const fn count(&mut self, size: usize) {
+        let size = self.bytes.len() - start;
         if self.segments == 0 {
             self.segment_size = size;
         }
         self.segments += 1;
+        size
     }
 }

@@ -15,17 +15,18 @@ use crate::flow::{
     ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request,
     StreamReceiver, Taken,
 };
-use crate::wire::limits::{MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
+use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
 use crate::wire::{
-    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Refused, StreamsAllowed, Successor, SymbolId,
+    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Refused, StreamsAllowed, Successor,
+    SymbolId, SymbolRun,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete flows that may wait for the sender to hear of it.
 const MAX_LINGERING: usize = 1_024;
 
-/// Symbols kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
-/// first announcement was lost.
+/// Symbol packets kept until the announcement or plan they wait for comes: what arrives in the first milliseconds of a flow whose
+/// first announcement was lost. Their symbols are no more bytes than so many of the largest have.
 const MAX_EARLY: usize = 512;
 
 /// Everything this side receives.
@@ -125,59 +126,76 @@ impl Incoming {
         self.choice.blocks.unwrap_or_default()
     }
 
-    /// Takes one symbol. Refused ones are not acknowledged, so that the sender sends them again.
-    pub(super) fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
-        let Some(flow) = self.flows.get_mut(&id.flow) else {
-            if self.streams.contains_key(&id.flow) {
-                return self.on_stream_symbol(id, plan, symbol);
-            }
-            if let Some(complete) = self.closed.get(&id.flow) {
-                self.surplus += 1;
-                if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
-                    self.unheard.insert(id.flow);
-                }
-                return Ok(());
-            }
-            return self.keep_early(id, plan, symbol);
+    /// Takes the symbols of one packet, of which the first is `first`. What is refused is not acknowledged, so that the sender sends it
+    /// again.
+    pub(super) fn on_symbols(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<SymbolRun, Refused> {
+        let object = self.flows.get(&first.flow).map(|flow| (flow.symbol_size(), flow.per_packet()));
+        let stream = || self.streams.get(&first.flow).map(|stream| (stream.symbol_size(), 1));
+        let Some((size, most)) = object.or_else(stream) else {
+            self.on_unplaced(first, plan, symbols)?;
+            return Ok(first.into());
         };
-        match flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool) {
-            taken @ (Taken::New | Taken::Last) => {
-                let complete = flow.is_complete();
-                self.on_gain(taken, complete);
-                Ok(())
+        let run = run_of(first, symbols.len(), size, most).ok_or(Refused::Unacceptable)?;
+        for (id, symbol) in run.ids().zip(symbols.chunks_exact(size)) {
+            // They are of one block: what waits for its plan, or is refused, is so from the first on.
+            if self.on_symbol(id, plan, symbol)? == Taken::UnknownPlan {
+                self.keep_early(first, plan, symbols)?;
+                break;
             }
-            Taken::Surplus => {
-                // Law 7: who still sends this has not heard that it is done.
-                self.surplus += 1;
-                Ok(())
-            }
-            Taken::UnknownPlan => self.keep_early(id, plan, symbol),
-            Taken::Refused => Err(Refused::Unacceptable),
         }
+        Ok(run)
     }
 
-    fn keep_early(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
-        if self.early.len() >= MAX_EARLY || symbol.len() > usize::from(self.limits.largest_symbol) {
-            return Err(Refused::Unacceptable);
+    /// Symbols of a flow that is over, or not announced yet.
+    fn on_unplaced(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<(), Refused> {
+        let Some(complete) = self.closed.get(&first.flow) else { return self.keep_early(first, plan, symbols) };
+        self.surplus += 1;
+        if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
+            self.unheard.insert(first.flow);
         }
-        self.early.push((id, plan, symbol.to_vec()));
         Ok(())
     }
 
-    /// Symbols of a flow that waited can be placed now, or never.
+    fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<Taken, Refused> {
+        let Some(flow) = self.flows.get_mut(&id.flow) else { return self.on_stream_symbol(id, plan, symbol) };
+        let taken = flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool);
+        match taken {
+            Taken::New | Taken::Last => {
+                let complete = flow.is_complete();
+                self.on_gain(taken, complete);
+            }
+            // Law 7: who still sends this has not heard that it is done.
+            Taken::Surplus => self.surplus += 1,
+            Taken::UnknownPlan => {}
+            Taken::Refused => return Err(Refused::Unacceptable),
+        }
+        Ok(taken)
+    }
+
+    fn keep_early(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<(), Refused> {
+        let kept: usize = self.early.iter().map(|(.., symbols)| symbols.len()).sum();
+        let room = MAX_EARLY * usize::from(self.limits.largest_symbol);
+        if symbols.is_empty() || self.early.len() >= MAX_EARLY || kept + symbols.len() > room {
+            return Err(Refused::Unacceptable);
+        }
+        self.early.push((first, plan, symbols.to_vec()));
+        Ok(())
+    }
+
+    /// Packets of a flow that waited can be placed now, or never.
     fn replay_early(&mut self, flow: FlowId) {
         let (now, later) = std::mem::take(&mut self.early).into_iter().partition(|(id, _, _)| id.flow == flow);
         self.early = later;
         let now: Vec<(SymbolId, u8, Vec<u8>)> = now;
-        for (id, plan, symbol) in now {
+        for (first, plan, symbols) in now {
             // Acknowledged on arrival: whoever is refused now is missing from the block's needs, and is made up for.
-            let _ = self.on_symbol(id, plan, &symbol);
+            let _ = self.on_symbols(first, plan, &symbols);
         }
     }
 
     pub(super) fn on_announcement(&mut self, announcement: &Announcement) -> Result<Option<Change>, Violation> {
         let id = announcement.flow;
-        if id.0 == 0 || announcement.symbols_per_packet != 1 {
+        if id.0 == 0 {
             return Err(Violation("impossible flow announced"));
         }
         if self.closed.contains_key(&id) {
@@ -329,4 +347,13 @@ impl Incoming {
     pub(super) fn granted(&self) -> Credit {
         Credit { symbols: self.credit.granted(), control: self.control.granted() }
     }
+}
+
+/// The symbols in a packet with so many bytes of them, of which each has `size`; `None` if it cannot be cut so, or has none or more than
+/// `most`.
+fn run_of(first: SymbolId, bytes: usize, size: usize, most: u8) -> Option<SymbolRun> {
+    let count = bytes.checked_div(size).filter(|count| count * size == bytes)?;
+    let count = u8::try_from(count).ok().filter(|count| (1..=most).contains(count))?;
+    let run = SymbolRun { first, count };
+    (run.last().esi < ESI_LIMIT).then_some(run)
 }

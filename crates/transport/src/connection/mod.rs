@@ -5,6 +5,7 @@ mod arrivals;
 mod batch;
 mod closing;
 mod event;
+mod growing;
 mod incoming;
 mod moving;
 mod opening;
@@ -38,6 +39,7 @@ use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
+use growing::Growth;
 use incoming::{Broken, Change, Incoming, Violation};
 use opening::Opening;
 use outbox::Piece;
@@ -81,9 +83,15 @@ pub struct Connection {
     peer: Option<Parameters>,
     /// Payload bytes of the largest datagram the path is known to carry.
     payload: usize,
+    /// Symbols that a packet may have on this path; more than one may need more than `payload`.
+    per_packet: u8,
     next_flow: u16,
     /// The path may not carry `payload` any more.
     search: Option<Search>,
+    /// The path may carry more symbols per packet.
+    growth: Option<Growth>,
+    /// Whether it does was found out, or is.
+    grown: bool,
     /// A small packet is to go out now, whatever the window says.
     measure_at_once: bool,
     /// Our packets still have to prove to the peer what size the path carries: control packets are padded to it.
@@ -141,8 +149,11 @@ impl Connection {
             paths: Paths::new(now),
             peer: None,
             payload: crate::wire::limits::MIN_MESSAGE1,
+            per_packet: 1,
             next_flow: 1,
             search: None,
+            growth: None,
+            grown: false,
             measure_at_once: false,
             proving: false,
             probes: 0,
@@ -186,10 +197,7 @@ impl Connection {
 
     fn set_payload(&mut self, payload: usize) {
         self.payload = payload.max(crate::wire::limits::MIN_MESSAGE1);
-        let overhead = self.sealing.datagram_overhead();
-        let full = usize::from(self.symbol_size()) + crate::wire::SYMBOL_OVERHEAD;
-        self.recovery.set_max_packet(full as u32 + overhead);
-        self.recovery.watch_sizes_anew(self.smallest_packet());
+        self.set_per_packet(self.per_packet_within(self.payload));
     }
 
     /// The symbol size of flows that begin now.
@@ -279,7 +287,7 @@ impl Connection {
             flow: id,
             length: options.length,
             symbol_size,
-            symbols_per_packet: 1,
+            symbols_per_packet: self.wanted_per_packet(),
             tag: options.tag,
             plan: plans[0],
         };
@@ -288,6 +296,7 @@ impl Connection {
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
         self.outgoing.open(flow);
+        self.begin_growth();
         self.settle(now);
         Ok(id)
     }
@@ -418,6 +427,7 @@ impl Connection {
             loss: self.recovery.loss().loss(),
             path_changes: self.paths.changes,
             symbol_size: self.symbol_size(),
+            per_packet: self.per_packet,
             window: self.recovery.window(),
             in_flight: self.recovery.bytes_in_flight(),
             pacing_rate: self.recovery.pacing_rate(),
@@ -427,7 +437,7 @@ impl Connection {
                 EcnState::Capable => Some(true),
                 EcnState::Failed => Some(false),
             },
-            datagram: self.payload,
+            datagram: self.payload.max(self.payload_of(self.per_packet)),
             refused: self.refused.total(),
             limited_by: self.limited_by,
         }
@@ -449,7 +459,7 @@ impl Connection {
             rtt: rtt.has_sample().then(|| rtt.smoothed()),
             loss: self.recovery.loss().loss(),
             burst: self.recovery.loss().mean_burst(),
-            window: self.recovery.window() / u64::from(self.recovery.max_packet()),
+            window: self.recovery.window() / u64::from(self.recovery.max_packet()) * u64::from(self.per_packet),
         }
     }
 

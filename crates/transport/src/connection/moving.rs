@@ -8,8 +8,11 @@ use crate::trace::TraceEvent;
 use crate::wire::{Frame, HEADER, PacketKind, Refused, TAG};
 use std::time::Duration;
 
+/// Bytes of a challenge or a response.
+pub(super) const ERRAND_FRAME: usize = 9;
+
 /// UDP payload bytes of a packet with one challenge or response.
-const ERRAND: usize = HEADER + 9 + TAG;
+const ERRAND: usize = HEADER + ERRAND_FRAME + TAG;
 
 /// A silence that no round trip explains: feedback held back, a block being written, a busy machine.
 const QUIET: Duration = Duration::from_millis(100);
@@ -42,14 +45,20 @@ impl Connection {
         paths.on_packet_elsewhere(now, origin, (number, bytes), rtt, || sealing.random_bytes());
     }
 
-    pub(super) fn on_challenge(&mut self, now: Time, origin: Origin, data: [u8; 8]) {
-        if self.paths.on_challenge(now, origin, data) {
+    /// `alone`: nothing is with it in its packet. Otherwise it asks about the packet's size, and not where we are.
+    pub(super) fn on_challenge(&mut self, now: Time, origin: Origin, data: [u8; 8], alone: bool) {
+        if !alone {
+            self.paths.respond(origin, data);
+        } else if self.paths.on_challenge(now, origin, data) {
             self.restart_path(now);
             self.measure_at_once = true;
         }
     }
 
     pub(super) fn on_response(&mut self, now: Time, origin: Origin, data: [u8; 8]) {
+        if self.on_size_answered(now, origin, data) {
+            return;
+        }
         match self.paths.on_response(now, origin, data) {
             Verdict::Moved(moved) => self.move_to(now, moved),
             Verdict::Nothing => {}
@@ -71,11 +80,16 @@ impl Connection {
         self.trace.record(now, TraceEvent::PathChanged { remote: to.from });
         // What was said lately went to the old address.
         self.incoming.clock.hurry();
+        self.grown = false;
+        if self.outgoing.has_objects() {
+            self.begin_growth();
+        }
     }
 
     /// Another path: nothing is known of it, and what is in flight on the old one goes out again unless feedback comes first.
     pub(super) fn restart_path(&mut self, now: Time) {
         self.search = None;
+        self.growth = None;
         self.recovery.restart(&self.profile.recovery, now);
         self.spread_report();
     }

@@ -27,7 +27,7 @@ impl Default for Limits {
         Self {
             // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
             credit: Credit { symbols: 24_000, control: 1 << 20 },
-            flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408 },
+            flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
             // 23 MB and as much again: a stream alone may have what a round trip of 600 ms takes at 150 Mbit/s.
             streams: StreamsAllowed { count: 64, window: 256, shared: 16_000 },
             dead_after: Duration::from_secs(30),

@@ -17,7 +17,7 @@ use crate::recovery::{Content, Report};
 use crate::time::Time;
 use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
-use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId};
+use crate::wire::{CONTROL_FRAME_HEADER, FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
 use std::collections::VecDeque;
 
 /// How far ahead of sending blocks are read: in source symbols, about 4 MB.
@@ -279,6 +279,43 @@ impl Outgoing {
         None
     }
 
+    /// The symbol after `last`, which a packet ends with so far, if the flow's schedule wants that next.
+    pub(super) fn next_in_packet(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        last: SymbolId,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<Picked> {
+        let mut behind = self.objects_left();
+        let flow = self.flows.iter_mut().map(ObjectSender::flow_mut).find(|flow| {
+            behind -= flow.source_left();
+            flow.id() == last.flow
+        })?;
+        for _ in 0..REQUESTS_PER_ASK {
+            match flow.next_in_packet(now, path, behind > 0, last) {
+                Step::Symbol(picked) => return Some(picked),
+                Step::Request(request) => requests.extend([request]),
+                Step::Failed => {
+                    self.failed = true;
+                    return None;
+                }
+                Step::Idle => return None,
+            }
+        }
+        None
+    }
+
+    /// The most symbols in a packet of this flow. Streams have one.
+    pub(super) fn per_packet(&self, flow: FlowId) -> u8 {
+        self.flows.iter().find(|object| object.id() == flow).map_or(1, ObjectSender::per_packet)
+    }
+
+    /// Something is sent that is no stream.
+    pub(super) const fn has_objects(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
     /// When there will be something to do although nothing is heard: a schedule waits, or a stream has a short block to open or repair
     /// to send.
     pub(super) fn due_at(&self) -> Option<Time> {
@@ -325,9 +362,9 @@ impl Outgoing {
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             match sent.content {
-                Content::Symbol(id) => {
+                Content::Symbols(run) => {
                     self.unanswered = None;
-                    self.each_flow(id, FlowSender::on_delivered);
+                    self.each_symbol(run, FlowSender::on_delivered);
                 }
                 Content::Control(key) => self.on_pieces_delivered(key),
                 Content::Nothing => {}
@@ -335,26 +372,26 @@ impl Outgoing {
         }
         for sent in report.lost {
             match sent.content {
-                Content::Symbol(id) => self.each_flow(id, FlowSender::on_lost),
+                Content::Symbols(run) => self.each_symbol(run, FlowSender::on_lost),
                 Content::Control(key) => self.on_pieces_lost(key),
                 Content::Nothing => {}
             }
         }
         for sent in report.spurious.iter().chain(report.outlived) {
             // Control frames are on their way again already, under another key.
-            if let Content::Symbol(id) = sent.content {
+            if let Content::Symbols(run) = sent.content {
                 // It came late, but the peer has it.
                 self.unanswered = None;
-                self.each_flow(id, FlowSender::on_spurious);
+                self.each_symbol(run, FlowSender::on_spurious);
             }
         }
         self.flows.iter_mut().for_each(|flow| flow.flow_mut().on_report(report));
         self.streams.iter_mut().for_each(|stream| stream.flow_mut().on_report(report));
     }
 
-    fn each_flow(&mut self, id: SymbolId, act: impl Fn(&mut FlowSender, SymbolId)) {
-        if let Some(flow) = self.flow(id.flow) {
-            act(flow, id);
+    fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut FlowSender, SymbolId)) {
+        if let Some(flow) = self.flow(run.first.flow) {
+            run.ids().for_each(|id| act(flow, id));
         }
     }
 

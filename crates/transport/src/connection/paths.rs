@@ -190,10 +190,15 @@ impl Paths {
         highest.is_none_or(|highest| number > highest)
     }
 
+    /// A challenge is to be answered.
+    pub(super) const fn respond(&mut self, to: Origin, data: [u8; 8]) {
+        self.response = Some(Errand { to, data });
+    }
+
     /// A challenge came. True when it shows that the peer sees us at another address than before, so that our packets take
     /// another path too; at most once a second, whatever a peer sends.
     pub(super) fn on_challenge(&mut self, now: Time, origin: Origin, data: [u8; 8]) -> bool {
-        self.response = Some(Errand { to: origin, data });
+        self.respond(origin, data);
         let again = self.answered.replace(data) == Some(data);
         let lately = self.began.is_some_and(|at| now.since(at) < Duration::from_secs(1));
         if again || lately {

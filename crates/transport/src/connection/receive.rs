@@ -2,6 +2,7 @@
 
 use super::closing::Closing;
 use super::incoming::{Arrived, Violation};
+use super::moving::ERRAND_FRAME;
 use super::paths::Origin;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::recovery::Told;
@@ -88,21 +89,22 @@ impl Connection {
     ) -> Result<(), Refused> {
         let number = packet.number;
         let bytes = self.ip_bytes(packet);
-        let (asks, symbol) = match packet.kind {
+        let (asks, symbols) = match packet.kind {
             PacketKind::Symbol => {
-                let (SymbolHeader { id, plan }, symbol) = SymbolHeader::decode(packet.plaintext)?;
-                self.incoming.on_symbol(id, plan, symbol)?;
-                self.trace.record(now, TraceEvent::SymbolReceived { number, bytes, id });
-                (true, Some(id))
+                let (SymbolHeader { id, plan }, symbols) = SymbolHeader::decode(packet.plaintext)?;
+                let symbols = self.incoming.on_symbols(id, plan, symbols)?;
+                self.trace.record(now, TraceEvent::SymbolsReceived { number, bytes, symbols });
+                (true, Some(symbols))
             }
             PacketKind::Control => {
                 Frames::check_all(packet.plaintext)?;
                 self.trace.record(now, TraceEvent::PacketReceived { number, bytes, kind: "control" });
                 let mut asks = false;
+                let alone = packet.plaintext.len() == ERRAND_FRAME;
                 for frame in Frames::new(packet.plaintext) {
                     let frame = frame?;
                     asks |= asks_for_feedback(&frame);
-                    if let Err(Violation(what)) = self.handle_frame(now, origin, frame) {
+                    if let Err(Violation(what)) = self.handle_frame(now, (origin, alone), frame) {
                         self.violation(now, what);
                     }
                     if !matches!(self.phase, Phase::Open) {
@@ -112,11 +114,12 @@ impl Connection {
                 (asks, None)
             }
         };
-        self.incoming.on_arrival(now, Arrived { number, ecn, ip_bytes: bytes, asks, symbol });
+        self.incoming.on_arrival(now, Arrived { number, ecn, ip_bytes: bytes, asks, symbols });
         Ok(())
     }
 
-    fn handle_frame(&mut self, now: Time, origin: Origin, frame: Frame<'_>) -> Result<(), Violation> {
+    /// `alone`: the packet has room for nothing beside a challenge or a response.
+    fn handle_frame(&mut self, now: Time, (origin, alone): (Origin, bool), frame: Frame<'_>) -> Result<(), Violation> {
         match frame {
             Frame::Ping => self.incoming.clock.hurry(),
             Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
@@ -146,7 +149,7 @@ impl Connection {
                     self.on_change(now, change);
                 }
             }
-            Frame::PathChallenge { data } => self.on_challenge(now, origin, data),
+            Frame::PathChallenge { data } => self.on_challenge(now, origin, data, alone),
             Frame::PathResponse { data } => self.on_response(now, origin, data),
             Frame::Close { code, reason } => {
                 self.recovery.close(now);

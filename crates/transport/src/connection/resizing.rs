@@ -98,6 +98,7 @@ impl Connection {
     pub(super) fn watch_sizes(&mut self, now: Time) {
         let Some(mut search) = self.search.take() else {
             if self.recovery.is_black_hole() {
+                self.growth = None;
                 self.search = Some(Search { unsent: self.copies(), flying: Vec::new(), late: Vec::new(), best: 0 });
             }
             return;
@@ -117,9 +118,12 @@ impl Connection {
     /// Payload bytes of the packets of a search, the next one last. The present size too: many losses in a row may have been chance.
     /// Large ones go first, so that small ones reveal their loss.
     fn copies(&self) -> Vec<usize> {
+        let present = self.payload_of(self.per_packet);
         let sizes = self.profile.symbols.all().iter().map(|size| usize::from(*size) + SYMBOL_OVERHEAD);
-        let mut sizes: Vec<usize> = sizes.filter(|size| *size <= self.payload).collect();
+        let several = (2..=self.per_packet).map(|symbols| self.payload_of(symbols));
+        let mut sizes: Vec<usize> = sizes.chain(several).filter(|size| *size <= present).collect();
         sizes.sort_unstable();
+        sizes.dedup();
         sizes.into_iter().flat_map(|size| [size; COPIES]).collect()
     }
 
@@ -127,17 +131,24 @@ impl Connection {
         let (before, best) = (self.symbol_size(), best.max(self.smallest_payload()));
         let payload = self.payload.min(best);
         let size = self.symbol_size_for(payload);
-        if size >= before || !self.outgoing.can_shrink(size, self.next_flow) {
+        let per_packet = self.per_packet_within(best);
+        if size < before && self.outgoing.can_shrink(size, self.next_flow) {
+            self.set_payload(payload);
+            self.next_flow = self.outgoing.shrink(size, self.next_flow);
+            self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
+        } else if size == before && per_packet < self.per_packet {
+            // Fewer of the same symbols: the flows go on as they are.
+            self.set_per_packet(per_packet);
+            self.outgoing.unanswered = None;
+            self.trace.record(now, TraceEvent::PerPacketChanged { count: per_packet });
+        } else {
             // The size is not to blame, or cannot be helped.
             self.recovery.watch_sizes_anew(self.smallest_packet());
             return;
         }
         let rtt = self.recovery.rtt().smoothed();
-        self.set_payload(payload);
-        self.next_flow = self.outgoing.shrink(size, self.next_flow);
         // What was lost lately was lost for its size: it says nothing of the path but its round trip.
         self.restart_path(now);
         self.recovery.set_rtt_from_handshake(now, rtt);
-        self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
     }
 }

@@ -58,6 +58,8 @@ pub struct ConnectionStats {
     pub path_changes: u64,
     /// Bytes of a symbol of the flows that go out.
     pub symbol_size: u16,
+    /// Symbols that a packet of objects carries at most: what the path is known to take of those the profile wants.
+    pub per_packet: u8,
     /// Bytes that may be in flight.
     pub window: u64,
     /// Bytes in flight.

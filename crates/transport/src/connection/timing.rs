@@ -120,7 +120,7 @@ impl Connection {
                     return Some(self.errand_at().unwrap_or(dead).min(dead));
                 }
                 let feedback = [self.incoming.feedback_due(), self.seen_due()];
-                let paths = [self.errand_at(), self.listen_at(), self.recovery.sounding_at()];
+                let paths = [self.errand_at(), self.growth_at(), self.listen_at(), self.recovery.sounding_at()];
                 let others = [self.recovery.next_timeout(), self.question_at(), self.sign_at(), self.wake];
                 let first = others.into_iter().chain(feedback).chain(paths).flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))

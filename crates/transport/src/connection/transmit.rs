@@ -2,11 +2,11 @@
 
 use super::outbox::Piece;
 use super::{Batch, Connection, LimitedBy, Phase};
-use crate::flow::Picked;
+use crate::flow::{PathEstimate, Picked};
 use crate::recovery::{Admission, Content, EcnCodepoint, Sent};
 use crate::time::Time;
 use crate::trace::TraceEvent;
-use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, SymbolHeader, TAG};
+use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, SymbolHeader, SymbolRun, TAG};
 
 /// The sender names the feedback it has seen so many times per round trip (design section 8).
 const SEEN_PER_RTT: u32 = 4;
@@ -38,6 +38,7 @@ impl Connection {
         self.transmit_feedback(now, batch)
             || self.transmit_sounding(now, batch)
             || self.transmit_search(now, batch)
+            || self.transmit_growth(now, batch)
             || self.transmit_probe(now, batch)
             || self.transmit_paced(now, batch)
     }
@@ -102,7 +103,8 @@ impl Connection {
         let reliable = !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready();
         let picked = if first && reliable { None } else { self.outgoing.probe() };
         if let Some(picked) = picked {
-            self.push_symbol(now, batch, &picked, true);
+            let path = self.path_estimate();
+            self.push_symbols(now, batch, (picked, 1), &path, true);
         } else {
             if !reliable {
                 self.outgoing.outbox.push(Piece::Ping);
@@ -150,15 +152,20 @@ impl Connection {
 
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
         let path = self.path_estimate();
-        // One symbol size for all flows of a connection: the segments of a batch are equal.
-        let size = usize::from(self.symbol_size()) + SYMBOL_OVERHEAD;
+        // One symbol size for all flows of a connection: the segments of a batch are equal. Streams have one symbol per packet.
+        let most = if self.outgoing.has_objects() { self.per_packet } else { 1 };
+        let size = usize::from(most) * usize::from(self.symbol_size()) + SYMBOL_OVERHEAD;
         let bytes = u64::from(size as u32 + self.sealing.datagram_overhead());
         while batch.has_room(size) && (budget >= bytes || batch.segments() == 0) {
             let Some(picked) = self.outgoing.next_symbol(now, &path, &mut self.requests) else {
                 break;
             };
-            self.push_symbol(now, batch, &picked, false);
+            let count = self.push_symbols(now, batch, (picked, most), &path, false);
             budget = budget.saturating_sub(bytes);
+            // Only the last segment may be shorter.
+            if count < most {
+                break;
+            }
         }
         if batch.segments() == 0 {
             if self.outgoing.failed {
@@ -199,17 +206,36 @@ impl Connection {
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
 
-    fn push_symbol(&mut self, now: Time, batch: &mut Batch, picked: &Picked, probe: bool) {
-        let Picked { id, plan, .. } = *picked;
+    /// Appends a packet with a symbol and those that follow it, at most `most` and no more than are announced; how many they are.
+    fn push_symbols(
+        &mut self,
+        now: Time,
+        batch: &mut Batch,
+        (picked, most): (Picked, u8),
+        path: &PathEstimate,
+        probe: bool,
+    ) -> u8 {
+        let Picked { id: first, plan, .. } = picked;
         let header = self.next_header(PacketKind::Symbol);
-        let symbol = self.outgoing.take_symbol(now, picked);
-        let size = symbol.len() + SYMBOL_OVERHEAD;
-        batch.push_packet(header, [&SymbolHeader { id, plan }.encode(), symbol]);
-        let bytes = size as u32 + self.sealing.datagram_overhead();
-        let content = Content::Symbol(id);
-        self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content }, probe);
+        let most = if most > 1 { most.min(self.outgoing.per_packet(first.flow)) } else { 1 };
+        let mut symbols = SymbolRun::from(first);
+        let Self { outgoing, requests, .. } = self;
+        let size = batch.fill_packet(header, |out| {
+            out.extend_from_slice(&SymbolHeader { id: first, plan }.encode());
+            out.extend_from_slice(outgoing.take_symbol(now, &picked));
+            while symbols.count < most
+                && let Some(picked) = outgoing.next_in_packet(now, path, symbols.last(), requests)
+            {
+                out.extend_from_slice(outgoing.take_symbol(now, &picked));
+                symbols.count += 1;
+            }
+        });
+        let (number, bytes) = (header.number, size as u32 + self.sealing.datagram_overhead());
+        let content = Content::Symbols(symbols);
+        self.recovery.on_sent(Sent { number, time: now, bytes, content }, probe);
         self.last_asked = now;
-        self.trace.record(now, TraceEvent::SymbolSent { number: header.number, bytes, id });
+        self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });
+        symbols.count
     }
 
     /// Appends a control packet; its number and IP bytes.

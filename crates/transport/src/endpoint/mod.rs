@@ -393,6 +393,7 @@ impl Endpoint {
             credit: limits.credit,
             max_k: limits.flows.largest_k,
             max_symbol_size: limits.flows.largest_symbol,
+            max_per_packet: limits.flows.most_per_packet,
             feedback: profile.feedback,
             streams: limits.streams,
             application,

@@ -17,6 +17,8 @@ pub struct FlowLimits {
     pub largest_k: u32,
     /// Largest symbol in bytes.
     pub largest_symbol: u16,
+    /// Most symbols in a packet.
+    pub most_per_packet: u8,
 }
 
 /// What a symbol was good for.
@@ -48,6 +50,7 @@ enum Done {
 pub struct ObjectReceiver {
     /// The first flow that carried the object: what the program knows it by.
     object: FlowId,
+    per_packet: u8,
     layout: Layout,
     assembly: Assembly,
     /// Blocks that are done and not written.
@@ -68,11 +71,15 @@ impl ObjectReceiver {
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
     pub fn new(announcement: &Announcement, limits: FlowLimits, told: BlocksTold) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
-        if plan.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
+        let fits = plan.k <= limits.largest_k
+            && announcement.symbol_size <= limits.largest_symbol
+            && announcement.symbols_per_packet <= limits.most_per_packet;
+        if !fits {
             return Err(BadPlan);
         }
         Ok(Self {
             object: announcement.flow,
+            per_packet: announcement.symbols_per_packet,
             layout: Layout::new(announcement)?,
             assembly: Assembly::new(announcement.flow, usize::from(announcement.symbol_size), told),
             done: BTreeMap::new(),
@@ -113,6 +120,7 @@ impl ObjectReceiver {
         self.layout.plans()[0] == announcement.plan
             && self.layout.length() == announcement.length
             && self.layout.unit() == announcement.symbol_size
+            && self.per_packet == announcement.symbols_per_packet
     }
 
     /// The first flow that carried the object: what the program knows it by.
@@ -134,6 +142,11 @@ impl ObjectReceiver {
     /// Bytes per symbol.
     pub fn symbol_size(&self) -> usize {
         self.layout.symbol_size()
+    }
+
+    /// r: the most symbols in a packet.
+    pub const fn per_packet(&self) -> u8 {
+        self.per_packet
     }
 
     /// The program takes the flow: blocks are digested, if wanted, and written from now on.

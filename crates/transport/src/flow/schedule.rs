@@ -39,7 +39,7 @@ pub struct PathEstimate {
     pub loss: f64,
     /// Mean number of packets lost together.
     pub burst: f64,
-    /// Packets that congestion control lets be in flight.
+    /// Symbols in the packets that congestion control lets be in flight.
     pub window: u64,
 }
 

@@ -65,6 +65,8 @@ pub struct FlowSender {
     open_symbols: u64,
     /// Repair over all of its blocks, of a stream with a window code.
     window: Option<WindowSender>,
+    /// What the schedule wanted next when it did not fit the packet being filled: it opens the following one.
+    held: Option<Next>,
     /// When the schedule wants to be asked again, or waiting blocks are looked at.
     wait: Option<Time>,
     again: Again,
@@ -74,7 +76,8 @@ impl FlowSender {
     /// A flow none of whose blocks is open, with `source_left` source symbols that are to go out.
     pub(super) fn new(id: FlowId, symbol_size: usize, source_left: u64, schedule: Box<dyn Schedule>) -> Self {
         let view = FlowView::new(id, source_left);
-        Self { view, schedule, symbol_size, open_symbols: 0, window: None, wait: None, again: Again::default() }
+        let again = Again::default();
+        Self { view, schedule, symbol_size, open_symbols: 0, window: None, held: None, wait: None, again }
     }
 
     /// Repair is made of windows of this shape from now on.
@@ -90,6 +93,7 @@ impl FlowSender {
         }
         let coded = !schedule.sends_source();
         self.schedule = schedule;
+        self.held = None;
         self.wait = None;
         let view = &mut self.view;
         for block in view.blocks.iter_mut().filter(|block| !block.is_done()) {
@@ -182,6 +186,7 @@ impl FlowSender {
         view.blocks.clear();
         view.with_lost.clear();
         self.window = None;
+        self.held = None;
         (view.unfinished, view.lacking, view.source_left, self.open_symbols) = (0, 0, 0, 0);
     }
 
@@ -223,14 +228,64 @@ impl FlowSender {
         }
     }
 
+    /// The symbol after `last` for the packet that ends with it, if that is what the schedule wants next. What else it wants begins the
+    /// next packet.
+    pub fn next_in_packet(&mut self, now: Time, path: &PathEstimate, others_waiting: bool, last: SymbolId) -> Step {
+        self.view.packet = Some(last.block);
+        let next = self.decide(now, path, others_waiting);
+        self.view.packet = None;
+        let follower = (last.block, last.esi + 1);
+        match self.names(next) {
+            Some(named) if named != follower => {
+                self.held = Some(next);
+                Step::Idle
+            }
+            _ => self.obey(now, next),
+        }
+    }
+
     /// Asks the schedule what is next and does it.
     fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Step {
+        // What it was then may have been overtaken: the receiver has the block, say.
+        if let Some(picked) = self.held.take().and_then(|held| self.take(held)) {
+            return Step::Symbol(picked);
+        }
+        let next = self.decide(now, path, others_waiting);
+        self.obey(now, next)
+    }
+
+    fn decide(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Next {
         self.view.others_waiting = others_waiting;
         self.wait = None;
-        match self.schedule.next(now, &self.view, path) {
-            Next::Source => self.take_source().map_or(Step::Idle, Step::Symbol),
-            Next::Resend(id) => self.resend(id).map_or(Step::Idle, Step::Symbol),
-            Next::Repair(id) => self.take_repair(id.block).map_or(Step::Idle, Step::Symbol),
+        self.schedule.next(now, &self.view, path)
+    }
+
+    /// The symbol that [`FlowSender::take`] would take, by block and esi.
+    fn names(&self, next: Next) -> Option<(u32, u32)> {
+        match next {
+            Next::Source => {
+                let block = self.view.block(self.view.cursor)?;
+                Some((block.number(), block.source_sent()))
+            }
+            Next::Resend(id) => Some((id.block, id.esi)),
+            Next::Repair(id) => Some((id.block, self.view.block(id.block).map(|b| b.k() + b.repair_sent())?)),
+            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+        }
+    }
+
+    /// Takes the symbol that the schedule wants, if it wants one and there is one.
+    fn take(&mut self, next: Next) -> Option<Picked> {
+        match next {
+            Next::Source => self.take_source(),
+            Next::Resend(id) => self.resend(id),
+            Next::Repair(id) => self.take_repair(id.block),
+            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+        }
+    }
+
+    fn obey(&mut self, now: Time, next: Next) -> Step {
+        match next {
+            Next::Source | Next::Resend(_) | Next::Repair(_) => self.take(next).map_or(Step::Idle, Step::Symbol),
             Next::Prepare { block, count } => {
                 let flow = self.view.id;
                 let request = self.view.block_mut(block.block).and_then(|block| block.prepare(flow, count));

@@ -23,6 +23,8 @@ pub struct ObjectSender {
     flow: FlowSender,
     /// The first flow that carried the object: what the program knows it by.
     object: FlowId,
+    /// r: the most symbols in a packet.
+    per_packet: u8,
     layout: Layout,
     tag: u64,
     digest: bool,
@@ -57,6 +59,7 @@ impl ObjectSender {
         Ok(Self {
             flow: FlowSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),
             object: announcement.flow,
+            per_packet: announcement.symbols_per_packet,
             layout,
             tag: announcement.tag,
             digest,
@@ -92,7 +95,7 @@ impl ObjectSender {
             flow: self.object,
             length: self.layout.length(),
             symbol_size: self.layout.unit(),
-            symbols_per_packet: 1,
+            symbols_per_packet: self.per_packet,
             tag: self.tag,
             plan: self.layout.plans()[0],
         }
@@ -101,6 +104,11 @@ impl ObjectSender {
     /// The first flow that carried the object: what the program knows it by.
     pub const fn object(&self) -> FlowId {
         self.object
+    }
+
+    /// r: the most symbols in a packet, as announced.
+    pub const fn per_packet(&self) -> u8 {
+        self.per_packet
     }
 
     /// What announces the flow, where it is not the object's first.

@@ -17,7 +17,7 @@ impl Profile {
     pub fn rc_udp() -> Self {
         Self {
             name: "rc-udp".into(),
-            symbols: SymbolSizes::only(1024),
+            symbols: SymbolSizes::only(1024).filling_packets(),
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
             recovery: RecoveryConfig {
@@ -38,6 +38,7 @@ impl Profile {
 /// Where its numbers come from.
 pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "rc-udp §IV-C: L = 1 KB takes the least time to code" },
+    Source { key: "symbols.per-packet", section: "rc-udp §IV-B a: r symbols per packet, set according to the MTU" },
     Source { key: "blocks.bytes", section: "rc-udp §IV-C: B = 1 MB takes the least time to code" },
     Source { key: "blocks.code", section: "rc-udp §III: LT over K symbols and those of a pre-code" },
     Source { key: "schedule.wait", section: "rc-udp §IV-B b: delta-t = 0.3 ms" },

@@ -1,55 +1,86 @@
-//! The symbol sizes that a profile may take.
+//! The symbol sizes that a profile may take, and how many symbols go into a packet.
 
-use crate::settings::{Choice, SettingError, Shown, as_text};
+use crate::settings::{Choice, Count, Form, Or, SettingError, Shown, as_text};
+use crate::wire::SYMBOL_OVERHEAD;
+use crate::wire::limits::MAX_DATAGRAM;
 use std::fmt;
 use std::str::FromStr;
 
-/// Symbol sizes in bytes, largest first, at least one.
+/// Symbol sizes in bytes, largest first, at least one; and how many symbols a packet carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SymbolSizes(Vec<u16>);
+pub struct SymbolSizes {
+    sizes: Vec<u16>,
+    /// r: so many, where the path carries them; `None`: as many as it carries.
+    per_packet: Option<u8>,
+}
 
 impl Default for SymbolSizes {
     /// 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280 (design section 6).
     fn default() -> Self {
-        Self(vec![1408, 1344, 1280, 1152])
+        Self { sizes: vec![1408, 1344, 1280, 1152], per_packet: Some(1) }
     }
 }
 
 /// The smallest symbol that leaves room for feedback in packets of its size, and the largest: 9000-byte frames.
 const LIMITS: std::ops::RangeInclusive<u16> = 256..=8900;
 
+/// UDP payload of a 9000-byte packet of IPv6: no path is asked for more unless a number of symbols says so.
+const LARGEST_FIT: usize = 8952;
+
+/// The number of a packet's symbols, as text.
+const PER_PACKET: Or<Count> = Or("fit", Count(1, 64));
+
+const KEY: &str = "per-packet";
+
+fn allowed() -> String {
+    Form::<Option<u8>>::allowed(&PER_PACKET)
+}
+
 impl SymbolSizes {
     /// One size and no other.
     pub fn only(size: u16) -> Self {
-        Self(vec![size])
+        Self { sizes: vec![size], per_packet: Some(1) }
+    }
+
+    /// The same, with as many symbols in a packet as the path carries.
+    #[must_use]
+    pub fn filling_packets(self) -> Self {
+        Self { per_packet: None, ..self }
     }
 
     /// All of them, largest first.
     pub fn all(&self) -> &[u16] {
-        &self.0
+        &self.sizes
     }
 
     /// The smallest.
     pub fn smallest(&self) -> u16 {
-        self.0[self.0.len() - 1]
+        self.sizes[self.sizes.len() - 1]
     }
 
     /// The largest.
     pub fn largest(&self) -> u16 {
-        self.0[0]
+        self.sizes[0]
+    }
+
+    /// Symbols of this size that are to go into one packet, if the path carries it.
+    pub fn per_packet(&self, size: u16) -> u8 {
+        let fit = |datagram: usize| ((datagram - SYMBOL_OVERHEAD) / usize::from(size.max(1))).clamp(1, 64) as u8;
+        self.per_packet.map_or_else(|| fit(LARGEST_FIT), |count| count.min(fit(MAX_DATAGRAM)))
     }
 
     /// The largest that a datagram of `payload` bytes carries; the smallest where none fits.
     pub fn for_payload(&self, payload: usize) -> u16 {
-        let fits = |size: &&u16| usize::from(**size) + crate::wire::SYMBOL_OVERHEAD <= payload;
-        self.0.iter().find(fits).copied().unwrap_or(self.smallest())
+        let fits = |size: &&u16| usize::from(**size) + SYMBOL_OVERHEAD <= payload;
+        self.sizes.iter().find(fits).copied().unwrap_or(self.smallest())
     }
 }
 
 impl fmt::Display for SymbolSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.0.iter().map(u16::to_string).collect();
-        f.write_str(&sizes.join(","))
+        let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
+        f.write_str(&sizes.join(","))?;
+        if self.per_packet == Some(1) { Ok(()) } else { write!(f, ":{KEY}={}", PER_PACKET.print(&self.per_packet)) }
     }
 }
 
@@ -57,15 +88,22 @@ impl FromStr for SymbolSizes {
     type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
-        let sizes: Result<Vec<u16>, _> = text.split(',').map(str::parse).collect();
+        let (list, numbers) = text.split_once(':').unwrap_or((text, ""));
+        let sizes: Result<Vec<u16>, _> = list.split(',').map(str::parse).collect();
         let sizes = sizes.ok().filter(|sizes| {
             sizes.is_sorted_by(|before, after| before > after) && sizes.iter().all(|size| LIMITS.contains(size))
         });
-        sizes.map(Self).ok_or_else(|| SettingError::Value {
+        let sizes = sizes.ok_or_else(|| SettingError::Value {
             key: "list of symbol sizes".into(),
-            value: text.into(),
+            value: list.into(),
             allowed: format!("bytes from {} to {}, largest first, such as 1408,1152", LIMITS.start(), LIMITS.end()),
-        })
+        })?;
+        let mut symbols = Self { sizes, per_packet: Some(1) };
+        for number in numbers.split(',').filter(|number| !number.is_empty()) {
+            let (key, value) = number.split_once('=').unwrap_or((number, ""));
+            symbols.set_number(key, value)?;
+        }
+        Ok(symbols)
     }
 }
 
@@ -75,11 +113,19 @@ impl Choice for SymbolSizes {
     }
 
     fn numbers(&self) -> Vec<Shown> {
-        Vec::new()
+        vec![Shown { key: KEY, value: PER_PACKET.print(&self.per_packet), allowed: allowed() }]
     }
 
-    fn set_number(&mut self, key: &str, _value: &str) -> Result<(), SettingError> {
-        Err(SettingError::UnknownKey { of: "symbols".into(), key: key.into(), keys: "no numbers".into() })
+    fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
+        if key != KEY {
+            return Err(SettingError::UnknownKey { of: "symbols".into(), key: key.into(), keys: KEY.into() });
+        }
+        self.per_packet = PER_PACKET.parse(value).ok_or_else(|| SettingError::Value {
+            key: KEY.into(),
+            value: value.into(),
+            allowed: allowed(),
+        })?;
+        Ok(())
     }
 
     fn set(&mut self, text: &str) -> Result<(), SettingError> {

@@ -22,6 +22,27 @@ fn symbols_fit_the_path() {
 }
 
 #[test]
+fn symbols_per_packet_are_a_number_or_what_fits() {
+    let rc_udp = Profile::rc_udp();
+    assert_eq!(rc_udp.symbols.to_string(), "1024:per-packet=fit");
+    // 9000-byte frames: 8 x 1024 + 43 + 48 bytes.
+    assert_eq!(rc_udp.symbols.per_packet(1024), 8);
+    let mut profile = Profile::auto();
+    assert_eq!((profile.symbols.to_string().as_str(), profile.symbols.per_packet(1408)), ("1408,1344,1280,1152", 1));
+    for (value, at_256, at_8900) in [("fit", 34, 1), ("1", 1, 1), ("3", 3, 3), ("64", 64, 7)] {
+        profile.set("symbols.per-packet", value).expect("allowed");
+        assert_eq!((profile.symbols.per_packet(256), profile.symbols.per_packet(8900)), (at_256, at_8900), "{value}");
+        assert_eq!(profile.symbols.to_string().parse::<SymbolSizes>().as_ref(), Ok(&profile.symbols));
+    }
+    for value in ["0", "65", "all", ""] {
+        assert!(profile.set("symbols.per-packet", value).is_err(), "{value}");
+    }
+    for text in ["1024:per-packet", "1024:r=3", "1024:3", ":per-packet=2"] {
+        assert!(text.parse::<SymbolSizes>().is_err(), "{text}");
+    }
+}
+
+#[test]
 fn every_number_says_where_it_comes_from() {
     for name in Profile::NAMES {
         let profile = Profile::named(name).expect("listed");

@@ -20,7 +20,9 @@ struct Run {
     first: Time,
     last: Time,
     lost: u32,
-    /// Small packets that arrived although sent after the first of them.
+    /// IP bytes of the smallest of them.
+    least: u32,
+    /// Smaller packets that arrived although sent after the first of them.
     arrived: u32,
 }
 
@@ -59,15 +61,19 @@ impl BlackHole {
 
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
-            let run = self.run.get_or_insert(Run { first: lost.time, last: lost.time, lost: 0, arrived: 0 });
+            let (first, least) = (lost.time, lost.bytes);
+            let run = self.run.get_or_insert(Run { first, last: first, lost: 0, least, arrived: 0 });
             run.last = run.last.max(lost.time);
+            run.least = run.least.min(least);
             run.lost += 1;
         }
         // What was called lost for the silence, and comes late, has got through as well: a retransmission timeout may be no longer than the
         // way of the small packet that is to tell of the large ones.
         for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
-            if !self.is_large(sent) {
+            // Packets have several sizes where they carry several symbols: those that pass say nothing of larger ones.
+            let is_smaller = self.run.is_some_and(|run| sent.bytes < run.least);
+            if !self.is_large(sent) || is_smaller {
                 self.unheard = 0;
                 if let Some(run) = self.run.as_mut().filter(|run| sent.time >= run.first) {
                     run.arrived += 1;
@@ -165,6 +171,19 @@ mod tests {
         assert!(hole.is_found(PTO));
         report_late(&mut hole, &[sent(250, 1_479)]);
         assert!(!hole.is_found(PTO), "a large one passed");
+    }
+
+    #[test]
+    fn packets_of_middle_size_that_pass_say_nothing_of_larger_ones() {
+        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 8_519)).collect();
+        let mut hole = watch();
+        report(&mut hole, &[], &lost);
+        report(&mut hole, &[sent(260, 1_479), sent(270, 2_887)], &[]);
+        assert!(hole.is_found(PTO));
+        let mut hole = watch();
+        report(&mut hole, &[], &[&lost[..], &[sent(250, 1_479)]].concat());
+        report(&mut hole, &[sent(260, 1_479), sent(270, 1_479)], &[]);
+        assert!(!hole.is_found(PTO), "some of that size are lost by chance");
     }
 
     #[test]

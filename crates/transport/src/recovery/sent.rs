@@ -2,7 +2,7 @@
 //! looks into [`Content`]; flows never see a packet number they could act upon.
 
 use crate::time::Time;
-use crate::wire::SymbolId;
+use crate::wire::SymbolRun;
 use std::time::Duration;
 
 /// What a packet carried, kept for the one who has to act on its fate.
@@ -10,16 +10,16 @@ use std::time::Duration;
 pub enum Content {
     /// Nothing that needs to arrive: a probe or feedback.
     Nothing,
-    /// A symbol of a flow.
-    Symbol(SymbolId),
+    /// Symbols of a flow: they arrive or are lost together.
+    Symbols(SymbolRun),
     /// Control frames, kept by the connection under this key.
     Control(u32),
 }
 
 impl Content {
-    /// Whether it is a symbol: feedback in order names it only when nothing before it is missing, and everything else at once.
+    /// Whether it is symbols: feedback in order names them only when nothing before them is missing, and everything else at once.
     pub(super) const fn is_symbol(&self) -> bool {
-        matches!(self, Self::Symbol(_))
+        matches!(self, Self::Symbols(_))
     }
 }
 

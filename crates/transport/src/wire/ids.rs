@@ -41,6 +41,35 @@ impl SymbolId {
     }
 }
 
+/// Symbols of one block with consecutive esi: what a symbol packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolRun {
+    /// The first.
+    pub first: SymbolId,
+    /// How many there are, at least one.
+    pub count: u8,
+}
+
+impl SymbolRun {
+    /// The symbols, in order.
+    pub fn ids(self) -> impl Iterator<Item = SymbolId> {
+        let Self { first, count } = self;
+        (0..u32::from(count)).map(move |nth| SymbolId { esi: first.esi + nth, ..first })
+    }
+
+    /// The last of them.
+    pub const fn last(self) -> SymbolId {
+        let esi = self.first.esi + self.count.saturating_sub(1) as u32;
+        SymbolId { esi, ..self.first }
+    }
+}
+
+impl From<SymbolId> for SymbolRun {
+    fn from(first: SymbolId) -> Self {
+        Self { first, count: 1 }
+    }
+}
+
 fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }

@@ -30,7 +30,7 @@ pub use frame::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketCount, PacketRanges,
     Plan, StreamAnnouncement, StreamSuccessor, Successor,
 };
-pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId};
+pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId, SymbolRun};
 pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
 pub use parameters::{Parameters, StreamsAllowed};

@@ -19,6 +19,7 @@ mod kind {
     pub(super) const APPLICATION: u16 = 8;
     pub(super) const STREAMS: u16 = 9;
     pub(super) const FEEDBACK_DETAIL: u16 = 10;
+    pub(super) const MAX_PER_PACKET: u16 = 11;
 }
 
 /// One side's parameters, carried as its Noise payload and so authentic.
@@ -35,6 +36,8 @@ pub struct Parameters {
     pub max_k: u32,
     /// The largest symbol size this side accepts, in bytes.
     pub max_symbol_size: u16,
+    /// The most symbols per packet that this side accepts; one, where it says nothing.
+    pub max_per_packet: u8,
     /// The feedback this side wants for the data it sends.
     pub feedback: FeedbackChoice,
     /// The streams that this side takes.
@@ -80,6 +83,9 @@ impl Parameters {
         put_entry(kind::FEEDBACK, &self.feedback.encode_plain(), &mut out);
         if let Some(detail) = self.feedback.encode_detail() {
             put_entry(kind::FEEDBACK_DETAIL, &detail, &mut out);
+        }
+        if self.max_per_packet != 1 {
+            put_entry(kind::MAX_PER_PACKET, &[self.max_per_packet], &mut out);
         }
         if self.streams != StreamsAllowed::default() {
             put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
@@ -129,6 +135,7 @@ struct Found<'a> {
     max_symbol_size: Option<u16>,
     feedback: Option<FeedbackChoice>,
     feedback_detail: Option<[u8; FeedbackChoice::DETAIL]>,
+    max_per_packet: Option<u8>,
     streams: StreamsAllowed,
     application: &'a [u8],
 }
@@ -149,6 +156,11 @@ impl<'a> Found<'a> {
             }
             kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode_plain(fixed(value, "feedback choice")?)?),
             kind::FEEDBACK_DETAIL => self.feedback_detail = Some(fixed(value, "feedback choice in detail")?),
+            kind::MAX_PER_PACKET => {
+                let [count] = fixed(value, "symbols per packet")?;
+                let count = Some(count).filter(|count| *count > 0);
+                self.max_per_packet = Some(count.ok_or(WireError::Malformed("symbols per packet"))?);
+            }
             kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
                 return Err(WireError::Limit("application bytes"));
@@ -172,6 +184,7 @@ impl<'a> Found<'a> {
             },
             max_k: self.max_k.ok_or(missing("largest k"))?,
             max_symbol_size: self.max_symbol_size.ok_or(missing("largest symbol size"))?,
+            max_per_packet: self.max_per_packet.unwrap_or(1),
             feedback,
             streams: self.streams,
             application: self.application.to_vec(),

@@ -23,7 +23,7 @@ fn every_reason_has_its_count() {
         (Refused::AuthenticationFailed, change(16, good[16] ^ 1)),
         (Refused::Malformed, rogue.seal(PacketKind::Control, &[0x7f])),
         (Refused::Malformed, rogue.seal(PacketKind::Symbol, &[0; 9])),
-        (Refused::Unacceptable, rogue.seal(PacketKind::Symbol, &[&[0, 9][..], &[0; 1_500]].concat())),
+        (Refused::Unacceptable, rogue.seal(PacketKind::Symbol, &[&[0, 9][..], &[0; 8]].concat())),
     ];
     let mut sent = 0;
     for (reason, datagram) in cases {

@@ -4,6 +4,7 @@
 mod counts;
 mod excess;
 mod feedback;
+mod packets;
 mod paths;
 mod peers;
 mod rogue;

@@ -58,7 +58,8 @@ fn symbols_out_of_range_are_refused_and_not_acknowledged() {
         (symbol(1, 0, 0), 0, 99),
         (symbol(1, 0, 0), 0, 101),
         (symbol(1, 0, 0), 0, 0),
-        (symbol(9, 0, 0), 0, 1_409),
+        (symbol(1, 0, 0), 0, 200),
+        (symbol(9, 0, 0), 0, 0),
     ];
     for (nth, (id, plan, length)) in (1..).zip(wrong) {
         let number = rogue.number;
@@ -127,6 +128,7 @@ fn an_announcement_that_changes_ends_the_connection() {
     let changed = [
         transport::wire::Announcement { length: 5_001, ..first },
         transport::wire::Announcement { symbol_size: 98, ..first },
+        transport::wire::Announcement { symbols_per_packet: 2, ..first },
         transport::wire::Announcement { plan: Plan { k: 11, ..first.plan }, ..first },
         transport::wire::Announcement { plan: Plan { code: BlockCode::RaptorQ, ..first.plan }, ..first },
     ];
@@ -151,7 +153,7 @@ fn impossible_flows_and_plans_end_the_connection() {
         with(&|a| (a.flow, a.plan.flow) = (FlowId(0), FlowId(0))),
         with(&|a| a.symbol_size = 0),
         with(&|a| a.symbol_size = 1_410),
-        with(&|a| a.symbols_per_packet = 2),
+        with(&|a| a.symbols_per_packet = 65),
         with(&|a| a.plan.k = 0),
         with(&|a| a.plan.k = 8_193),
         with(&|a| a.plan.k = u32::MAX),

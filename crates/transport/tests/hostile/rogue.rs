@@ -41,6 +41,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         credit: Credit { symbols: 1_000, control: 100_000 },
         max_k: 8_192,
         max_symbol_size: 1_408,
+        max_per_packet: 1,
         feedback: FeedbackChoice::everything(FeedbackTiming::EveryPacket),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: Vec::new(),

@@ -26,6 +26,9 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let says = "announce stream: flow 5, T 1408, tag 0x0102030405060708, k 64, RLC, short blocks uncoded";
     frames.push((says, Frame::AnnounceStream(window_stream())));
     frames.extend(brief_feedbacks().map(|(says, feedback)| (says, Frame::Feedback(feedback))));
+    let says =
+        "announce: flow 6, 10000000 bytes, T 1024, 8 symbols per packet, tag 0x0102030405060708, k 977, pre-coded LT";
+    frames.push((says, Frame::Announce(several_per_packet())));
     frames
 }
 
@@ -111,6 +114,19 @@ fn announcement_and_plan() -> [(&'static str, Frame<'static>); 2] {
         ),
         ("plan: flow 1, plan 1 from block 6 and symbol 6144 on, k 959, Reed-Solomon", Frame::Plan(later)),
     ]
+}
+
+fn several_per_packet() -> Announcement {
+    let (flow, code) = (FlowId(6), BlockCode::PrecodedLt);
+    let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k: 977, code };
+    Announcement {
+        flow,
+        length: 10_000_000,
+        symbol_size: 1_024,
+        symbols_per_packet: 8,
+        tag: 0x0102_0304_0506_0708,
+        plan,
+    }
 }
 
 fn stream_announcement() -> StreamAnnouncement {

@@ -5,7 +5,7 @@ use crate::connection::arrivals::ReceivedEcn;
 use crate::flow::{ObjectReceiver, StreamReceiver, Taken};
 use crate::time::Time;
 use crate::wire::limits::MAX_COMPLETE_TOLD;
-use crate::wire::{BlockMask, BlocksTold, Feedback, FlowId, FlowStatus, SymbolId};
+use crate::wire::{BlockMask, BlocksTold, Feedback, FlowId, FlowStatus, SymbolId, SymbolRun};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
@@ -19,16 +19,17 @@ pub(in super::super) struct Arrived {
     pub(in super::super) ip_bytes: u32,
     /// It asks for feedback.
     pub(in super::super) asks: bool,
-    /// The symbol it brought, if it is not a control packet.
-    pub(in super::super) symbol: Option<SymbolId>,
+    /// The symbols it brought, if it is not a control packet.
+    pub(in super::super) symbols: Option<SymbolRun>,
 }
 
 impl Incoming {
     /// A packet was taken, and is to be acknowledged.
     pub(in super::super) fn on_arrival(&mut self, now: Time, packet: Arrived) {
-        let Arrived { number, ecn, ip_bytes, asks, symbol } = packet;
+        let Arrived { number, ecn, ip_bytes, asks, symbols } = packet;
         self.arrivals.count(number, ecn, asks, now);
-        match symbol.filter(|id| self.is_behind_a_gap(*id)).zip(self.withheld.as_mut()) {
+        let last = symbols.map(SymbolRun::last);
+        match last.filter(|id| self.is_behind_a_gap(*id)).zip(self.withheld.as_mut()) {
             Some((id, withheld)) => withheld.keep(id, number, now),
             None => self.arrivals.name(number, now),
         }

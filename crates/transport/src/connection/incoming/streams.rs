@@ -84,8 +84,8 @@ impl Incoming {
         self.streams.iter().find(|(_, stream)| stream.stream() == name).map(|(id, _)| *id)
     }
 
-    pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<(), Refused> {
-        let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(()) };
+    pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<Taken, Refused> {
+        let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(Taken::Surplus) };
         match stream.on_symbol(id, plan, symbol, &mut self.stream_store, &mut self.pool) {
             Ok(taken @ (Taken::New | Taken::Last)) => {
                 // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, all
@@ -95,11 +95,11 @@ impl Incoming {
                     self.clock.prompt();
                 }
                 self.on_gain(taken, complete);
-                Ok(())
+                Ok(taken)
             }
             Ok(Taken::Surplus) => {
                 self.surplus += 1;
-                Ok(())
+                Ok(Taken::Surplus)
             }
             Ok(Taken::UnknownPlan | Taken::Refused) => Err(Refused::Unacceptable),
             Err(_) => {

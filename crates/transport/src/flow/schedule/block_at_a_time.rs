@@ -43,8 +43,19 @@ impl Settings for BlockAtATimeConfig {
 struct Sending {
     number: u32,
     k: u32,
-    /// Ps: packets sent of it.
+    /// Symbols sent of it.
     sent: u32,
+    /// Ps: packets sent of it.
+    packets: u32,
+}
+
+impl Sending {
+    /// dP = Ps - (1 + epsilon) K / r, where r symbols went into a packet of the block on average.
+    fn dropped(&self, epsilon: f64) -> f64 {
+        let packets = f64::from(self.packets);
+        let per_packet = f64::from(self.sent) / packets.max(1.0);
+        (packets - (1.0 + epsilon) * f64::from(self.k) / per_packet.max(1.0)).max(0.0)
+    }
 }
 
 #[derive(Debug)]
@@ -75,9 +86,8 @@ impl BlockAtATime {
         if !self.sending.iter().any(is_done) {
             return;
         }
-        let epsilon = self.config.epsilon;
-        let dropped = |s: &Sending| (f64::from(s.sent) - (1.0 + epsilon) * f64::from(s.k)).max(0.0);
-        let dropped: f64 = self.sending.iter().filter(|sending| is_done(sending)).map(dropped).sum();
+        let done = self.sending.iter().filter(|sending| is_done(sending));
+        let dropped: f64 = done.map(|sending| sending.dropped(self.config.epsilon)).sum();
         self.sending.retain(|sending| !is_done(sending));
         if self.following(flow).is_some_and(is_encoded) {
             self.silent_until = now + self.config.wait.mul_f64(dropped);
@@ -114,7 +124,7 @@ impl BlockAtATime {
             && self.silent_until <= now
             && let Some(block) = self.following(flow).filter(|block| is_encoded(block))
         {
-            self.sending.push_back(Sending { number: block.number(), k: block.k(), sent: 0 });
+            self.sending.push_back(Sending { number: block.number(), k: block.k(), sent: 0, packets: 0 });
             self.upcoming = block.number() + 1;
         }
     }
@@ -128,7 +138,9 @@ impl BlockAtATime {
             let next = symbol(flow, flow.block(self.sending[at].number)?)?;
             Some((at, next))
         })?;
-        self.sending[at].sent += 1;
+        let sending = &mut self.sending[at];
+        sending.sent += 1;
+        sending.packets += u32::from(flow.packet() != Some(sending.number));
         if wanting.is_none() {
             self.sending.rotate_left(1);
         }
@@ -231,6 +243,44 @@ mod tests {
         assert_eq!((line.send(1), line.flow.due_at()), (vec![], Some(until)));
         line.after(Duration::from_millis(1));
         assert_eq!(line.send(1), [(1, 100)]);
+    }
+
+    /// §IV-B b: Ps counts packets, and (1 + epsilon) K / r of them are enough, r being the symbols of each.
+    #[test]
+    fn what_was_dropped_counts_in_packets() {
+        let mut line = line("", 3, 100).announced();
+        for nth in 0..20 {
+            assert_eq!(line.packet(8), (0..8).map(|esi| (0, 100 + 8 * nth + esi)).collect::<Vec<_>>());
+        }
+        line.acknowledge(0);
+        assert_eq!(line.packet(8), []);
+        // 20 - 101 / 8 packets.
+        assert_eq!(line.flow.due_at(), Some(line.now + Duration::from_nanos(7_375 * 300)));
+        line.after(Duration::from_millis(3));
+        // Of a block whose path has shrunk meanwhile: 16 symbols in two packets, 144 one by one, 1.096 in a packet on average.
+        let sent: usize = (0..2).map(|_| line.packet(8).len()).sum();
+        assert_eq!((sent, line.send(144).len()), (16, 144));
+        line.acknowledge(1);
+        assert_eq!(line.packet(8), []);
+        let dropped = 146.0 - 101.0 * 146.0 / 160.0;
+        let due = line.flow.due_at().expect("it waits").since(line.now).as_secs_f64();
+        assert!((due - dropped * 0.3e-3).abs() < 1e-9, "{due}");
+    }
+
+    /// A packet has symbols of one block: where the next is of another, that one waits for the packet after.
+    #[test]
+    fn a_packet_ends_with_its_block() {
+        let mut line = line("blocks=2,wait=0ms", 3, 10).announced();
+        let packet = |block: u32, esi: std::ops::Range<u32>| esi.map(|esi| (block, esi)).collect::<Vec<_>>();
+        let expected = [packet(0, 10..18), packet(0, 18..21), packet(1, 10..18), packet(1, 18..21)];
+        for expected in expected {
+            assert_eq!(line.packet(8), expected);
+        }
+        // All have had enough: they take turns, symbol by symbol.
+        assert_eq!([line.packet(8), line.packet(8)], [packet(0, 21..22), packet(1, 21..22)]);
+        // What was to come next is overtaken: its block is there.
+        line.acknowledge(0);
+        assert_eq!(line.packet(8), packet(2, 10..18));
     }
 
     /// §IV-B b: if it is not, it goes out as soon as it is.

@@ -101,9 +101,26 @@ impl Line {
         sent
     }
 
+    /// The symbols of the packet that goes out now, at most so many: block and esi.
+    pub(super) fn packet(&mut self, most: usize) -> Vec<(u32, u32)> {
+        let mut symbols: Vec<(u32, u32)> = self.next().into_iter().collect();
+        while let Some((block, esi)) = symbols.last().copied().filter(|_| symbols.len() < most) {
+            let last = SymbolId { flow: FLOW, block, esi };
+            match self.pick(|line| line.step_in_packet(last)) {
+                Some(symbol) => symbols.push(symbol),
+                None => break,
+            }
+        }
+        symbols
+    }
+
     fn next(&mut self) -> Option<(u32, u32)> {
+        self.pick(Self::step)
+    }
+
+    fn pick(&mut self, mut step: impl FnMut(&mut Self) -> Option<Done>) -> Option<(u32, u32)> {
         loop {
-            match self.step()? {
+            match step(self)? {
                 Done::Sent(picked) => return Some((picked.id.block, picked.id.esi)),
                 Done::Ordered(..) => {}
                 Done::GaveUp => panic!("nobody gives up"),
@@ -124,7 +141,17 @@ impl Line {
     }
 
     fn step(&mut self) -> Option<Done> {
-        match self.flow.next(self.now, &self.path, false) {
+        let step = self.flow.next(self.now, &self.path, false);
+        self.done(step)
+    }
+
+    fn step_in_packet(&mut self, last: SymbolId) -> Option<Done> {
+        let step = self.flow.next_in_packet(self.now, &self.path, false, last);
+        self.done(step)
+    }
+
+    fn done(&mut self, step: Step) -> Option<Done> {
+        match step {
             Step::Symbol(picked) => {
                 assert_eq!(self.flow.symbol(picked.id).len(), SYMBOL);
                 Some(Done::Sent(picked))

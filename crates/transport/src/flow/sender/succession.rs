@@ -15,6 +15,7 @@ impl FlowSender {
         k: impl Fn(&BlockShape) -> u32,
     ) {
         self.symbol_size = symbol_size;
+        self.held = None;
         let coded = !self.schedule.sends_source();
         let view = &mut self.view;
         view.id = flow;

@@ -25,6 +25,8 @@ pub struct FlowView {
     pub(super) others_waiting: bool,
     /// The receiver knows of the flow.
     pub(super) announced: bool,
+    /// The block of the packet that is being filled, once it has a symbol.
+    pub(super) packet: Option<u32>,
 }
 
 impl FlowView {
@@ -41,6 +43,7 @@ impl FlowView {
             lacking: 0,
             others_waiting: false,
             announced: false,
+            packet: None,
         }
     }
 
@@ -87,6 +90,12 @@ impl FlowView {
     /// A block by its number and its flow's.
     pub const fn id_of(&self, block: &SendBlock) -> BlockId {
         BlockId { flow: self.id, block: block.number() }
+    }
+
+    /// The block of which the packet being filled has symbols already: one more of it, if it is the next by esi, costs no packet. `None`
+    /// where what comes next begins a packet.
+    pub const fn packet(&self) -> Option<u32> {
+        self.packet
     }
 
     /// An open block.

@@ -2,7 +2,7 @@
 //! packet is told once, nothing stays in flight, and a transfer never stalls.
 
 use super::*;
-use crate::wire::{FlowId, SymbolId};
+use crate::wire::{FlowId, SymbolId, SymbolRun};
 use std::collections::BTreeSet;
 
 const SYMBOLS: u32 = 150;
@@ -44,7 +44,7 @@ impl Receiver {
             return None;
         }
         match content {
-            Content::Symbol(id) if form == Form::InOrder => {
+            Content::Symbols(SymbolRun { first: id, .. }) if form == Form::InOrder => {
                 self.symbols.insert(id.esi);
                 while self.symbols.contains(&self.beginning) {
                     self.beginning += 1;
@@ -55,7 +55,7 @@ impl Receiver {
                 let free: Vec<(u64, u32)> = free;
                 self.named.extend(free.iter().map(|(number, _)| *number));
             }
-            Content::Symbol(id) => {
+            Content::Symbols(SymbolRun { first: id, .. }) => {
                 self.symbols.insert(id.esi);
                 self.named.insert(number);
             }
@@ -150,7 +150,7 @@ impl Transfer {
                 Admission::Bytes(_) => {}
             }
             let esi = self.next_symbol()?;
-            self.send(Content::Symbol(SymbolId { flow: FlowId(1), block: 0, esi }), false);
+            self.send(Content::Symbols(SymbolId { flow: FlowId(1), block: 0, esi }.into()), false);
             if self.random.chance(0.05) {
                 self.send(Content::Control(7), false);
             }
@@ -167,7 +167,7 @@ impl Transfer {
                 let expected = if fate == Fate::Late { Fate::Lost } else { Fate::Open };
                 assert_eq!(*before, expected, "packet {} was {before:?} and is {fate:?}", sent.number);
                 *before = fate;
-                let Content::Symbol(id) = *content else { continue };
+                let Content::Symbols(SymbolRun { first: id, .. }) = *content else { continue };
                 if fate == Fate::Lost {
                     if !self.had.contains(&id.esi) {
                         self.again.insert(id.esi);

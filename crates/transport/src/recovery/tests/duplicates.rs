@@ -45,7 +45,7 @@ impl Line {
     }
 
     fn symbol(&mut self) {
-        self.send(Content::Symbol(SymbolId { flow: FlowId(1), block: 0, esi: self.next as u32 }));
+        self.send(Content::Symbols(SymbolId { flow: FlowId(1), block: 0, esi: self.next as u32 }.into()));
     }
 
     /// Feedback that names `named` (highest range first) after `more` arrivals; the numbers called lost for it.

@@ -18,7 +18,7 @@ fn send(recovery: &mut Recovery, number: u64, time: Time) {
 
 fn send_symbol(recovery: &mut Recovery, number: u64, time: Time) {
     let id = crate::wire::SymbolId { flow: crate::wire::FlowId(1), block: 0, esi: number as u32 };
-    recovery.on_sent(Sent { number, time, bytes: PACKET, content: Content::Symbol(id) }, false);
+    recovery.on_sent(Sent { number, time, bytes: PACKET, content: Content::Symbols(id.into()) }, false);
 }
 
 fn numbers(packets: &[Sent]) -> Vec<u64> {

@@ -97,6 +97,7 @@ fn parameters() -> Parameters {
         credit: Credit { symbols: 0x0102, control: 0x0304 },
         max_k: 8_192,
         max_symbol_size: 1_408,
+        max_per_packet: 1,
         feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),

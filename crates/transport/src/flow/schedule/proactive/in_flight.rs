@@ -54,7 +54,7 @@ impl Rig {
             let Some(&(block, esi)) = self.line.send(1).first() else { break };
             let id = SymbolId { flow: FlowId(1), block, esi };
             let number = self.sent.len() as u64;
-            let sent = Sent { number, time: self.now, bytes: 1_000, content: Content::Symbol(id) };
+            let sent = Sent { number, time: self.now, bytes: 1_000, content: Content::Symbols(id.into()) };
             self.recovery.on_sent(sent, false);
             self.sent.push(id);
             self.open.insert(number, block);
@@ -88,7 +88,7 @@ impl Rig {
         let Self { recovery, line, open, .. } = self;
         let report = recovery.report();
         let of = |sent: &Sent| match sent.content {
-            Content::Symbol(id) => id,
+            Content::Symbols(run) => run.first,
             other => panic!("{other:?}"),
         };
         for sent in report.delivered {
