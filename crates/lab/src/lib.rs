@@ -17,6 +17,7 @@ pub mod emulator;
 pub mod exit;
 pub mod layout;
 pub mod link;
+mod output;
 pub mod peers;
 pub mod picture;
 pub mod plan;

@@ -19,6 +19,7 @@ use crate::control;
 use crate::emulated::{EmulatedNetwork, EmulationError};
 use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
+use crate::output::warn;
 use crate::space::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
@@ -71,7 +72,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let verdict = Verdict::of(&observation);
     let summary = Summary::new(&name, &observation, &verdict);
     if !args.quiet || !verdict.is_valid() {
-        eprint!("{summary}");
+        warn(summary.to_string().trim_end());
     }
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&summary).map_err(lab_failed)? + "\n";
@@ -251,7 +252,7 @@ impl Drop for Background {
             if let Ok(status) = child.wait()
                 && !status.success()
             {
-                eprintln!("downpour-lab: the command on {place} failed: {status}");
+                warn(&format!("downpour-lab: the command on {place} failed: {status}"));
             }
             return;
         }

@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 use crate::peers::{self, Downpour, Programs};
 use crate::runner::Stop;
 use crate::trial::Trials;
-use crate::{commands, control, link, selftest, series, simulate, space};
+use crate::{commands, control, link, output, selftest, series, simulate, space};
 
 /// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
 /// `--version` or a slip in the arguments does.
@@ -18,13 +18,14 @@ use crate::{commands, control, link, selftest, series, simulate, space};
 /// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a program that is more
 /// than the lab has to come here when it is called so.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour) -> ExitCode {
-    match run(Cli::parse_from(arguments).command, downpour) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            eprintln!("downpour-lab: {}", failure.message);
-            ExitCode::from(failure.code)
-        }
-    }
+    let ended = run(Cli::parse_from(arguments).command, downpour).and_then(|code| match output::is_complete() {
+        Err(failure) => Err(Failure { code: if code == Code::Done as u8 { failure.code } else { code }, ..failure }),
+        Ok(()) => Ok(code),
+    });
+    ExitCode::from(ended.unwrap_or_else(|failure| {
+        output::warn(&format!("downpour-lab: {}", failure.message));
+        failure.code
+    }))
 }
 
 fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
@@ -34,7 +35,7 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
             .map(|()| Code::Done as u8)
             .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
         Command::Peers => Programs::of_this(downpour)
-            .map(|programs| print!("{}", peers::table(&programs)))
+            .map(|programs| output::say(&peers::table(&programs)))
             .map(|()| Code::Done as u8)
             .map_err(|error| Failure::new(Code::Other, error)),
         Command::Peer { end } => {
@@ -69,10 +70,10 @@ fn clean() -> Result<u8, Failure> {
         }
     }
     for folder in &removed {
-        println!("removed {}", folder.display());
+        output::say(&format!("removed {}\n", folder.display()));
     }
     if removed.is_empty() {
-        println!("nothing was left behind");
+        output::say("nothing was left behind\n");
     }
     Ok(Code::Done as u8)
 }

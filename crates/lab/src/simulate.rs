@@ -11,6 +11,7 @@ use transport::Profile;
 use crate::args::SimulateArgs;
 use crate::exit::{Code, Failure};
 use crate::layout::read_topology;
+use crate::output::say;
 use crate::plan::parse_bytes;
 use crate::summary::LinkSummary;
 use crate::words;
@@ -36,17 +37,13 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     }
     let name = |id| case.topology.name(id).unwrap_or_default();
     for flow in &outcome.flows {
-        println!(
-            "{} to {}: {}",
-            name(flow.pair.from),
-            name(flow.pair.to),
-            told(flow, size, outcome.ending, args.limit)
-        );
+        let told = told(flow, size, outcome.ending, args.limit);
+        say(&format!("{} to {}: {told}\n", name(flow.pair.from), name(flow.pair.to)));
     }
     for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
         let (from, to) = (name(planned.from), name(planned.to));
-        println!("{}", LinkSummary::new(&format!("{from}>{to}"), &ways[0]));
-        println!("{}", LinkSummary::new(&format!("{to}>{from}"), &ways[1]));
+        say(&format!("{}\n", LinkSummary::new(&format!("{from}>{to}"), &ways[0])));
+        say(&format!("{}\n", LinkSummary::new(&format!("{to}>{from}"), &ways[1])));
     }
     if outcome.flows.iter().all(|flow| flow.is_identical) {
         return Ok(Code::Done as u8);

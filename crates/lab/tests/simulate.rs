@@ -102,3 +102,26 @@ fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
         assert!(text.contains(message) && text.lines().count() == 1, "{text}");
     }
 }
+
+#[test]
+fn output_that_cannot_be_written_is_no_success_and_no_panic() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("a device that is full");
+    let lab = |arguments: &[&str]| {
+        let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
+        lab.args(arguments);
+        lab
+    };
+    for arguments in [&["simulate", "--size", "10KB", "--rate", "10M"][..], &["peers"]] {
+        let output = lab(arguments).stdout(full()).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("downpour-lab: cannot write to stdout: No space left") && said.lines().count() == 1, "{said}");
+        // One who closes a pipe has read enough.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = lab(arguments).stdout(writer).output().expect("the program starts");
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+    }
+    let output = lab(&["simulate", "--profile", "nope"]).stderr(full()).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -13,6 +13,8 @@ pub use reproduce::{ReproduceArgs, reproduce};
 pub use run::{HowRun, RunArgs, run};
 pub(crate) use run::{keep, nothing, open};
 
+pub(crate) use crate::output::{say, warn};
+
 use crate::exit::{Code, Failure};
 use crate::plan::PlanError;
 use crate::results::StoreError;
@@ -61,15 +63,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             file.persist(path).map_err(|error| error.error)
         });
     written.map(drop).map_err(Failure::at(path))
-}
-
-/// A reader that is gone is no reason to fail.
-pub(crate) fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-pub(crate) fn warn(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 #[cfg(test)]

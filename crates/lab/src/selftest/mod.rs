@@ -15,6 +15,7 @@ use netsim::{Duplex, Rate};
 use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::exit::{Code, Failure};
 use crate::layout::Layout;
+use crate::output::say;
 use crate::space::acquire;
 use crate::verdict::Verdict;
 
@@ -57,7 +58,7 @@ fn start(link: &str, keeper: &Path) -> Result<EmulatedNetwork, CheckError> {
 pub fn run() -> Result<u8, Failure> {
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     let keeper = std::env::current_exe().map_err(|error| Failure::new(Code::Other, error))?;
-    println!("{:<44} {:<30} {:<24} verdict of the run", "check", "measured", "wanted");
+    say(&format!("{:<44} {:<30} {:<24} verdict of the run\n", "check", "measured", "wanted"));
     let mut all_hold = true;
     let findings = [
         checks::same_drops("loss=5%", &keeper),
@@ -81,7 +82,7 @@ pub fn run() -> Result<u8, Failure> {
     let Some(rate) = trusted else {
         return Err(Failure::new(Code::Invalid, format_args!("not to be trusted with {} Mbit/s", RATES[0])));
     };
-    println!("to be trusted up to {rate} Mbit/s, with both ends on this machine");
+    say(&format!("to be trusted up to {rate} Mbit/s, with both ends on this machine\n"));
     if all_hold {
         Ok(Code::Done as u8)
     } else {
@@ -92,7 +93,7 @@ pub fn run() -> Result<u8, Failure> {
 /// Prints what a check found; whether that is as wanted, and the run valid.
 fn is_right(finding: Result<Finding, CheckError>) -> Result<bool, Failure> {
     let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
-    println!("{finding}");
+    say(&format!("{finding}\n"));
     Ok(finding.holds && finding.verdict.is_valid())
 }
 
