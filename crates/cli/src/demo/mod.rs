@@ -95,7 +95,9 @@ fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
         None => args.size,
     };
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
-    let folder = sample::folder(bytes).map_err(disk)?;
+    // What is sent, where that is to be made, and what arrives.
+    let files = if args.path.is_some() { bytes } else { bytes.saturating_mul(2) };
+    let folder = sample::folder(files).map_err(disk)?;
     let source = match &args.path {
         Some(path) => path.clone(),
         None => {

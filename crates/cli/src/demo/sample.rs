@@ -6,23 +6,44 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::human;
+
 /// Same bytes in every run: nothing about a run may depend on its file.
 const SEED: u64 = 0x646f_776e_706f_7572;
 const CHUNK: usize = 1 << 20;
-/// Up to here the demo keeps its files in memory where it can: it shows a network, not a disk.
-const IN_MEMORY: u64 = 256 << 20;
+/// Up to here the demo keeps its files, all together, in memory where it can: it shows a network, not a disk.
+const IN_MEMORY: u64 = 512 << 20;
 const MEMORY: &str = "/dev/shm";
 
-/// A folder for the demo that is removed with this value.
+/// A folder for the demo that is removed with this value, where there is room for so many bytes.
+///
+/// # Errors
+/// There is not, which the user is to hear before the disk is full; or no folder can be made.
 pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("downpour-demo-");
     if bytes <= IN_MEMORY
+        && room(Path::new(MEMORY)).is_ok_and(|room| bytes <= room)
         && let Ok(folder) = builder.tempdir_in(MEMORY)
     {
         return Ok(folder);
     }
-    builder.tempdir()
+    let folder = builder.tempdir()?;
+    let room = room(folder.path())?;
+    if bytes <= room {
+        return Ok(folder);
+    }
+    let place = folder.path().parent().unwrap_or(folder.path()).display();
+    let (bytes, room) = (human::bytes(bytes), human::bytes(room));
+    Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, and they take {bytes}")))
+}
+
+/// Bytes that an ordinary user may still write there.
+fn room(folder: &Path) -> io::Result<u64> {
+    let system = rustix::fs::statvfs(folder)?;
+    // A tmpfs without a limit has no blocks.
+    let is_counted = system.f_blocks > 0;
+    Ok(if is_counted { system.f_bavail.saturating_mul(system.f_frsize) } else { u64::MAX })
 }
 
 /// Writes a file of `bytes` pseudo-random bytes, which no network on the way can compress.
@@ -104,6 +125,14 @@ fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_without_room_is_refused_before_anything_is_written() {
+        let room = room(&std::env::temp_dir()).expect("a folder");
+        let error = folder(room.saturating_add(10 << 30)).expect_err("no room");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().contains(" free, and they take "), "{error}");
+    }
 
     #[test]
     fn one_wrong_byte_is_found() {
