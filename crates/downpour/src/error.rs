@@ -205,7 +205,7 @@ impl Error {
             Self::NotInstalled { .. } => 3,
             Self::Remote { exit_code, .. } => *exit_code,
             Self::Copy(_) => 2,
-            Self::Checksums { .. } | Self::Input(_) | Self::Output(_) => 7,
+            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::NoSsh { .. }
             | Self::Socket { .. }
@@ -215,7 +215,6 @@ impl Error {
             | Self::Declined
             | Self::Connect(_)
             | Self::Flow(_)
-            | Self::Trace { .. }
             | Self::System(_)
             | Self::Internal(_) => 1,
         }

@@ -148,3 +148,14 @@ fn what_exists_is_not_overwritten() {
     assert_eq!(fs::read(into.join("file")).expect("a file"), b"mine");
     assert_eq!(tree::names(&into), [Path::new("file")]);
 }
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    for (trace, words) in [("/no/such/folder/trace", "No such file"), ("/", "directory")] {
+        let ended = downpour(arguments!["send", source, "--listen", "127.0.0.1:0", "--qlog", trace]).end();
+        let ended = ended.expect_line(7, "cannot write the trace");
+        assert!(ended.stderr.contains(words) && ended.stdout.is_empty(), "{}{}", ended.stdout, ended.stderr);
+    }
+}

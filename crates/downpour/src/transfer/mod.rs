@@ -226,7 +226,7 @@ pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOpt
 
 /// Starts a transfer with `peer`.
 pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
-    plan.checksums.as_ref().map_or(Ok(()), List::check)?;
+    plan.check()?;
     let (events, mut transfer) = Transfer::new();
     let switch = Arc::clone(&transfer.switch);
     match peer {
@@ -242,7 +242,7 @@ pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
 
 /// Starts a transfer with the peer that `guide` finds.
 pub(crate) fn start_guided(guide: Box<dyn Guide>, plan: Plan) -> Result<Transfer, Error> {
-    plan.checksums.as_ref().map_or(Ok(()), List::check)?;
+    plan.check()?;
     let (events, transfer) = Transfer::new();
     follow(plan, guide, events, Arc::clone(&transfer.switch))?;
     Ok(transfer)

@@ -15,7 +15,7 @@ use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
 use super::sending::Sending;
-use super::session::{Session, application};
+use super::session::{Session, application, open_trace};
 use super::step::{Facts, Input, Origin};
 use super::switch::Switch;
 use super::target::Target;
@@ -147,6 +147,15 @@ impl Ended {
 }
 
 impl Plan {
+    /// Looks whether its list and its trace can be written, so that nobody hears of that when the peer is there.
+    ///
+    /// # Errors
+    /// [`Error::Checksums`], [`Error::Trace`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.checksums.as_ref().map_or(Ok(()), List::check)?;
+        self.trace.as_deref().map_or(Ok(()), |path| open_trace(path).map(drop))
+    }
+
     /// Runs one session to its end; a panic in it is its end too.
     pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
         let number = switch.add(&beginning.inputs.0);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -104,10 +105,7 @@ impl Session {
         inputs: Receiver<Input>,
         started: Instant,
     ) -> Result<Self, Error> {
-        let trace = facts.trace.as_ref().map(|path| {
-            let opened = File::options().create(true).append(true).open(path);
-            opened.map_err(|source| Error::Trace { path: path.clone(), source })
-        });
+        let trace = facts.trace.as_deref().map(open_trace);
         Ok(Self {
             link,
             events,
@@ -535,6 +533,12 @@ impl Session {
 /// Until when a side that is through since then waits for the last words, having last heard the peer at that time.
 fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
     (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
+}
+
+/// A trace to append to.
+pub(super) fn open_trace(path: &Path) -> Result<File, Error> {
+    let opened = File::options().create(true).append(true).open(path);
+    opened.map_err(|source| Error::Trace { path: path.to_owned(), source })
 }
 
 /// `reason` cut to what a close frame holds.
