@@ -7,6 +7,9 @@ use downpour::{LimitedBy, Progress};
 
 use crate::human;
 
+/// A goodput says nothing about what comes after so long: it is that of a transfer that stalls.
+const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// What the line says.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
@@ -52,10 +55,10 @@ impl Figures {
         u64::try_from(u128::from(self.bytes) * 100 / u128::from(self.known.max(1))).unwrap_or(u64::MAX).min(100)
     }
 
-    /// How long what is known to come takes at this goodput; `None` where nothing moves.
+    /// How long what is known to come takes at this goodput; `None` where next to nothing moves.
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.known.saturating_sub(self.bytes);
-        Duration::try_from_secs_f64(left as f64 / self.goodput).ok()
+        Duration::try_from_secs_f64(left as f64 / self.goodput).ok().filter(|left| *left <= FORESEEN)
     }
 }
 
@@ -110,6 +113,9 @@ mod tests {
         figures.goodput = 0.0;
         figures.limited_by = None;
         assert_eq!(figures.to_string(), "1.82 of 4.23 GB  0 B/s  loss 4.9 %  RTT 100 ms");
+        // What is left of an average long after the last byte.
+        figures.goodput = 1e-7;
+        assert_eq!((figures.left(), figures.to_string().contains("left")), (None, false));
         (figures.is_all, figures.loss, figures.rtt) = (false, None, None);
         assert_eq!(figures.to_string(), "1.82 of 4.23+ GB  0 B/s");
         assert_eq!(of_total(5, 4_230_000_000, true), "5 B of 4.23 GB");
