@@ -272,9 +272,7 @@ fn time(key: &str, text: &str) -> Result<Duration, String> {
 
 fn profile<'a>(name: &str, set: impl Iterator<Item = (&'a String, &'a Text)>) -> Result<Profile, String> {
     let mut profile = Profile::named(name).map_err(|error| error.to_string())?;
-    for (key, value) in set {
-        profile.set(key, &value.0).map_err(|error| error.to_string())?;
-    }
+    profile.set_all(set.map(|(key, value)| (key.as_str(), value.0.as_str()))).map_err(|error| error.to_string())?;
     Ok(profile)
 }
 

@@ -20,6 +20,7 @@ impl Profile {
         let auto = Self::auto();
         Self {
             name: "arq".into(),
+            base: "arq",
             symbols: "1400,1344,1280,1152".parse::<SymbolSizes>().expect("sizes, largest first"),
             blocks: BlockSizing::Fixed(FixedBlocks { code: uncoded, small_code: uncoded, ..FixedBlocks::default() }),
             schedule: ScheduleConfig::Arq,

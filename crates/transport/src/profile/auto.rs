@@ -11,6 +11,7 @@ impl Profile {
     pub fn auto() -> Self {
         Self {
             name: "auto".into(),
+            base: "auto",
             symbols: SymbolSizes::default(),
             blocks: BlockSizing::default(),
             streams: StreamCoding::Blocks,

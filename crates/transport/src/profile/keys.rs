@@ -1,9 +1,11 @@
 //! The keys of a profile: each names one choice, as text, that can be looked at and changed.
 
 use super::Profile;
+use crate::flow::BlockSizing;
+use crate::recovery::{CongestionConfig, TimeoutConfig};
 use crate::settings::{BitRate, Choice, Form, Or, SettingError, Shown};
 use crate::time::Rate;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +22,24 @@ pub enum ProfileError {
     /// The text is not allowed there.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// One of several choices cannot be made.
+    #[error("{key}={value}: {error}")]
+    OneOf {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// Why not.
+        error: Box<Self>,
+    },
+    /// Two numbers of a choice leave nothing between them.
+    #[error("{least} and {most} contradict each other: the first is above the second")]
+    Contradiction {
+        /// Key and value of what is to be the least.
+        least: String,
+        /// Key and value of what is to be the most.
+        most: String,
+    },
 }
 
 /// One choice of a profile.
@@ -94,6 +114,41 @@ impl Profile {
         }
         Ok(())
     }
+
+    /// Makes several choices. Whatever their order, a choice comes before its numbers; of two for one key the later one counts.
+    ///
+    /// # Errors
+    /// The first key or value that there is not, or two numbers that contradict each other; nothing has changed then.
+    pub fn set_all<'a>(&mut self, choices: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), ProfileError> {
+        let mut choices: Vec<(&str, &str)> = choices.into_iter().collect();
+        choices.sort_by_key(|(key, _)| Key::find(key).is_some_and(|(_, number)| number.is_some()));
+        let mut changed = self.clone();
+        for (key, value) in choices {
+            let one_of = |error| ProfileError::OneOf { key: key.into(), value: value.into(), error: Box::new(error) };
+            changed.set(key, value).map_err(one_of)?;
+        }
+        changed.check()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Looks whether the numbers of each choice go together.
+    fn check(&self) -> Result<(), ProfileError> {
+        let pair = |key: &str, least: &str, most: &str| {
+            let numbers = Key::ALL.iter().find(|other| other.name == key).map(|key| key.of(self).numbers());
+            let text = |name: &str| {
+                let number = numbers.iter().flatten().find(|number| number.key == name);
+                format!("{key}.{name}={}", number.map_or("", |number| &number.value))
+            };
+            Err(ProfileError::Contradiction { least: text(least), most: text(most) })
+        };
+        match (&self.blocks, &self.recovery.congestion, &self.recovery.timeout) {
+            (BlockSizing::LtTcp(blocks), ..) if blocks.least > blocks.most => pair("blocks", "least", "most"),
+            (_, CongestionConfig::Ttp(rates), _) if rates.min > rates.max => pair("congestion", "min", "max"),
+            (.., TimeoutConfig::Rto(timeout)) if timeout.min > timeout.max => pair("timeout", "min", "max"),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A cap on the rate: `none` or a rate.
@@ -122,8 +177,11 @@ impl Choice for Option<Rate> {
 /// A profile is written as its name and its keys, each as text.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(1 + Key::ALL.len()))?;
+        let mut map = to.serialize_map(None)?;
         map.serialize_entry("name", &self.name)?;
+        if self.base != self.name {
+            map.serialize_entry(BASED_ON, self.base)?;
+        }
         for key in Key::ALL {
             map.serialize_entry(key.name, &key.of(self).text())?;
         }
@@ -131,43 +189,127 @@ impl Serialize for Profile {
     }
 }
 
-/// A value in a file: numbers need no quotes.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum Scalar {
-    Text(String),
-    Whole(i64),
-    Number(f64),
-    Switch(bool),
+/// The key of what a profile differs from.
+const BASED_ON: &str = "based-on";
+
+/// No choice is as long. What is in a file is said again where it is wrong.
+const LONGEST_VALUE: usize = 1000;
+
+/// What a file says: its keys, and the texts of their values. Tables within are keys with dots: `congestion.beta = 0.6`, or `beta = 0.6` below
+/// `[congestion]`. Numbers need no quotes, and a list is its values with commas.
+#[derive(Default)]
+struct Written(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut written = Self::default();
+        from.deserialize_map(Value { key: "", written: &mut written })?;
+        Ok(written)
+    }
 }
 
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Whole(whole) => write!(f, "{whole}"),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+/// Takes what stands at a key.
+struct Value<'a> {
+    key: &'a str,
+    written: &'a mut Written,
+}
+
+impl Value<'_> {
+    fn put<E: Error>(self, value: impl fmt::Display) -> Result<(), E> {
+        let value = value.to_string();
+        if value.len() > LONGEST_VALUE {
+            return Err(E::custom(format_args!("{} has a value of {} bytes", self.key, value.len())));
         }
+        match self.written.0.insert(self.key.to_owned(), value) {
+            None => Ok(()),
+            Some(_) => Err(E::custom(format_args!("{} stands there twice", self.key))),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (of, key) = if self.key.is_empty() {
+            ("keys and values", "")
+        } else {
+            ("a text, a number or a list of them for ", self.key)
+        };
+        write!(f, "{of}{key}")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.put(text)
+    }
+
+    fn visit_i64<E: Error>(self, whole: i64) -> Result<(), E> {
+        self.put(whole)
+    }
+
+    fn visit_u64<E: Error>(self, whole: u64) -> Result<(), E> {
+        self.put(whole)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.put(number)
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<(), E> {
+        self.put(if on { "on" } else { "off" })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut values = Vec::new();
+        let mut item = Written::default();
+        while list.next_element_seed(Value { key: self.key, written: &mut item })?.is_some() {
+            // A table has keys of its own.
+            values.extend(item.0.remove(self.key));
+            if !item.0.is_empty() || values.len() > LONGEST_VALUE {
+                return Err(A::Error::invalid_type(Unexpected::Seq, &self));
+            }
+        }
+        self.put(values.join(","))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<(), A::Error> {
+        let Value { key, written } = self;
+        while let Some(name) = table.next_key::<String>()? {
+            // A date is such a table to `toml`.
+            if name.starts_with('$') {
+                return Err(A::Error::custom(format_args!("{key} is a date, which no choice is")));
+            }
+            if name.len() > LONGEST_VALUE {
+                return Err(A::Error::custom(format_args!("a key of {} bytes", name.len())));
+            }
+            let name = if key.is_empty() { name } else { format!("{key}.{name}") };
+            table.next_value_seed(Value { key: &name, written: &mut *written })?;
+        }
+        Ok(())
     }
 }
 
 /// A profile is read from the name of what it is based on, `auto` if there is none, and what differs from that.
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let keys = BTreeMap::<String, Scalar>::deserialize(from)?;
-        let mut keys: BTreeMap<String, String> =
-            keys.into_iter().map(|(key, value)| (key, value.to_string())).collect();
-        let base = keys.remove("based-on");
+        let Written(mut keys) = Written::deserialize(from)?;
+        let base = keys.remove(BASED_ON);
         let name = keys.remove("name");
         let known = name.as_deref().filter(|name| Self::NAMES.contains(name));
-        let base = base.as_deref().or(known).unwrap_or("auto");
-        let mut profile = Self::named(base).map_err(Error::custom)?;
-        // A choice first, then its numbers: `congestion` before `congestion.beta`, as the order of the keys has it.
-        for (key, value) in keys {
-            profile.set(&key, &value).map_err(Error::custom)?;
-        }
-        profile.name = name.clone().unwrap_or_else(|| base.into());
+        let mut profile = Self::named(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
+            Some(_) => Error::custom(format_args!("{BASED_ON} is the name of a profile, not a file: {error}")),
+            None => Error::custom(error),
+        })?;
+        profile.set_all(keys.iter().map(|(key, value)| (key.as_str(), value.as_str()))).map_err(Error::custom)?;
+        profile.name = name.unwrap_or(profile.name);
         Ok(profile)
     }
 }

@@ -23,6 +23,7 @@ impl Profile {
         let auto = Self::auto();
         Self {
             name: "lt-tcp".into(),
+            base: "lt-tcp",
             blocks: BlockSizing::LtTcp(LtTcpBlocks::default()),
             schedule: ScheduleConfig::Proactive(ProactiveConfig::default()),
             recovery: RecoveryConfig {

@@ -28,6 +28,8 @@ use erasure::WindowCode;
 pub struct Profile {
     /// Its name.
     pub name: String,
+    /// The name of the profile that it differs from, whose sources are those of what is the same.
+    pub base: &'static str,
     /// Symbol sizes in bytes, largest first; a flow takes the largest that the path is known to carry.
     pub symbols: SymbolSizes,
     /// How objects are cut into blocks and coded.

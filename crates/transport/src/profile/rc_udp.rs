@@ -17,6 +17,7 @@ impl Profile {
     pub fn rc_udp() -> Self {
         Self {
             name: "rc-udp".into(),
+            base: "rc-udp",
             symbols: SymbolSizes::only(1024).filling_packets(),
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),

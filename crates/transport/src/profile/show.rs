@@ -1,6 +1,10 @@
 //! Profiles to look at: every number with where it comes from, and how two differ.
 
 use super::{ENTRIES, Key, Profile, Source};
+use crate::settings::{Choice, Shown};
+
+/// Stands for a source where something else was chosen.
+const SET: &str = "set";
 
 /// One choice of a profile, or one number of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,28 +36,14 @@ impl Profile {
         ENTRIES.iter().map(|entry| (entry.name, entry.about))
     }
 
-    /// Every choice, each followed by all of its numbers. What differs from the profile of that name says so in place of a source.
+    /// Every choice, each followed by all of its numbers. What differs from the profile that it is based on says so in place of a source.
     pub fn lines(&self) -> Vec<Line> {
-        let entry = ENTRIES.iter().find(|entry| entry.name == self.name);
-        let sources = entry.map_or(&[][..], |entry| entry.sources);
-        let standard = entry.map(|entry| (entry.make)());
+        let standard =
+            ENTRIES.iter().find(|entry| entry.name == self.base).map(|entry| ((entry.make)(), entry.sources));
         let mut lines = Vec::new();
         for key in Key::ALL {
-            let choice = key.of(self);
-            let text = choice.text();
-            let name = text.split(':').next().unwrap_or_default().to_owned();
-            let as_made = standard.as_ref().map(|standard| key.of(standard).text());
-            let same = as_made.as_ref() == Some(&text);
-            let numbers = choice.numbers();
-            let value = if numbers.is_empty() { text } else { name };
-            let of_choice = if same { source(sources, key.name()) } else { "set" };
-            lines.push(Line { key: key.name().into(), value, allowed: String::new(), source: of_choice });
-            for number in numbers {
-                let key = format!("{}.{}", key.name(), number.key);
-                let source = if same { source(sources, &key) } else { "set" };
-                let source = if source.is_empty() { of_choice } else { source };
-                lines.push(Line { key, value: number.value, allowed: number.allowed, source });
-            }
+            let standard = standard.as_ref().map(|(profile, sources)| (key.of(profile), *sources));
+            lines.extend(lines_of(key, key.of(self), standard));
         }
         lines
     }
@@ -79,6 +69,33 @@ impl Profile {
         };
         keys.into_iter().filter_map(difference).collect()
     }
+}
+
+/// A choice and its numbers. They are told apart one by one: another number is no other algorithm.
+fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'static [Source])>) -> Vec<Line> {
+    let (name, numbers) = chosen(choice);
+    let other =
+        standard.map(|(standard, sources)| (chosen(standard), sources)).filter(|((other, _), _)| *other == name);
+    let of_choice = other.as_ref().map_or(SET, |(_, sources)| source(sources, key.name()));
+    let mut lines = vec![Line { key: key.name().into(), value: name, allowed: String::new(), source: of_choice }];
+    for number in numbers {
+        let key = format!("{}.{}", key.name(), number.key);
+        let same = other.as_ref().filter(|((_, others), _)| others.contains(&number));
+        let source = match same.map(|(_, sources)| source(sources, &key)) {
+            None => SET,
+            Some("") => of_choice,
+            Some(own) => own,
+        };
+        lines.push(Line { key, value: number.value, allowed: number.allowed, source });
+    }
+    lines
+}
+
+/// What is chosen, by its name where it has numbers, and these.
+fn chosen(choice: &dyn Choice) -> (String, Vec<Shown>) {
+    let (text, numbers) = (choice.text(), choice.numbers());
+    let name = if numbers.is_empty() { text.as_str() } else { text.split(':').next().unwrap_or_default() };
+    (name.to_owned(), numbers)
 }
 
 fn source(sources: &'static [Source], key: &str) -> &'static str {

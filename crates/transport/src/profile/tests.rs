@@ -97,7 +97,95 @@ fn a_file_says_what_differs() {
     let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic:form=document", "congestion.beta": 0.6, "congestion.fast-convergence": true}"#;
     let mine: Profile = serde_json::from_str(text).expect("a profile");
     assert_eq!(mine.name, "mine");
+    assert_eq!(mine.base, "arq");
+    let again = serde_json::to_string(&mine).expect("plain data");
+    assert_eq!(serde_json::from_str::<Profile>(&again).expect("round trip"), mine);
     assert_eq!(Profile { name: "arq".into(), ..mine.clone() }.differences(&Profile::arq()).len(), 1);
     let wrong = serde_json::from_str::<Profile>(r#"{"congestion.gamma": "1"}"#).expect_err("no such number");
     assert!(wrong.to_string().contains("cubic has no 'gamma'"), "{wrong}");
+}
+
+#[test]
+fn only_what_differs_loses_its_source() {
+    let sources = |profile: &Profile, key: &str| {
+        profile.lines().into_iter().find(|line| line.key == key).map_or("", |line| line.source)
+    };
+    let mut mine = Profile::named("arq").expect("listed");
+    for (key, value) in [("congestion.beta", "0.5"), ("limit", "5M"), ("schedule", "windowed")] {
+        mine.set(key, value).expect(key);
+    }
+    for name in ["arq", "mine"] {
+        mine.name = name.into();
+        for line in Profile::arq().lines().iter().filter(|line| line.key.split('.').next() != Some("schedule")) {
+            let is_set = ["congestion.beta", "limit"].contains(&line.key.as_str());
+            let wanted = if is_set { "set" } else { line.source };
+            assert_eq!(sources(&mine, &line.key), wanted, "{name}: {}", line.key);
+        }
+        assert_eq!(sources(&mine, "schedule"), "set", "another algorithm");
+        assert_eq!(sources(&mine, "congestion.c"), sources(&Profile::arq(), "congestion.c"));
+    }
+}
+
+#[test]
+fn choices_come_before_their_numbers_in_any_order() {
+    for choices in [
+        [
+            ("congestion.signal", "ecn"),
+            ("congestion", "reno"),
+            ("feedback.timing", "spaced"),
+            ("feedback.timing.per-rtt", "8"),
+        ],
+        [
+            ("feedback.timing.per-rtt", "8"),
+            ("feedback.timing", "spaced"),
+            ("congestion", "reno"),
+            ("congestion.signal", "ecn"),
+        ],
+    ] {
+        let mut profile = Profile::auto();
+        profile.set_all(choices).expect("choices that there are");
+        assert_eq!(profile.recovery.congestion.to_string(), "reno:signal=ecn");
+        assert_eq!(profile.feedback.timing.to_string(), "spaced:per-rtt=8");
+    }
+    let mut profile = Profile::auto();
+    let wrong = profile.set_all([("limit", "5M"), ("congestion.q", "3")]).expect_err("no such number");
+    assert!(wrong.to_string().starts_with("congestion.q=3: cubic has no 'q'"), "{wrong}");
+    assert_eq!(profile, Profile::auto());
+}
+
+#[test]
+fn numbers_that_leave_nothing_between_them_are_refused() {
+    for (name, least, most) in [
+        ("ttp", ("congestion.min", "1G"), ("congestion.max", "1")),
+        ("lt-tcp", ("blocks.least", "32768"), ("blocks.most", "1")),
+        ("lt-tcp", ("timeout.min", "600s"), ("timeout.max", "1ms")),
+    ] {
+        let mut profile = Profile::named(name).expect("listed");
+        let before = profile.clone();
+        let error = profile.set_all([most, least]).expect_err(name).to_string();
+        let [least, most] = [least, most].map(|(key, value)| format!("{key}={value}"));
+        assert_eq!(error, format!("{least} and {most} contradict each other: the first is above the second"));
+        assert_eq!(profile, before);
+    }
+}
+
+#[test]
+fn tables_lists_and_numbers_are_taken_as_they_are_meant() {
+    let text = r#"{"congestion": {"beta": 0.6}, "feedback": {"packets": "in-order", "timing": {"per-rtt": 8}}, "symbols": [1400, 1344]}"#;
+    let mine: Profile = serde_json::from_str(text).expect("a profile");
+    assert_eq!(mine.recovery.congestion.to_string(), "cubic:beta=0.6");
+    assert_eq!((mine.feedback.packets.to_string().as_str(), mine.symbols.all()), ("in-order", &[1400, 1344][..]));
+    let long = format!(r#"{{"limit": "{}"}}"#, "x".repeat(5000));
+    for (text, says) in [
+        (r#"{"congestion": {"beta": 0.6}, "congestion.beta": 0.7}"#, "congestion.beta stands there twice"),
+        (r#"{"congestion": {"$__toml_private_datetime": "1979-05-27"}}"#, "congestion is a date"),
+        (r#"{"symbols": [{"a": 1}]}"#, "a text, a number or a list of them for symbols"),
+        (r#"{"limit": null}"#, "a text, a number or a list of them for limit"),
+        (r#"{"based-on": "./c.toml"}"#, "based-on is the name of a profile, not a file"),
+        (&long, "limit has a value of 5000 bytes"),
+        ("5", "keys and values"),
+    ] {
+        let error = serde_json::from_str::<Profile>(text).expect_err(text).to_string();
+        assert!(error.contains(says) && error.len() < 300, "{error}");
+    }
 }

@@ -11,6 +11,7 @@ impl Profile {
     pub fn tornado_transfer() -> Self {
         Self {
             name: "tornado-transfer".into(),
+            base: "tornado-transfer",
             symbols: "1400,1344,1280,1152".parse::<SymbolSizes>().expect("sizes, largest first"),
             blocks: BlockSizing::Partition,
             schedule: ScheduleConfig::Interleaved(InterleavedConfig::default()),

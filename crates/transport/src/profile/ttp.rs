@@ -14,6 +14,7 @@ impl Profile {
         let auto = Self::auto();
         Self {
             name: "ttp".into(),
+            base: "ttp",
             blocks: BlockSizing::Ttp(TtpBlocks::default()),
             schedule: ScheduleConfig::Chunks(ChunksConfig::default()),
             recovery: RecoveryConfig {
