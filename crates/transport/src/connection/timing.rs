@@ -73,9 +73,10 @@ impl Connection {
     }
 
     /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
-    /// a block, may have been told in feedback that was lost. Asked for like a probe, backed off to one a second.
+    /// a block, may have been told in feedback that was lost. A peer that has not heard us under the new keys waits for that, and forgets us
+    /// otherwise: a retransmission timeout sends no ping again. Asked for like a probe, backed off to one a second.
     fn question_at(&self) -> Option<Time> {
-        let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0;
+        let unfinished = self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0 || self.proving;
         let waits = unfinished && self.recovery.packets_in_flight() == 0;
         let spacing = (self.known_rtt() * 2 + QUESTION_SLACK) * (1 << self.questions.min(10));
         waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart()))
