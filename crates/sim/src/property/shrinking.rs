@@ -52,10 +52,6 @@ impl Shrinking {
             Shrink { at, forward, backward }
         });
         let shrinks = shrinks.collect();
-        // Until then the path carries anything.
-        if random.u8(..4) == 0 {
-            scenario.profile.set("symbols.per-packet", "fit").expect("a choice that there is");
-        }
         Self { scenario, shrinks }
     }
 }
