@@ -115,6 +115,11 @@ fn pair(link: &Duplex) -> Topology {
         pairs = [{ from = "a", to = "b" }]
     "#;
     let mut topology: Topology = TWO.parse().expect("two hosts and a link make sense");
-    topology.replace_link("a", "b", link.clone()).expect("it is there");
+    let mut link = link.clone();
+    // As on Ethernet, unless said otherwise: packets of some profiles are as large as the path carries.
+    for way in [&mut link.forward, &mut link.backward] {
+        way.mtu = way.mtu.or(Some(1_500));
+    }
+    topology.replace_link("a", "b", link).expect("it is there");
     topology
 }

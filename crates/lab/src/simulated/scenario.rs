@@ -155,7 +155,11 @@ impl Scenario {
         let access = |name: &str, own: &str| {
             put_parts(&self.access, own).parse::<Duplex>().map_err(|error| format!("{name}: {error}"))
         };
-        let link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
+        let mut link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
+        // As on Ethernet, unless said otherwise: packets of some profiles are as large as the path carries.
+        for way in [&mut link.forward, &mut link.backward] {
+            way.mtu = way.mtu.or(Some(1_500));
+        }
         let mut sides = Vec::new();
         for FlowText { name, sender, receiver, .. } in &self.flows {
             let sender = access(name, &sender.0)?;
