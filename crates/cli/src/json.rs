@@ -35,6 +35,13 @@ pub(crate) enum Line<'a> {
         /// Its path below the target.
         path: &'a str,
     },
+    /// An attempt has failed, and whoever listens waits for the next.
+    Attempt {
+        /// One line.
+        message: &'a str,
+        /// What the process would end with if none came.
+        exit_code: u8,
+    },
     /// The last, when all went well or nearly.
     Summary(Summary),
     /// What a doctor has found out.

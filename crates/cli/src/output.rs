@@ -163,6 +163,14 @@ impl Output {
         failed(self.shown, failure);
     }
 
+    /// An attempt failed, and the listener waits for the next: a line, whatever else is shown.
+    pub(crate) fn attempt_failed(&self, message: &str, exit_code: u8) {
+        if self.shown.json {
+            json::print(&Line::Attempt { message, exit_code });
+        }
+        self.showing.above(|| err(message));
+    }
+
     /// Takes the progress line away until there is progress again.
     pub(crate) fn rest(&self) {
         self.showing.clear();

@@ -142,6 +142,7 @@ impl Watch<'_> {
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
             TransferEvent::Note(note) => self.output.say(note),
+            TransferEvent::Attempt { message, exit_code } => self.output.attempt_failed(&message, exit_code),
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
                 if let Some(question) = self.question.take() {

@@ -191,7 +191,7 @@ pub(crate) struct OutputArgs {
     /// Tell the story on stdout as JSON, one object a line
     ///
     /// Every object has "v":1 and a "type": start, path, progress, file, notice, summary, finding, checkup,
-    /// demo or error.
+    /// demo, attempt or error.
     #[arg(long)]
     pub(crate) json: bool,
     /// Say nothing but errors, the ticket and questions

@@ -129,7 +129,7 @@ impl Pair<'_> {
             Some(TransferEvent::Progress(progress)) => {
                 output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
             }
-            Some(TransferEvent::Note(note)) => output.detail(note),
+            Some(TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. }) => output.detail(note),
             Some(TransferEvent::Done(result)) => return result.map(|_| true).map_err(Failure::from),
             Some(_) => {}
             None => return Err(internal("the sender ended without a word")),

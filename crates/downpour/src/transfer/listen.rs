@@ -348,7 +348,8 @@ impl Listener {
                     self.events.tell(TransferEvent::Done(Err(error)));
                 } else {
                     let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
-                    self.events.tell(TransferEvent::Note(format!("{what}: {error}; the ticket is still good")));
+                    let message = format!("{what}: {error}; the ticket is still good");
+                    self.events.tell(TransferEvent::Attempt { message, exit_code: error.exit_code() });
                     self.last = Some(error);
                 }
                 false

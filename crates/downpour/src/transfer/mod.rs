@@ -180,9 +180,15 @@ pub enum TransferEvent {
         /// The name, escaped for a terminal.
         path: String,
     },
-    /// Something that the user may want to know: a name left out, or at a listener without [`ListenOptions::keep`] a transfer that failed
-    /// and leaves the ticket good.
+    /// Something that the user may want to know, such as a name left out.
     Note(String),
+    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still good.
+    Attempt {
+        /// What became of it, in one line.
+        message: String,
+        /// The code that a program ends with where that is all there was, see [`Error::exit_code`].
+        exit_code: u8,
+    },
     /// The last event; with [`ListenOptions::keep`] the last of each peer.
     Done(Result<Summary, Error>),
 }

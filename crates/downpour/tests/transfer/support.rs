@@ -91,7 +91,7 @@ pub(crate) fn done(event: TransferEvent) -> Option<Result<Summary, Error>> {
 /// A note to the user.
 pub(crate) fn note(event: TransferEvent) -> Option<String> {
     match event {
-        TransferEvent::Note(note) => Some(note),
+        TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. } => Some(note),
         _ => None,
     }
 }
