@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use downpour::files::FilesError;
+
 use crate::interrupt::Stop;
 
 /// The exit codes. They are part of the interface: scripts tell failures apart by them.
@@ -48,7 +50,7 @@ Exit codes:
   130  Ctrl-C; the same command goes on where it stopped
 A pipe ends with the exit code of its command.
 
-Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s),
+Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s; not with --set),
 sizes in bytes (10MB, 1.5G, 64KiB).
 
 Patterns of --include and --exclude are those of rsync; the first rule that matches a name decides:
@@ -109,7 +111,13 @@ impl Failure {
 
 impl From<downpour::Error> for Failure {
     fn from(error: downpour::Error) -> Self {
-        Self { message: one_line(&error.to_string()), code: error.exit_code() }
+        let advice = match &error {
+            downpour::Error::Files(FilesError::TargetExists { .. }) => {
+                "; --existing replace or --existing skip goes on"
+            }
+            _ => "",
+        };
+        Self { message: one_line(&format!("{error}{advice}")), code: error.exit_code() }
     }
 }
 

@@ -1,14 +1,21 @@
 //! What the arguments mean.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use downpour::remote::{self, SshOptions};
 use downpour::{Family, ListenOptions, Peer, Profile};
 
-use crate::args::{NetworkArgs, ProfileArgs, SpeedArgs, SshArgs, Via};
+use crate::args::{NetworkArgs, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
+use crate::human;
 use crate::limit::Limit;
+
+/// Bytes of the longest profile; all keys with their longest values take a hundredth.
+const LONGEST_PROFILE: u64 = 1_000_000;
 
 /// How long a ticket is good.
 const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
@@ -16,19 +23,61 @@ const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 /// The profile with what is changed of it, and its rates.
 ///
 /// # Errors
-/// A key or a value that there is not.
+/// A key or a value that there is not; two that say different things about the same.
 pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     let ProfileArgs { profile, set } = &speed.profile;
-    let mut profile = profile.clone();
+    let mut profile = chosen(profile)?;
     if let Some(rate) = speed.rate {
         profile = profile.with_told_rate(rate);
     }
-    // What is set in particular counts more than the rate.
+    // After the rate: numbers of being told a rate may be set.
     profile = changed(profile, set)?;
+    let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
+    let pointless = |option: &str, (key, value): &(String, String)| {
+        Failure::new(Code::Usage, format!("{option} and --set {key}={value} exclude each other: leave one of them out"))
+    };
+    if let (true, Some(congestion)) =
+        (speed.rate.is_some_and(|rate| profile.told_rate() != Some(rate)), set("congestion"))
+    {
+        return Err(pointless("--rate", congestion));
+    }
+    if let (true, Some(limit)) = (speed.limit.is_some(), set("limit")) {
+        return Err(pointless("--limit", limit));
+    }
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
     }
     Ok(profile)
+}
+
+/// The profile of a name or a file.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
+    let path = match choice {
+        ProfileChoice::Named(profile) => return Ok(Profile::clone(profile)),
+        ProfileChoice::File(path) => path,
+    };
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST_PROFILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
+        Failure::new(code, format!("cannot read the profile {shown}: {error}"))
+    })?;
+    let refused = |why: &dyn Display| Failure::new(Code::Usage, format!("{shown}{why}"));
+    if bytes.len() as u64 > LONGEST_PROFILE {
+        return Err(refused(&format_args!(" is no profile: it is longer than {}", human::bytes(LONGEST_PROFILE))));
+    }
+    let text = str::from_utf8(&bytes).map_err(|_| refused(&" is no profile: it is no text"))?;
+    toml::from_str(text).map_err(|error| {
+        // What is wrong with the whole has no line.
+        let at = error.span().filter(|span| span.len() < text.trim().len()).map(|span| span.start);
+        let line = at.map(|at| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1);
+        let line = line.map_or_else(String::new, |line| format!(":{line}"));
+        refused(&format_args!("{line}: this is no profile: {}", error.message()))
+    })
 }
 
 /// A profile of which something is changed.
@@ -36,9 +85,8 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
 /// # Errors
 /// A key or a value that there is not.
 pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<Profile, Failure> {
-    for (key, value) in set {
-        profile.set(key, value).map_err(|error| Failure::new(Code::Usage, format!("--set {key}={value}: {error}")))?;
-    }
+    let set = set.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    profile.set_all(set).map_err(|error| Failure::new(Code::Usage, format!("--set {error}")))?;
     Ok(profile)
 }
 

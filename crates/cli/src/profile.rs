@@ -13,8 +13,10 @@ use crate::{options, stdout};
 pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
     let text = match command {
         ProfileCommand::List => listed(),
-        ProfileCommand::Show(args) => shown(&options::changed(args.profile.clone(), &args.set)?, args.allowed),
-        ProfileCommand::Diff(args) => compared(&args.first, &args.second),
+        ProfileCommand::Show(args) => {
+            shown(&options::changed(options::chosen(&args.profile)?, &args.set)?, args.allowed)
+        }
+        ProfileCommand::Diff(args) => compared(&options::chosen(&args.first)?, &options::chosen(&args.second)?),
     };
     stdout::write(text.as_bytes());
     Ok(Code::Done as u8)
@@ -27,9 +29,14 @@ fn listed() -> String {
 
 /// As a file, with the sources as its comments.
 fn shown(profile: &Profile, allowed: bool) -> String {
-    let about = Profile::all().find(|(name, _)| *name == profile.name).map_or("", |(_, about)| about);
-    let mut text = if about.is_empty() { String::new() } else { format!("# {about}\n") };
+    let mut text = String::new();
+    if let Some((_, about)) = Profile::all().find(|(name, _)| *name == profile.base && *name == profile.name) {
+        _ = writeln!(text, "# {about}");
+    }
     _ = writeln!(text, "name = {}", quoted(&profile.name));
+    if profile.base != profile.name {
+        _ = writeln!(text, "based-on = {}", quoted(profile.base));
+    }
     let lines = profile.lines();
     let settings: Vec<String> = lines.iter().map(setting).collect();
     let width = settings.iter().map(|setting| setting.chars().count()).max().unwrap_or_default();
@@ -53,10 +60,19 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
 
+/// Its name. One in a file may be anything, a profile's own among them.
+fn called(profile: &Profile) -> String {
+    let is_other = profile.name == profile.base && Profile::named(profile.base).is_ok_and(|own| own != *profile);
+    format!("{}{}", profile.name.escape_debug(), if is_other { ", changed" } else { "" })
+}
+
 fn compared(first: &Profile, second: &Profile) -> String {
     let differences = first.differences(second);
+    if differences.is_empty() {
+        return format!("no difference between {} and {}\n", called(first), called(second));
+    }
     let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    let title = Difference { key: String::new(), first: first.name.clone(), second: second.name.clone() };
+    let title = Difference { key: String::new(), first: called(first), second: called(second) };
     let rows: Vec<Difference> = std::iter::once(title).chain(differences).collect();
     let key_width = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
     let width = rows.iter().map(|row| or_none(&row.first).len()).max().unwrap_or_default();

@@ -160,10 +160,19 @@ pub(crate) struct SpeedArgs {
 pub(crate) struct ProfileArgs {
     /// How to send: a name that `downpour profile list` knows, or a file as `downpour profile show` prints one
     #[arg(long, value_name = "NAME|FILE", value_parser = values::profile, default_value = "auto")]
-    pub(crate) profile: Profile,
+    pub(crate) profile: ProfileChoice,
     /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
     pub(crate) set: Vec<(String, String)>,
+}
+
+/// A profile as it is named.
+#[derive(Clone, Debug)]
+pub(crate) enum ProfileChoice {
+    /// One that downpour knows.
+    Named(Box<Profile>),
+    /// A file with one.
+    File(PathBuf),
 }
 
 /// How the two sides find each other by a ticket.

@@ -20,8 +20,8 @@ use crate::{exit, version};
 pub(crate) use copying::{CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
-    TraceArgs, Via,
+    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, ProfileChoice, SelectionArgs, SpeedArgs,
+    SshArgs, TraceArgs, Via,
 };
 pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
-use downpour::Profile;
 
-use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
+use super::groups::{NetworkArgs, OutputArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use super::values;
 
 /// `downpour doctor`.
@@ -72,7 +71,7 @@ pub(crate) enum ProfileCommand {
 pub(crate) struct ShowArgs {
     /// A name, or a file
     #[arg(value_name = "NAME|FILE", value_parser = values::profile, default_value = "auto")]
-    pub(crate) profile: Profile,
+    pub(crate) profile: ProfileChoice,
     /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
     pub(crate) set: Vec<(String, String)>,
@@ -86,10 +85,10 @@ pub(crate) struct ShowArgs {
 pub(crate) struct DiffArgs {
     /// A name, or a file
     #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
-    pub(crate) first: Profile,
+    pub(crate) first: ProfileChoice,
     /// A name, or a file
     #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
-    pub(crate) second: Profile,
+    pub(crate) second: ProfileChoice,
 }
 
 /// `downpour completions`.

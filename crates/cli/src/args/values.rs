@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use downpour::Profile;
 use downpour::remote::Location;
 
-use super::groups::SshCommand;
+use super::groups::{ProfileChoice, SshCommand};
 
 /// `path` or `[user@]host:path`.
 pub(super) fn location() -> impl TypedValueParser<Value = Location> {
@@ -54,13 +54,13 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("{text:?} is not an address: write one such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for every address"))
 }
 
-/// A profile's name, or a file that says how one differs from another.
-pub(super) fn profile(text: &str) -> Result<Profile, String> {
-    if !text.contains(['/', '.']) {
-        return Profile::named(text).map_err(|error| error.to_string());
+/// A profile's name, or a file that says how one differs from another; that is read when it is needed.
+pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
+    if text.contains(['/', '.']) {
+        return Ok(ProfileChoice::File(text.into()));
     }
-    let bytes = std::fs::read_to_string(text).map_err(|error| format!("cannot read {text}: {error}"))?;
-    toml::from_str(&bytes).map_err(|error| format!("{text} is no profile: {}", error.message()))
+    let named = Profile::named(text).map_err(|error| format!("{error}; a file is written with a / or a dot"))?;
+    Ok(ProfileChoice::Named(Box::new(named)))
 }
 
 /// `KEY=VALUE`; whether the profile has such a key is known with the profile.

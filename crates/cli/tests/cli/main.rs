@@ -7,6 +7,7 @@ mod copying;
 mod copying_again;
 mod demonstrating;
 mod papers;
+mod profiles;
 mod program;
 mod refusing;
 mod signals;

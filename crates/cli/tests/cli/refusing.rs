@@ -143,7 +143,7 @@ fn what_exists_is_not_overwritten() {
     fs::create_dir(&into).expect("a folder");
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
-    receiver(&file, &into, &[]).end().expect_line(1, "file");
+    receiver(&file, &into, &[]).end().expect_line(1, "/file; --existing replace or --existing skip goes on");
     sender.wait_for_words("the receiver said");
     assert_eq!(fs::read(into.join("file")).expect("a file"), b"mine");
     assert_eq!(tree::names(&into), [Path::new("file")]);

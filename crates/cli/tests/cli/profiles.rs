@@ -1,0 +1,104 @@
+//! Profiles by name and from files, and what is changed of them.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::tempdir;
+
+use crate::program::{arguments, downpour};
+use crate::tree;
+
+/// What `profile show` says of a file with this text.
+fn show(folder: &Path, text: &str) -> crate::program::Ended {
+    let file = folder.join("mine.toml");
+    fs::write(&file, text).expect("a profile");
+    downpour(arguments!["profile", "show", file]).end()
+}
+
+#[test]
+fn a_file_is_written_as_toml_has_it() {
+    let here = tempdir().expect("a folder");
+    for text in [
+        "congestion.beta = 0.6",
+        "[congestion]\nbeta = 0.6",
+        "\"congestion.beta\" = 0.6",
+        "\"congestion.beta\" = \"0.6\"",
+    ] {
+        let shown = show(here.path(), text).expect(0).stdout;
+        assert!(shown.contains("\"congestion.beta\" = \"0.6\"") && shown.contains("# set"), "{shown}");
+        // All else keeps the source that it has in the profile it is based on.
+        assert_eq!(shown.matches("# set").count(), 1, "{shown}");
+    }
+    let shown =
+        show(here.path(), "based-on = 'arq'\nname = 'mine'\nsymbols = [1400, 1344]\n[feedback]\npackets = 'ranges'");
+    let shown = shown.expect(0).stdout;
+    assert!(shown.starts_with("name = \"mine\"\nbased-on = \"arq\"\nsymbols = \"1400,1344\""), "{shown}");
+    assert_eq!(show(here.path(), &shown).expect(0).stdout, shown);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_one_line() {
+    let here = tempdir().expect("a folder");
+    let long = format!("limit = '{}'", "x".repeat(500_000));
+    for (text, words) in [
+        ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: this is no profile: duplicate key"),
+        ("\nlimit = \"5M", "mine.toml:2: this is no profile: "),
+        ("limit = 1979-05-27", "limit is a date"),
+        ("based-on = './c.toml'", "based-on is the name of a profile, not a file"),
+        ("\"congestion.gamma\" = 1", "congestion.gamma=1: cubic has no 'gamma'"),
+        (
+            "based-on = 'lt-tcp'\nblocks.least = 9\nblocks.most = 8",
+            "blocks.least=9 and blocks.most=8 contradict each other",
+        ),
+        (&long, "limit has a value of 500000 bytes"),
+        (&long.repeat(3), "is no profile: it is longer than 1 MB"),
+    ] {
+        let ended = show(here.path(), text).expect_line(2, words);
+        assert!(ended.stderr.len() < 400, "{}", ended.stderr);
+    }
+    downpour(["profile", "show", "/dev/zero"]).end().expect_line(2, "it is longer than 1 MB");
+    downpour(["send", "--profile", "./none.toml", "/"])
+        .end()
+        .expect_line(3, "cannot read the profile ./none.toml: No such file");
+    downpour(["profile", "show", "/"]).end().expect_line(7, "cannot read the profile /: Is a directory");
+}
+
+#[test]
+fn nothing_that_is_typed_is_lost() {
+    for line in [
+        ["--set", "congestion.beta=0.5", "--set", "congestion=cubic"],
+        ["--set", "congestion=cubic", "--set", "congestion.beta=0.5"],
+    ] {
+        let shown = downpour(["profile", "show"].into_iter().chain(line)).end().expect(0).stdout;
+        assert!(shown.contains("\"congestion.beta\" = \"0.5\""), "{shown}");
+    }
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    for (options, words) in [
+        (["--rate", "20M", "--set", "congestion=reno"], "--rate and --set congestion=reno exclude each other"),
+        (["--rate", "20M", "--set", "congestion.rate=5M"], "--rate and --set congestion.rate=5M exclude each other"),
+        (["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
+    ] {
+        let words_of = arguments!["send", source].into_iter().chain(options.iter().map(std::ffi::OsStr::new));
+        downpour(words_of).end().expect_line(2, words);
+    }
+}
+
+#[test]
+fn two_profiles_are_told_apart() {
+    let here = tempdir().expect("a folder");
+    let (changed, strange) = (here.path().join("changed.toml"), here.path().join("strange.toml"));
+    fs::write(&changed, "limit = '5M'").expect("a profile");
+    fs::write(&strange, "name = \"a\\nb\\u001b[1m\"\nlimit = '5M'").expect("a profile");
+    let diff =
+        |first: &Path, second: &Path| downpour(arguments!["profile", "diff", first, second]).end().expect(0).stdout;
+    let text = diff(Path::new("auto"), &changed);
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words, [vec!["auto", "auto,", "changed"], vec!["limit", "none", "5M"]]);
+    let text = diff(Path::new("auto"), &strange);
+    assert!(text.lines().count() == 2 && !text.contains('\u{1b}') && text.contains(r"a\nb\u{1b}[1m"), "{text:?}");
+    assert_eq!(diff(Path::new("arq"), Path::new("arq")), "no difference between arq and arq\n");
+    // Its own description is that of the profile itself alone.
+    let reno = show(here.path(), "name = 'auto'\nbased-on = 'arq'").expect(0).stdout;
+    assert!(reno.starts_with("name = \"auto\"\nbased-on = \"arq\"\n"), "{reno}");
+}
