@@ -7,7 +7,9 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::exit::{Code, Failure};
+use crate::output::warn;
 use crate::picture::{Panel, panels, png};
+use crate::words;
 
 /// Options of `series`.
 #[derive(Args, Debug)]
@@ -42,11 +44,31 @@ struct Trace {
     moments: Vec<(f64, [Option<f64>; MEASURED.len()])>,
 }
 
+/// What a file holds.
+#[derive(Debug)]
+struct Read {
+    /// Its last connection.
+    trace: Trace,
+    /// Connections before that.
+    earlier: usize,
+    /// The last record is there in part: whoever wrote it was ended, or the disk was full.
+    is_cut: bool,
+}
+
 /// Draws the traces.
 ///
 /// # Errors
 /// A file that cannot be read or written, or is no trace.
 pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
+    let kind = args.out.extension().and_then(|kind| kind.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let is_png = match kind.as_str() {
+        "png" => true,
+        "svg" => false,
+        _ => {
+            let message = format_args!("{}: a picture is an .svg or a .png", args.out.display());
+            return Err(Failure::new(Code::Usage, message));
+        }
+    };
     let traces = args.traces.iter().map(|path| read(path)).collect::<Result<Vec<Trace>, Failure>>()?;
     let names: Vec<String> = traces.iter().map(|trace| trace.name.clone()).collect();
     let course = |trace: &Trace, index: usize| {
@@ -62,7 +84,6 @@ pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
         .filter(|panel| panel.courses.iter().any(|course| !course.is_empty()))
         .collect();
     let picture = panels("Course of the connection", &names, &drawn);
-    let is_png = args.out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
     let bytes =
         if is_png { png(&picture).map_err(|error| Failure::new(Code::Other, error))? } else { picture.into_bytes() };
     write(&args.out, &bytes)?;
@@ -81,7 +102,14 @@ fn read(path: &Path) -> Result<Trace, Failure> {
     let refused = |why: &dyn std::fmt::Display| Failure::new(Code::Usage, format_args!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| refused(&error))?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let trace = parse(name, &text).map_err(|why| refused(&why))?;
+    let Read { trace, earlier, is_cut } = parse(name, &text).map_err(|why| refused(&why))?;
+    if earlier > 0 {
+        let connections = words::count(earlier, "connection", "connections");
+        warn(&format!("{}: the last connection is drawn; {connections} before it are not", path.display()));
+    }
+    if is_cut {
+        warn(&format!("{}: the last record was not written whole, and is left out", path.display()));
+    }
     if trace.moments.is_empty() {
         return Err(refused(&"no trace of a sender: write one with `downpour send --qlog FILE`"));
     }
@@ -90,12 +118,22 @@ fn read(path: &Path) -> Result<Trace, Failure> {
 
 /// The metrics in a JSON text sequence of qlog (RFC 7464). A file may hold several connections one after the other: the course is that of
 /// the last.
-fn parse(name: String, text: &str) -> Result<Trace, String> {
-    let mut moments = Vec::new();
-    for record in text.split('\u{1e}').filter(|record| !record.trim().is_empty()) {
-        let record: Value = serde_json::from_str(record).map_err(|error| format!("not a trace: {error}"))?;
+fn parse(name: String, text: &str) -> Result<Read, String> {
+    let (mut moments, mut connections, mut is_cut) = (Vec::new(), 0_usize, false);
+    let mut records = text.split('\u{1e}').filter(|record| !record.trim().is_empty()).peekable();
+    while let Some(record) = records.next() {
+        let record: Value = match serde_json::from_str(record) {
+            Ok(record) => record,
+            // RFC 7464 section 2.4: a record without the line feed at its end may have been cut.
+            Err(_) if records.peek().is_none() && connections > 0 && !record.ends_with('\n') => {
+                is_cut = true;
+                break;
+            }
+            Err(error) => return Err(format!("not a trace: {error}")),
+        };
         if record.get("file_schema").is_some() {
             moments.clear();
+            connections += 1;
         }
         if record["name"] == "recovery:metrics_updated"
             && let Some(time) = record["time"].as_f64()
@@ -104,7 +142,7 @@ fn parse(name: String, text: &str) -> Result<Trace, String> {
             moments.push((time * 1e-3, values));
         }
     }
-    Ok(Trace { name, moments })
+    Ok(Read { trace: Trace { name, moments }, earlier: connections.saturating_sub(1), is_cut })
 }
 
 fn table(traces: &[Trace]) -> String {
@@ -137,11 +175,18 @@ mod tests {
             metrics(1500, 20_000),
             "\u{1e}{\"time\":2,\"name\":\"downpour:flow_sent\",\"data\":{}}\n"
         );
-        let trace = parse("t".into(), &text).expect("a trace");
+        let Read { trace, earlier, is_cut } = parse("t".into(), &text).expect("a trace");
+        assert_eq!((earlier, is_cut), (1, false));
         assert_eq!(trace.moments.len(), 1);
         let (time, values) = trace.moments[0];
         assert_eq!((time, values[0], values[1], values[2]), (1.5, Some(20.0), None, Some(5.0)));
         assert_eq!(table(&[trace]).lines().nth(1), Some("t,1.5,20000,,0.05,,,,"));
         assert!(parse("t".into(), "not json").is_err());
+        // Whatever was written whole is read, wherever the last record ends.
+        let end = text.rfind('\u{1e}').expect("a record");
+        for cut in end + 1..text.len() {
+            let read = parse("t".into(), &text[..cut]).expect("what is whole");
+            assert_eq!((read.trace.moments.len(), read.is_cut), (1, cut > end + 1 && cut + 1 < text.len()), "{cut}");
+        }
     }
 }

@@ -115,7 +115,10 @@ fn output_that_cannot_be_written_is_no_success_and_no_panic() {
         let output = lab(arguments).stdout(full()).output().expect("the program starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.starts_with("downpour-lab: cannot write to stdout: No space left") && said.lines().count() == 1, "{said}");
+        assert!(
+            said.starts_with("downpour-lab: cannot write to stdout: No space left") && said.lines().count() == 1,
+            "{said}"
+        );
         // One who closes a pipe has read enough.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
