@@ -33,7 +33,7 @@ impl Shrinking {
     pub fn draw(seed: u64, streams: bool) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x6d74_7521);
         let scenario = if streams { Scenario::draw_with_streams(seed) } else { Scenario::draw(seed) };
-        let mut scenario = Scenario { outage: Outage::None, ..scenario };
+        let scenario = Scenario { outage: Outage::None, ..scenario };
         let span = scenario.expected() * 2;
         let mut at: Vec<Duration> = (0..random.usize(1..4))
             .map(|_| Duration::from_micros((span.as_micros() as f64 * random.f64()) as u64))
