@@ -230,8 +230,7 @@ mod tests {
         let theirs = text.replace(r#""congestion":"cubic""#, r#""congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
         let said = Request::read(&mut &frame(&theirs)[..]).unwrap_err().to_string();
-        let wanted =
-            "this downpour lacks what the profile names: no congestion control is called 'theirs' (there are: ";
+        let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
 }

@@ -361,14 +361,14 @@ pub(super) mod tests {
             ("link.loss", "120%", "link: loss is 1.2"),
             ("tcp.sender.delay", "soon", "tcp: cannot read delay=soon"),
             ("tcp.profile", "brutal", "tcp: no profile is called 'brutal'"),
-            ("tcp.colour", "red", "tcp: a profile has no 'colour'"),
+            ("tcp.colour", "red", "tcp: colour=red: a profile has no 'colour'"),
             ("tcp.size", "much", "tcp: cannot read size=much"),
             ("tcp.connections", "0", "tcp: connections is \"0\": write a number from 1 to 256"),
             ("test.coding", "slow", "test: cannot read coding=slow"),
             ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
             ("cbr.rate", "0", "cbr: a source of constant rate has a rate such as 1M"),
             ("pareto.shape", "1", "pareto: shape is \"1\""),
-            ("pareto.colour", "red", "pareto: a profile has no 'colour'"),
+            ("pareto.colour", "red", "pareto: colour=red: a profile has no 'colour'"),
         ] {
             let mut scenario = scenario();
             scenario.put(path, value).expect(path);

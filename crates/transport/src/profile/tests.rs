@@ -111,7 +111,7 @@ fn only_what_differs_loses_its_source() {
         profile.lines().into_iter().find(|line| line.key == key).map_or("", |line| line.source)
     };
     let mut mine = Profile::named("arq").expect("listed");
-    for (key, value) in [("congestion.beta", "0.5"), ("limit", "5M"), ("schedule", "windowed")] {
+    for (key, value) in [("congestion.beta", "0.6"), ("limit", "5M"), ("schedule", "windowed")] {
         mine.set(key, value).expect(key);
     }
     for name in ["arq", "mine"] {
