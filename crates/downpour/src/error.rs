@@ -193,6 +193,7 @@ impl Error {
             Self::Unreachable { .. } => 5,
             Self::Vanished => 8,
             Self::Undecodable => 6,
+            Self::Flow(FlowError::SymbolsTooLarge { .. }) => 2,
             Self::Peer { code, .. } => match code {
                 CloseCode::NoSpace | CloseCode::Permission => 7,
                 CloseCode::Integrity | CloseCode::Undecodable => 6,

@@ -205,6 +205,12 @@ impl Connection {
         self.symbol_size_for(self.payload)
     }
 
+    /// The same, if the peer takes it.
+    fn acceptable_symbol_size(&self, peer: &Parameters) -> Result<u16, FlowError> {
+        let (size, most) = (self.symbol_size(), peer.max_symbol_size);
+        if size > most { Err(FlowError::SymbolsTooLarge { smallest: size, most }) } else { Ok(size) }
+    }
+
     /// The symbol size for a path that carries so many bytes of payload.
     fn symbol_size_for(&self, payload: usize) -> u16 {
         let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
@@ -279,7 +285,7 @@ impl Connection {
             return Err(FlowError::NotConnected);
         };
         let id = FlowId(self.next_flow);
-        let symbol_size = self.symbol_size();
+        let symbol_size = self.acceptable_symbol_size(peer)?;
         let largest_k = peer.largest_block();
         let symbols = options.length.div_ceil(symbol_size.into());
         let plans = self.profile.blocks.plans(id, symbols, symbol_size, largest_k, &self.path_estimate());

@@ -56,6 +56,16 @@ pub enum FlowError {
     /// All 65,535 flow numbers are used.
     #[error("no flow number is left")]
     Exhausted,
+    /// Every symbol size of the profile is more than the peer takes.
+    #[error(
+        "the peer takes symbols of at most {most} bytes, and the profile's smallest are {smallest}: choose symbols={most}"
+    )]
+    SymbolsTooLarge {
+        /// The profile's smallest, in bytes.
+        smallest: u16,
+        /// What the peer takes, in bytes.
+        most: u16,
+    },
     /// The profile's blocks do not fit the object or the peer's limits.
     #[error("the object cannot be cut into blocks that the peer accepts")]
     Unsendable,

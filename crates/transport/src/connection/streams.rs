@@ -32,7 +32,7 @@ impl Connection {
             return Err(FlowError::NoStreams);
         }
         let flow = FlowId(self.next_flow);
-        let symbol_size = self.symbol_size();
+        let symbol_size = self.acceptable_symbol_size(peer)?;
         let (blocks, schedule) = (&self.profile.blocks, &self.profile.schedule);
         let (k, code, short_code, schedule) = match self.profile.streams {
             // No block larger than what is the stream's own: it can always go on when that is read.

@@ -208,6 +208,19 @@ fn a_peer_that_takes_no_streams_gets_none() {
     assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(FlowError::NoStreams));
 }
 
+/// Announced all the same, such a flow is a violation at the peer, and the user of neither side learns why.
+#[test]
+fn a_peer_that_takes_smaller_symbols_only_is_offered_none() {
+    let takes = transport::wire::Parameters { max_symbol_size: 1_000, ..parameters(ConnectionId([1; 8])) };
+    let mut rogue = Rogue::with(EndpointConfig::default(), takes);
+    let now = rogue.now;
+    let wanted = FlowError::SymbolsTooLarge { smallest: 1_152, most: 1_000 };
+    let object = transport::ObjectOptions { length: 5_000, tag: 0, digest: false };
+    assert_eq!(rogue.connection().send_object(now, object), Err(wanted));
+    assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(wanted));
+    assert!(wanted.to_string().ends_with("choose symbols=1000"), "{wanted}");
+}
+
 /// Pings every 5 s for 40 s, while time passes for the victim; whether it has given up.
 fn is_given_up(rogue: &mut Rogue) -> bool {
     for _ in 0..8 {
