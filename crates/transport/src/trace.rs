@@ -18,6 +18,7 @@ pub(crate) enum TraceEvent {
     SymbolsReceived { number: u64, bytes: u32, symbols: SymbolRun },
     Refused { reason: Refused },
     ProbeTimeout,
+    UnreachableHint,
     RetransmissionTimeout,
     SymbolSizeChanged { size: u16 },
     PerPacketChanged { count: u8 },
@@ -152,6 +153,7 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         TraceEvent::ProbeTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
         }
+        TraceEvent::UnreachableHint => ("downpour:unreachable_hint", json!({})),
         TraceEvent::RetransmissionTimeout => {
             ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "rto" }))
         }

@@ -12,5 +12,6 @@ mod same_seed;
 mod single_losses;
 mod streams;
 mod support;
+mod unreachable;
 mod windows;
 mod zero_loss;

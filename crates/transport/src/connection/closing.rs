@@ -4,7 +4,7 @@ use crate::time::Time;
 use crate::wire::{Frame, limits::MAX_REASON};
 use std::time::Duration;
 
-/// A close is repeated for at least this long when no answer comes.
+/// A peer that may be gone is waited for at least this long.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The shortest time between two repetitions.
@@ -33,7 +33,7 @@ impl Closing {
         Self {
             code,
             reason: limited(reason).to_owned(),
-            until: now + PATIENCE.max(rtt * 6),
+            until: now + patience(rtt),
             again: Some((now, spacing)),
             asked: false,
             said: false,
@@ -96,6 +96,11 @@ impl Closing {
         self.said |= due;
         due.then_some(Frame::Close { code: self.code, reason: self.reason.as_bytes() })
     }
+}
+
+/// How long a peer that may be gone is waited for: a close is repeated, or a hint that nobody is there believed, after that.
+pub(super) fn patience(rtt: Duration) -> Duration {
+    PATIENCE.max(rtt * 6)
 }
 
 /// Until when the peer may show that it has not heard an answer.

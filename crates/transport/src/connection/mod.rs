@@ -107,6 +107,8 @@ pub struct Connection {
     last_asked: Time,
     /// When the peer was last asked for a sign although a timeout was still to come.
     signed_at: Time,
+    /// When the network last said that nobody is there; void once something was heard since.
+    doubted: Option<Time>,
     wake: Option<Time>,
     limited_by: LimitedBy,
     events: VecDeque<Event>,
@@ -163,6 +165,7 @@ impl Connection {
             last_heard: now,
             last_asked: now,
             signed_at: now,
+            doubted: None,
             wake: None,
             limited_by: LimitedBy::Nothing,
             events: VecDeque::new(),

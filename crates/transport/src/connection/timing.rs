@@ -1,5 +1,6 @@
 //! What a connection does when time passes: probes, questions, signs of life, ends.
 
+use super::closing::patience;
 use super::outbox::Piece;
 use super::{Closed, Connection, Phase};
 use crate::recovery::{Cause, Timeout};
@@ -12,6 +13,9 @@ const QUESTION_SLACK: Duration = Duration::from_millis(25);
 
 /// Most time between two questions (design section 8).
 const QUESTIONS_APART: Duration = Duration::from_secs(1);
+
+/// A peer that was heard within this time, or within four round trips, is there whatever anybody says.
+const SURELY_THERE: Duration = Duration::from_millis(100);
 
 /// A silent peer is asked once this part of the time has passed after which it is given up, whatever the retransmission timeout.
 const ASKED_BEFORE_DEATH: u32 = 8;
@@ -38,6 +42,26 @@ impl Connection {
             }
             _ => {}
         }
+    }
+
+    /// The network says that nobody listens at the peer's address (ICMP port unreachable). Anybody may have forged that, so it ends
+    /// nothing by itself: a peer that was not heard lately is asked twice at once, and given up without `dead_after` if nothing
+    /// authentic comes for 3 s or six round trips. Further hints change nothing about that. A peer that is still being looked for may only be
+    /// about to listen. Poll for packets then.
+    pub fn hint_unreachable(&mut self, now: Time) {
+        let lately = (self.known_rtt() * 4).max(SURELY_THERE);
+        if !matches!(self.phase, Phase::Open) || now < self.last_heard + lately || self.doubted_since().is_some() {
+            return;
+        }
+        self.doubted = Some(now);
+        self.trace.record(now, TraceEvent::UnreachableHint);
+        self.probes = 2;
+        self.signed_at = now;
+    }
+
+    /// When a hint came that nobody is there, if nothing was heard since.
+    fn doubted_since(&self) -> Option<Time> {
+        self.doubted.filter(|at| self.last_heard < *at)
     }
 
     fn handle_open_timeout(&mut self, now: Time) {
@@ -86,8 +110,9 @@ impl Connection {
     /// RFC 6298 lets it back off to a minute and more. The peer is asked meanwhile; nothing is called lost for that.
     fn sign_at(&self) -> Option<Time> {
         let longest = self.limits.dead_after / ASKED_BEFORE_DEATH;
-        // A peer that has not heard us under the new keys waits for that alone.
-        let patience = if self.proving { longest.min(QUESTIONS_APART) } else { longest };
+        // A peer that has not heard us under the new keys waits for that alone, and one that is said to be gone has little time left.
+        let patience =
+            if self.proving || self.doubted_since().is_some() { longest.min(QUESTIONS_APART) } else { longest };
         // What is small may be answered all along; and what went out lately, a sign too, says nothing of how long the silence lasts.
         let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.oldest_since()) + patience;
         let outlasts = self.profile.recovery.timeout.longest() > patience && self.recovery.packets_in_flight() > 0;
@@ -99,10 +124,11 @@ impl Connection {
         self.profile.recovery.timeout.longest().min(QUESTIONS_APART)
     }
 
-    /// When patience ends: with the peer, or with a path that carries what is small and no symbols.
+    /// When patience ends: with the peer, with one that is said to be gone, or with a path that carries what is small and no symbols.
     fn dead_at(&self) -> Time {
         let since = self.outgoing.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
-        since + self.limits.dead_after
+        let dead = since + self.limits.dead_after;
+        self.doubted_since().map_or(dead, |at| dead.min(at + patience(self.known_rtt())))
     }
 
     fn keep_alive_at(&self) -> Time {

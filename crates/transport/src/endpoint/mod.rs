@@ -243,6 +243,16 @@ impl Endpoint {
         }
     }
 
+    /// The network says that nobody listens at `remote`; see [`Connection::hint_unreachable`]. False when no connection has its peer there.
+    pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+        let mut any = false;
+        for (_, connection) in self.connections.values_mut().filter(|(_, connection)| connection.remote() == remote) {
+            connection.hint_unreachable(now);
+            any = true;
+        }
+        any
+    }
+
     fn handle_cleartext(&mut self, arrival: Arrival, datagram: &[u8]) {
         let handled = match Datagram::classify(datagram) {
             Ok(Datagram::Message1(message)) => self.handle_message1(arrival, &message, datagram.len()),
