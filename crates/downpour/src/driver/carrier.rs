@@ -131,6 +131,24 @@ impl Carrier {
         }
     }
 
+    /// `poll` says that something is wrong with it.
+    pub(super) const fn note_error(&mut self) {
+        match self {
+            Self::Socket(socket) => socket.note_error(),
+            // The next read or write finds out.
+            Self::Pipe(_) => {}
+        }
+    }
+
+    /// Hands the addresses to `each` where nobody listens, as far as the network says so; it answers whether that is of use. True when
+    /// there may be more.
+    pub(super) fn unreachable(&mut self, each: impl FnMut(SocketAddr) -> bool) -> bool {
+        match self {
+            Self::Socket(socket) => socket.unreachable(each),
+            Self::Pipe(_) => false,
+        }
+    }
+
     /// What becomes readable when there are datagrams.
     pub(super) fn reader(&self) -> BorrowedFd<'_> {
         match self {

@@ -16,6 +16,7 @@ mod socket;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod unreachable;
 mod workers;
 
 use std::any::Any;

@@ -123,6 +123,7 @@ impl Running {
         self.read_messages();
         self.send_unsent();
         let mut busy = self.receive()?;
+        busy |= self.hear_errors();
         self.accept();
         busy |= self.serve_and_send();
         self.workers.submit(&mut self.jobs);
@@ -226,6 +227,12 @@ impl Running {
             }
         }
         Ok(true)
+    }
+
+    /// Tells the engine whom the network calls unreachable, after what has come from them; true when there is more.
+    fn hear_errors(&mut self) -> bool {
+        let (endpoint, clock) = (&mut self.endpoint, self.clock);
+        self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
 
     /// Gives peers that have shown the key to the program.
@@ -349,6 +356,9 @@ impl Running {
         let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
         self.inbox.awake(!inbox.is_empty());
         self.readable = !reader.is_empty();
+        if reader.contains(PollFlags::ERR) {
+            self.carrier.note_error();
+        }
     }
 
     /// The carrier is of no more use: every connection ends now.

@@ -12,6 +12,7 @@ use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
 use super::carrier::{Outgoing, Received, Sent};
+use super::unreachable::{self, Told, is_of_an_earlier_datagram};
 
 /// Buffers filled by one call to the kernel.
 const BUFFERS: usize = 16;
@@ -28,6 +29,9 @@ const MAX_WITHOUT_OFFLOAD: usize = 1024;
 /// Receive errors in a row after which the socket counts as broken.
 const MAX_ERRORS_IN_A_ROW: u32 = 64;
 
+/// Errors of earlier datagrams looked at before anything else gets its turn: anybody may send them.
+const MAX_ERRORS: usize = 64;
+
 /// A bound socket with its receive buffers.
 pub(super) struct Socket {
     socket: UdpSocket,
@@ -36,6 +40,8 @@ pub(super) struct Socket {
     buffers: Vec<u8>,
     without_offload: BTreeSet<IpAddr>,
     errors_in_a_row: u32,
+    /// The network may have said something of earlier datagrams.
+    in_error: bool,
     send_error: Option<io::Error>,
     refused: u64,
 }
@@ -49,6 +55,9 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
+        if let Err(error) = unreachable::ask(&socket) {
+            tracing::debug!(%error, "nobody will say that the peer is gone");
+        }
         Ok(Self {
             socket,
             state,
@@ -56,6 +65,7 @@ impl Socket {
             buffers: vec![0; BUFFERS * BUFFER_SIZE],
             without_offload: BTreeSet::new(),
             errors_in_a_row: 0,
+            in_error: false,
             send_error: None,
             refused: 0,
         })
@@ -76,7 +86,7 @@ impl Socket {
         (self.state.max_gso_segments(), self.state.gro_segments())
     }
 
-    /// Datagrams without a byte.
+    /// Datagrams without a byte, and messages of the network about datagrams of ours that say nothing of a peer.
     pub(super) const fn refused(&self) -> u64 {
         self.refused
     }
@@ -101,8 +111,13 @@ impl Socket {
         let count = match self.state.recv((&self.socket).into(), &mut slices, &mut metas) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
-            // Asynchronous errors of earlier datagrams (a port that is closed) surface here and mean nothing for the others.
+            // It means nothing for those that have come.
+            Err(error) if is_of_an_earlier_datagram(&error) => {
+                self.in_error = true;
+                return Ok(0);
+            }
             Err(error) => {
+                self.in_error = true;
                 self.errors_in_a_row += 1;
                 return if self.errors_in_a_row > MAX_ERRORS_IN_A_ROW { Err(error) } else { Ok(0) };
             }
@@ -128,9 +143,36 @@ impl Socket {
     /// Most buffers that one [`Self::receive`] brings.
     pub(super) const BATCH: usize = BUFFERS;
 
+    /// There are errors to look at: `poll` says so until somebody does.
+    pub(super) const fn note_error(&mut self) {
+        self.in_error = true;
+    }
+
+    /// Hands the addresses where nobody listens to `each`, which knows whether that is of use; true when there may be more.
+    pub(super) fn unreachable(&mut self, mut each: impl FnMut(SocketAddr) -> bool) -> bool {
+        for _ in 0..MAX_ERRORS {
+            if !self.in_error {
+                return false;
+            }
+            let told = unreachable::next(&self.socket);
+            if told.is_some() {
+                // Then that is what calls have failed for.
+                self.errors_in_a_row = 0;
+            }
+            match told {
+                Some(Told::Unreachable(address)) => self.refused += u64::from(!each(canonical(address))),
+                Some(Told::Other) => self.refused += 1,
+                Some(Told::Local) => {}
+                None => self.in_error = false,
+            }
+        }
+        self.in_error
+    }
+
     /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took.
     pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         let mut source = out.source;
+        let mut again = false;
         while *sent < out.bytes.len() {
             let rest = &out.bytes[*sent..];
             let step = if self.offloads(out.destination.ip()) { rest.len() } else { out.segment_size.min(rest.len()) };
@@ -145,8 +187,12 @@ impl Socket {
                 },
             );
             match result {
-                Ok(()) => *sent += step,
+                Ok(()) => (*sent, again) = (*sent + step, false),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Blocked,
+                // Nothing of this one has left. Which of the two is to blame shows when it is tried again.
+                Err(error) if !again && is_of_an_earlier_datagram(&error) => {
+                    (self.in_error, again) = (true, true);
+                }
                 // A host that has changed its network has lost the address that was hit: the kernel chooses another.
                 Err(error) if source.is_some() && blames_source(&error) => source = None,
                 // No checksum offload on the way out (EIO), or a kernel or tunnel that cannot segment (EINVAL): one by one.
@@ -161,7 +207,7 @@ impl Socket {
                     if Errno::from_io_error(&error) != Some(Errno::MSGSIZE) {
                         self.send_error = Some(error);
                     }
-                    *sent += step;
+                    (*sent, again) = (*sent + step, false);
                 }
             }
         }

@@ -106,6 +106,33 @@ fn a_receiver_that_vanishes_is_missed() {
     assert_eq!(error.exit_code(), 8);
 }
 
+/// Its kernel says that nobody listens any more.
+#[test]
+fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
+    let (from, to) = (folder(), folder());
+    fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
+    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(16_000_000));
+    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let options = SendOptions { profile, common, ..SendOptions::default() };
+    let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
+    let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
+    let (mut process, _output) = child(&[], "broken::child_that_runs_full", &argument);
+    run(async {
+        wait_for(&mut sender, |event| {
+            matches!(event, TransferEvent::Progress(now) if now.bytes_done > 1_000_000).then_some(())
+        })
+        .await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let begun = Instant::now();
+        let error = tokio::time::timeout(Duration::from_secs(10), wait_for(&mut sender, done)).await;
+        let error = error.expect("it is missed").unwrap_err();
+        assert!(matches!(error, Error::Vanished), "{error}");
+        assert_eq!(error.exit_code(), 8);
+        assert!(begun.elapsed() >= Duration::from_secs(3), "a hint is no proof: {:?}", begun.elapsed());
+    });
+}
+
 #[test]
 fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     let (from, to) = (folder(), folder());

@@ -2,6 +2,8 @@
 
 mod measure;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod unreachable;
 mod workers;
 
 use std::io::pipe;

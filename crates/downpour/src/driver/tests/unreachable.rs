@@ -1,0 +1,106 @@
+//! What the kernel says of datagrams that found nobody, over its loopback interface.
+
+use std::net::{SocketAddr, UdpSocket};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transport::recovery::EcnCodepoint;
+
+use crate::driver::Bind;
+use crate::driver::carrier::{Outgoing, Sent};
+use crate::driver::socket::Socket;
+
+fn bound(address: &str) -> Socket {
+    Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
+}
+
+/// An address at which somebody was listening.
+fn deserted(address: &str) -> SocketAddr {
+    UdpSocket::bind(address).unwrap().local_addr().unwrap()
+}
+
+fn send(from: &mut Socket, to: SocketAddr, segment_size: usize, bytes: &[u8]) {
+    let out = Outgoing { destination: to, source: None, ecn: EcnCodepoint::NotEct, segment_size, bytes };
+    let mut sent = 0;
+    assert_eq!((from.send(out, &mut sent), sent), (Sent::All, bytes.len()));
+}
+
+/// Whether the kernel says within `seconds` that something is wrong.
+fn is_in_error(socket: &Socket, seconds: i64) -> bool {
+    let mut wait = [PollFd::new(socket.descriptor(), PollFlags::empty())];
+    poll(&mut wait, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })).unwrap() == 1
+        && wait[0].revents().contains(PollFlags::ERR)
+}
+
+/// All that the kernel has to say.
+fn told(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    socket.note_error();
+    while socket.unreachable(|address| {
+        all.push(address);
+        of_use
+    }) {}
+    all
+}
+
+#[test]
+fn a_port_that_nobody_listens_at_is_named_by_its_address() {
+    for (from, there) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
+        let (mut socket, nobody) = (bound(from), deserted(there));
+        send(&mut socket, nobody, 100, &[1; 100]);
+        assert!(is_in_error(&socket, 10), "{from} hears of {there}");
+        assert_eq!(told(&mut socket, true), [nobody], "from {from}");
+        assert_eq!(socket.refused(), 0);
+        assert!(!is_in_error(&socket, 0), "nothing is left that would wake anybody");
+        send(&mut socket, nobody, 100, &[1; 100]);
+        assert!(is_in_error(&socket, 10));
+        assert_eq!(told(&mut socket, false), [nobody]);
+        assert_eq!(socket.refused(), 1, "what is of no use is counted");
+    }
+}
+
+/// The error of another's datagram comes with the next call, which has done nothing then.
+#[test]
+fn what_is_sent_and_received_next_is_not_lost() {
+    for here in ["127.0.0.1:0", "[::]:0"] {
+        let (mut socket, mut other) = (bound(here), bound("127.0.0.1:0"));
+        let port = socket.local_address().unwrap().port();
+        let bytes: Vec<u8> = (0..10_500).map(|i| (i / 1000) as u8).collect();
+        for round in 0..100 {
+            send(&mut socket, deserted("127.0.0.1:0"), 100, &[1; 100]);
+            assert!(is_in_error(&socket, 10));
+            if round % 2 == 0 {
+                send(&mut socket, other.local_address().unwrap(), 1_000, &bytes);
+                let mut came = Vec::new();
+                while came.len() < bytes.len() {
+                    let mut wait = [PollFd::new(other.descriptor(), PollFlags::IN)];
+                    assert_eq!(poll(&mut wait, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap(), 1, "lost");
+                    other.receive(|received| came.extend_from_slice(received.bytes)).unwrap();
+                }
+                assert_eq!(came, bytes);
+            } else {
+                send(&mut other, ([127, 0, 0, 1], port).into(), 1_000, b"hello");
+                let mut came = 0;
+                for _ in 0..2 {
+                    socket.receive(|received| came += received.bytes.len()).unwrap();
+                }
+                assert_eq!(came, 5);
+            }
+            assert!(socket.take_send_error().is_none(), "nobody is to blame");
+        }
+        assert_eq!(told(&mut socket, true).len(), 100);
+        assert!(!is_in_error(&socket, 0));
+    }
+}
+
+/// The kernel queues its own refusals too.
+#[test]
+fn a_datagram_too_large_says_nothing_of_anybody() {
+    for here in ["0.0.0.0:0", "[::]:0"] {
+        let mut socket = bound(here);
+        send(&mut socket, "127.0.0.1:9".parse().unwrap(), 70_000, &[0; 70_000]);
+        assert!(socket.take_send_error().is_none());
+        assert_eq!(told(&mut socket, true), []);
+        assert_eq!(socket.refused(), 0);
+        assert!(!is_in_error(&socket, 0));
+    }
+}
