@@ -154,12 +154,7 @@ impl Socket {
             if !self.in_error {
                 return false;
             }
-            let told = unreachable::next(&self.socket);
-            if told.is_some() {
-                // Then that is what calls have failed for.
-                self.errors_in_a_row = 0;
-            }
-            match told {
+            match unreachable::next(&self.socket) {
                 Some(Told::Unreachable(address)) => self.refused += u64::from(!each(canonical(address))),
                 Some(Told::Other) => self.refused += 1,
                 Some(Told::Local) => {}

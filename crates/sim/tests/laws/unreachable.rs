@@ -40,11 +40,11 @@ fn vanish(network: &mut Network<Censored>, side: u32) {
 #[test]
 fn forged_hints_change_nothing_where_the_peer_is_heard() {
     for name in Profile::NAMES {
-        // Its first messages are lost, so that there is a silence before anybody has answered.
+        // Its first messages are lost, so that there are 2 s of silence before anybody answers.
         let network = |every| {
             let profile = Profile::named(name).expect("a profile");
             let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", profile, vec![3_000_000]);
-            let mut network = plan.network([vec![1, 2], Vec::new()]);
+            let mut network = plan.network([(1..=16).collect(), Vec::new()]);
             run(&mut network, every);
             network
         };
@@ -140,12 +140,8 @@ fn whoever_is_heard_after_the_hint_is_not_given_up() {
     for name in Profile::NAMES {
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.dead_after = Duration::from_secs(100);
-        let mut profile = Profile::named(name).expect("a profile");
-        if name == "arq" {
-            // A timeout that backs off to a minute has to be helped out.
-            profile.set("timeout", "rto:min=1s").expect("a timeout");
-        }
-        let link = "rate=20M,delay=25ms,queue=100KB,down=1s..3500ms";
+        let profile = Profile::named(name).expect("a profile");
+        let link = "rate=20M,delay=25ms,queue=100KB,down=1s..3300ms";
         let mut network = Plan { endpoint, ..Plan::new(link, profile, vec![5_000_000]) }.network([vec![], vec![]]);
         network.run_until(Time::ZERO + millis(1_500)).expect("time passes");
         hint(&mut network);

@@ -98,7 +98,7 @@ impl Closing {
     }
 }
 
-/// How long a peer that may be gone is waited for: a close is repeated, or a hint that nobody is there believed, after that.
+/// How long a peer that may be gone is waited for: so long a close is repeated, and so long nobody believes a hint that it is gone.
 pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }

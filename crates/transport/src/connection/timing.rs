@@ -56,7 +56,6 @@ impl Connection {
         self.doubted = Some(now);
         self.trace.record(now, TraceEvent::UnreachableHint);
         self.probes = 2;
-        self.signed_at = now;
     }
 
     /// When a hint came that nobody is there, if nothing was heard since.
@@ -110,9 +109,8 @@ impl Connection {
     /// RFC 6298 lets it back off to a minute and more. The peer is asked meanwhile; nothing is called lost for that.
     fn sign_at(&self) -> Option<Time> {
         let longest = self.limits.dead_after / ASKED_BEFORE_DEATH;
-        // A peer that has not heard us under the new keys waits for that alone, and one that is said to be gone has little time left.
-        let patience =
-            if self.proving || self.doubted_since().is_some() { longest.min(QUESTIONS_APART) } else { longest };
+        // A peer that has not heard us under the new keys waits for that alone.
+        let patience = if self.proving { longest.min(QUESTIONS_APART) } else { longest };
         // What is small may be answered all along; and what went out lately, a sign too, says nothing of how long the silence lasts.
         let first = self.outgoing.unanswered.unwrap_or_else(|| self.recovery.oldest_since()) + patience;
         let outlasts = self.profile.recovery.timeout.longest() > patience && self.recovery.packets_in_flight() > 0;
