@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use downpour::files::{Entry, Existing, Kind, ManifestState, Mtime, ReceiveSettings, Receiving, SourceId};
+use downpour::files::{Entry, Existing, FileSink, Kind, ManifestState, Mtime, ReceiveSettings, SourceId};
 use downpour::messages::{Digest, End, Message, RootHasher, manifest_parts};
 
 /// Files in a folder.
@@ -15,7 +15,7 @@ const BATCH: usize = 65_536;
 const BLOCK: usize = 1 << 20;
 
 struct Feed {
-    receiving: Receiving,
+    receiving: FileSink,
     root: RootHasher,
     end: (u32, u64, u64),
     wanted: u64,
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (files, size) = (number(1_000_000)?, number(0)?);
     let settings = ReceiveSettings { existing: Existing::Replace, ..ReceiveSettings::new(into) };
-    let (receiving, bytes) = (Receiving::new(settings)?, (0..BLOCK).map(|at| at as u8 | 1).collect());
+    let (receiving, bytes) = (FileSink::new(settings)?, (0..BLOCK).map(|at| at as u8 | 1).collect());
     let mut feed = Feed { receiving, root: RootHasher::new(), end: (0, 0, 0), wanted: 0, bytes, encoded: Vec::new() };
     let source = SourceId([3; 16]);
     let begun = Instant::now();

@@ -7,10 +7,10 @@ mod driver;
 mod error;
 pub mod files;
 pub mod messages;
+mod protocol;
 pub mod remote;
 pub mod ticket;
 mod transfer;
-mod words;
 
 pub use driver::{Bind, Family};
 pub use error::{CloseCode, Error};

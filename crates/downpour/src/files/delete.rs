@@ -5,8 +5,8 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::beneath::{Beneath, errno};
 use super::filter::Filter;
+use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
 /// The paths of a transfer in 64 bits each. That two of them fall together, and a name stays that should go, happens once in 10^7
@@ -51,7 +51,7 @@ fn as_unread(path: &[u8]) -> Vec<u8> {
 
 /// A walk over a target that deletes.
 pub(super) struct Deletion<'a> {
-    pub(super) target: &'a Beneath,
+    pub(super) target: &'a DirectorySandbox,
     /// What it leaves out stays.
     pub(super) filter: &'a Filter,
     /// What the sender, for whom the filter is, calls a path beneath the target.

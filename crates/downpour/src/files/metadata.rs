@@ -12,54 +12,80 @@ use super::settings::Modes;
 const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;
 
-/// What stands under a name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
-    pub(super) kind: FoundKind,
+/// The status of a file, directory or link, as `stat(2)` reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) file_type: FileType,
+    /// In bytes.
     pub(super) size: u64,
-    /// Permission bits.
+    /// Permission bits, `st_mode & 0o7777`.
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
+    /// Seconds and nanoseconds of the last change of the inode.
+    ctime: (i64, u64),
+    pub(super) identity: Identity,
+    /// Number of names.
+    pub(super) links: u64,
+    /// User id.
+    pub(super) owner: u32,
+}
+
+/// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FoundKind {
-    File,
-    Folder,
-    Link,
-    /// A socket, pipe or device.
-    Special,
-}
-
-impl From<Stat> for Found {
+impl From<Stat> for Status {
     fn from(stat: Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => FoundKind::File,
-            FileType::Directory => FoundKind::Folder,
-            FileType::Symlink => FoundKind::Link,
-            _ => FoundKind::Special,
-        };
-        let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
         Self {
-            kind,
-            size: stat.st_size.cast_unsigned(),
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: stat.st_mode & PERMISSIONS,
-            mtime: Mtime { seconds: stat.st_mtime, nanoseconds },
-            device: stat.st_dev,
-            inode: stat.st_ino,
+            mtime: Mtime { seconds: stat.st_mtime, nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) },
+            ctime: (stat.st_ctime, stat.st_ctime_nsec),
+            identity: Identity { device: stat.st_dev, inode: stat.st_ino },
+            links: stat.st_nlink,
+            owner: stat.st_uid,
         }
     }
 }
 
-impl Found {
-    /// Whether its time is `mtime`, as far as its file system could store that.
+impl Status {
+    /// Whether its modification time is `mtime`, at the resolution of its file system.
     pub(super) fn has_time(&self, mtime: Mtime) -> bool {
-        /// Steps of the clocks of file systems, in nanoseconds: most, NTFS, some network ones, one second.
+        /// Timestamp resolutions in nanoseconds: most file systems, NTFS, some network file systems, one second.
         const STEPS: [u32; 4] = [1, 100, 1000, 1_000_000_000];
         let kept = |step| mtime.nanoseconds / step * step == self.mtime.nanoseconds;
         mtime.seconds == self.mtime.seconds && STEPS.into_iter().any(kept)
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.file_type == FileType::RegularFile
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    pub(super) fn is_symlink(&self) -> bool {
+        self.file_type == FileType::Symlink
+    }
+
+    /// Whether it is a socket, pipe or device.
+    pub(super) fn is_special(&self) -> bool {
+        !matches!(self.file_type, FileType::RegularFile | FileType::Directory | FileType::Symlink)
+    }
+
+    /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can set. The device is
+    /// left out: on some file systems its number changes with every reboot.
+    pub(super) fn version(&self) -> u64 {
+        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        let fields = [self.identity.inode, self.ctime.0.cast_unsigned(), self.ctime.1];
+        let bytes = fields.into_iter().flat_map(u64::to_be_bytes);
+        bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
     }
 }
 
@@ -189,7 +215,7 @@ mod tests {
     fn a_time_is_compared_as_far_as_a_file_system_keeps_it() {
         let stat = rustix::fs::stat("/").unwrap();
         let at = |nanoseconds| Mtime { seconds: 5, nanoseconds };
-        let found = |nanoseconds| Found { mtime: at(nanoseconds), ..Found::from(stat) };
+        let found = |nanoseconds| Status { mtime: at(nanoseconds), ..Status::from(stat) };
         assert!(found(123_456_789).has_time(at(123_456_789)));
         assert!(found(123_456_700).has_time(at(123_456_789)));
         assert!(found(123_456_000).has_time(at(123_456_789)));

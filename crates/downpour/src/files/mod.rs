@@ -1,32 +1,32 @@
 //! Files on both sides of a transfer, without the network.
 //!
 //! The sender's half: a [`Scanner`] walks what the user named and yields [`Batch`]es while it walks; a [`BatchSource`]
-//! reads byte ranges of a batch's object. The receiver's half: [`Receiving`] takes manifest parts, byte ranges and
+//! reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte ranges and
 //! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
 //! made from worker threads.
 
-mod begun;
-mod beneath;
+mod consistency;
+mod cursor;
 mod delete;
 mod entry;
 mod error;
 mod filter;
 mod journal;
 mod list;
+mod listing;
 mod metadata;
 mod names;
 mod notice;
 mod open;
 mod ranges;
 mod root;
+mod sandbox;
 mod scan;
-mod seen;
 mod settings;
 mod sink;
 mod source;
 mod staged_id;
 mod staging;
-mod trail;
 mod wanted;
 
 pub use entry::{
@@ -38,9 +38,9 @@ pub use error::FilesError;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use names::{NameError, check_path, check_target, display_name};
 pub use notice::{Notice, NoticeKind};
-pub use root::{Root, Roots};
-pub use scan::{Links, ScanOptions, Scanner};
+pub use root::{Links, Root, Roots};
+pub use scan::{ScanOptions, Scanner};
 pub use settings::{Compare, Existing, Modes, ReceiveSettings};
-pub use sink::{FailReason, Failed, ManifestState, Outcome, Receiving};
+pub use sink::{FailReason, Failed, FileSink, ManifestState, Outcome};
 pub use source::BatchSource;
 pub use wanted::{Wanted, WantedError};

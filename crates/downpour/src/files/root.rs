@@ -8,14 +8,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use serde::{Deserialize, Serialize};
 
 use super::entry::{Attributes, MAX_COMPONENT};
 use super::error::FilesError;
 use super::filter::Filter;
+use super::listing::Listing;
+use super::metadata::Status;
 use super::names::display_name;
-use super::scan::Links;
-use super::scan::listing::Listing;
-use super::seen::Seen;
+
+/// How symbolic links are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Links {
+    /// As links, never resolved.
+    #[default]
+    Copy,
+    /// What a link points to is sent under its name. A dangling link, or one to a folder that contains it, is skipped and reported.
+    Follow,
+    /// Not at all; the receiver is told only that they exist ([`SkipReason::Link`](super::SkipReason::Link)), so that it deletes nothing
+    /// under their names. A link that the user names as an item is refused.
+    Skip,
+}
 
 /// One item to send: a file, a link, a folder, or what is in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +72,7 @@ impl Root {
     }
 
     /// Looks at the item; gives the name it is sent under (empty for contents) and what stands there.
-    fn check(&self, links: Links) -> Result<(Vec<u8>, Seen), FilesError> {
+    fn check(&self, links: Links) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -69,7 +82,7 @@ impl Root {
         };
         let follow = self.is_contents() || links == Links::Follow;
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let seen = Seen::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
+        let seen = Status::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
         match seen.file_type {
             FileType::Directory => {}
             _ if self.is_contents() => return Err(unusable("it is not a folder")),
@@ -168,7 +181,7 @@ impl Roots {
             if is_alone && name.is_empty() {
                 made.top = Some(Attributes { mode: seen.mode, mtime: seen.mtime });
             }
-            if seen.file_type == FileType::Directory && !folders {
+            if seen.is_directory() && !folders {
                 return Err(FilesError::NotRecursive { path: root.path });
             }
             if !name.is_empty()
@@ -176,7 +189,7 @@ impl Roots {
             {
                 return Err(same_name(&name, &made.items[first].path, &root.path));
             }
-            let is_folder = seen.file_type == FileType::Directory;
+            let is_folder = seen.is_directory();
             made.items.push(Item { path: root.path, name, is_folder, listing: None });
         }
         made.list_contents(filter)?;

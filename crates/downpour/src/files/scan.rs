@@ -6,7 +6,6 @@
 
 mod hard_links;
 mod listed;
-pub(super) mod listing;
 mod look;
 mod source_id;
 mod walk;
@@ -17,14 +16,12 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
-use serde::{Deserialize, Serialize};
-
 use super::entry::{
     Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId,
 };
 use super::error::FilesError;
 use super::filter::Filter;
-use super::root::{Root, Roots};
+use super::root::{Links, Root, Roots};
 use listed::Listed;
 use look::{Looked, Looker};
 use walk::{Role, Step, Walk};
@@ -36,19 +33,6 @@ const FIRST_BYTES: u64 = 64 << 20;
 const GROWTH: usize = 4;
 /// Bytes at which a batch closes at the latest. One file is never cut: a larger one ends its batch.
 const MAX_BATCH_BYTES: u64 = 64 << 30;
-
-/// What is done with symbolic links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Links {
-    /// They are sent as links, never resolved.
-    #[default]
-    Copy,
-    /// What they point to is sent under their name. One that points nowhere, or to a folder that it is in, is skipped and named.
-    Follow,
-    /// They are left out; the receiver only hears that they are there ([`SkipReason::Link`]), to delete nothing under their names. One that
-    /// the user names as an item is refused.
-    Skip,
-}
 
 /// What is sent of the items, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +174,7 @@ impl Scanner {
     }
 
     fn look(&mut self, step: &Step) -> Result<Looked, SkipReason> {
-        let looked = self.looker.look(step, self.walk.trail.place(&step.sent))?;
+        let looked = self.looker.look(step, self.walk.cursor.place(&step.sent))?;
         let leads_back = matches!(&looked, Looked::Something(Kind::Directory, seen) if self.walk.is_in(seen.identity));
         if leads_back && self.links == Links::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }

@@ -46,7 +46,7 @@ impl ReceiveSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
     /// An item whose name is taken ends the transfer before it is touched, unless an earlier run of the same transfer has made
-    /// what stands there. Beneath an item of this transfer names are replaced.
+    /// what stands there. DirectorySandbox an item of this transfer names are replaced.
     #[default]
     Refuse,
     /// What differs is replaced: a file or link by anything, an empty folder by a file or link. Folders are merged.

@@ -34,7 +34,6 @@ use self::group::Group;
 use self::manifest::Manifest;
 pub use self::outcome::{FailReason, Failed, Outcome};
 use self::place::{Place, open_target, sent_as};
-use super::beneath::Beneath;
 use super::delete::SentPaths;
 use super::entry::{Attributes, Mtime, Skipped, SourceId};
 use super::error::FilesError;
@@ -43,6 +42,7 @@ use super::metadata::ModeRule;
 use super::names::{NameError, bad_name, check_path};
 use super::notice::{Notice, NoticeKind};
 use super::open::OpenFiles;
+use super::sandbox::DirectorySandbox;
 use super::settings::ReceiveSettings;
 use super::staging::is_staging_name;
 use super::wanted::Wanted;
@@ -53,20 +53,20 @@ const MAX_NOTICES: usize = 65_536;
 
 /// A transfer being received into one folder.
 ///
-/// What stands on flow 0 ([`Receiving::begin`], [`Receiving::add_manifest_part`], [`Receiving::expect_digest`], [`Receiving::void`],
-/// [`Receiving::skipped`], [`Receiving::finish`]) is handed over in its order, by one thread at a time; writes and found
+/// What stands on flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`], [`FileSink::void`],
+/// [`FileSink::skipped`], [`FileSink::finish`]) is handed over in its order, by one thread at a time; writes and found
 /// digests by any thread at any time once the batch's manifest is complete. After any error the transfer is lost:
-/// stop the threads and call [`Receiving::abandon`]. Dropped, or with its process killed, it leaves what the same transfer goes on
+/// stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves what the same transfer goes on
 /// with the next time.
 #[derive(Debug)]
-pub struct Receiving {
+pub struct FileSink {
     settings: ReceiveSettings,
     may_hold_some: bool,
     modes: ModeRule,
     control: Mutex<Control>,
     place: OnceLock<Place>,
     /// The target as a dry run sees it, if there is one.
-    seen: OnceLock<Option<Beneath>>,
+    seen: OnceLock<Option<DirectorySandbox>>,
     /// What the sender calls the item that has another name here.
     renamed: Arc<OnceLock<Vec<u8>>>,
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
@@ -120,7 +120,7 @@ pub enum ManifestState {
     Complete(Wanted),
 }
 
-impl Receiving {
+impl FileSink {
     /// Prepares to receive. Touches nothing yet.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl Receiving {
     }
 
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
-    /// is here. When the batch's manifest is complete [`Receiving::settle`] may have work: empty files need no block. Where
+    /// is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files need no block. Where
     /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them.
     ///
     /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
@@ -288,7 +288,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`Receiving::settle`] has
+    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`] has
     /// work; this call itself does not touch the disk.
     ///
     /// # Errors
@@ -301,7 +301,7 @@ impl Receiving {
     }
 
     /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a
-    /// block, after its bytes were written. The answer is as [`Receiving::expect_digest`]'s.
+    /// block, after its bytes were written. The answer is as [`FileSink::expect_digest`]'s.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -360,9 +360,9 @@ impl Receiving {
         Ok(())
     }
 
-    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in [`Receiving::add_manifest_part`], and the
-    /// links, deletions and folders of [`Receiving::finish`]. May be called from any thread, at any time; [`Receiving::flush`] and
-    /// [`Receiving::abandon`] still do their work.
+    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in [`FileSink::add_manifest_part`], and the
+    /// links, deletions and folders of [`FileSink::finish`]. May be called from any thread, at any time; [`FileSink::flush`] and
+    /// [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -412,9 +412,9 @@ impl Receiving {
     }
 
     /// The target, for a dry run; `None` if there is none.
-    fn seen(&self) -> Result<Option<&Beneath>, FilesError> {
+    fn seen(&self) -> Result<Option<&DirectorySandbox>, FilesError> {
         if self.seen.get().is_none() {
-            let target = open_target(&self.settings.into)?.map(Beneath::new);
+            let target = open_target(&self.settings.into)?.map(DirectorySandbox::new);
             self.seen.get_or_init(|| target);
         }
         Ok(self.seen.get().and_then(Option::as_ref))

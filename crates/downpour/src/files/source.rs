@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
-use super::begun::{Begun, digest, fill, sum};
+use super::consistency::{ReadConsistency, digest, fill, sum};
+use super::cursor::DirectoryCursor;
 use super::entry::{Batch, Entry, Kind, VoidReason, Voided};
+use super::metadata::Status;
 use super::open::OpenFiles;
-use super::root::Roots;
-use super::scan::Links;
-use super::seen::Seen;
-use super::trail::Trail;
+use super::root::{Links, Roots};
 use super::wanted::Wanted;
 
 /// The object of one batch: what is wanted of its regular files, one after another.
@@ -25,7 +24,7 @@ use super::wanted::Wanted;
 /// has vanished or cannot be read is voided: it is reported once, and what is read of it from then on is zeros.
 ///
 /// Size and time must be the scan's. The version is another after a change of mode, owner, names or access time too: then what was read of
-/// the file before is compared (`begun.rs`), and what was told of it, its hash. Where the receiver holds a part of the file
+/// the file before is compared (`consistency.rs`), and what was told of it, its hash. Where the receiver holds a part of the file
 /// that it was sent at another time, and no hash was told, there is nothing to compare, and the version at the first read must be the scan's.
 #[derive(Debug)]
 pub struct BatchSource {
@@ -38,7 +37,7 @@ pub struct BatchSource {
     partial: HashSet<u32>,
     open: OpenFiles<u32>,
     /// Those not in use.
-    trails: Mutex<Vec<Trail>>,
+    cursors: Mutex<Vec<DirectoryCursor>>,
     states: Mutex<States>,
     /// Held while a file is compared with what was read of it: once is enough.
     comparing: Mutex<()>,
@@ -49,7 +48,7 @@ pub struct BatchSource {
 /// What is known of the files beyond what the scan saw.
 #[derive(Debug, Default)]
 struct States {
-    begun: Begun,
+    consistency: ReadConsistency,
     /// Every voided file so far.
     voided: HashSet<u32>,
     /// Those not yet taken.
@@ -91,7 +90,7 @@ impl BatchSource {
             files,
             partial,
             open: OpenFiles::new(),
-            trails: Mutex::default(),
+            cursors: Mutex::default(),
             states: Mutex::default(),
             comparing: Mutex::default(),
             stopped: Arc::default(),
@@ -115,18 +114,18 @@ impl BatchSource {
     ///
     /// Several threads may read at once. A range read twice may differ if a file was voided in between.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
-        let trail = self.trails.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut trail = trail.unwrap_or_else(|| Trail::new(Arc::clone(&self.roots)));
+        let cursor = self.cursors.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut cursor = cursor.unwrap_or_else(|| DirectoryCursor::new(Arc::clone(&self.roots)));
         let mut rest = out;
         for range in self.wanted.locate(offset, rest.len() as u64, self.batch.length) {
             // No longer than `rest`, which was asked for.
             let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(rest.len());
             let (part, after) = rest.split_at_mut(length);
-            self.read_range(range, part, &mut trail);
+            self.read_range(range, part, &mut cursor);
             rest = after;
         }
         rest.fill(0);
-        self.trails.lock().unwrap_or_else(PoisonError::into_inner).push(trail);
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner).push(cursor);
     }
 
     /// The files voided since the last call. Announce them before the digest of the block whose reading came before
@@ -136,7 +135,7 @@ impl BatchSource {
     }
 
     /// Fills `out` with a range of the batch.
-    fn read_range(&self, range: Range<u64>, out: &mut [u8], trail: &mut Trail) {
+    fn read_range(&self, range: Range<u64>, out: &mut [u8], cursor: &mut DirectoryCursor) {
         let mut at = self.files.partition_point(|(_, start)| *start <= range.start).saturating_sub(1);
         let mut position = range.start;
         let mut rest = out;
@@ -146,7 +145,7 @@ impl BatchSource {
             let left = entry.size().saturating_sub(piece.start);
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
             let (part, after) = rest.split_at_mut(wanted);
-            if let Err(reason) = self.read_piece(piece, part, trail) {
+            if let Err(reason) = self.read_piece(piece, part, cursor) {
                 self.void(index, reason);
             }
             position += wanted as u64;
@@ -157,19 +156,19 @@ impl BatchSource {
     }
 
     /// Fills `out` from one file; what cannot be trusted is zeros.
-    fn read_piece(&self, piece: Piece<'_>, out: &mut [u8], trail: &mut Trail) -> Result<(), VoidReason> {
+    fn read_piece(&self, piece: Piece<'_>, out: &mut [u8], cursor: &mut DirectoryCursor) -> Result<(), VoidReason> {
         if self.states().voided.contains(&piece.index) {
             out.fill(0);
             return Ok(());
         }
         let is_whole = out.len() as u64 == piece.entry.size();
-        let mut open = || self.open_file(piece.entry, trail);
+        let mut open = || self.open_file(piece.entry, cursor);
         // A file read at once needs no place among the open ones.
         let file = if is_whole { open().map(Arc::new) } else { self.open.get(piece.index, open) };
         let result = match file {
             Ok(file) => self.read_file(&file, piece, out).map_err(|reason| match reason {
                 // Another has taken its place.
-                VoidReason::Vanished if self.stands(piece.entry, trail) => VoidReason::Changed,
+                VoidReason::Vanished if self.stands(piece.entry, cursor) => VoidReason::Changed,
                 reason => reason,
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VoidReason::Vanished),
@@ -197,12 +196,12 @@ impl BatchSource {
         filled?;
         let place = (piece.start, out.len());
         // Most files are read at once, as they were scanned: nothing of those needs to be kept.
-        if out.len() as u64 == size && seen.version == scanned {
+        if out.len() as u64 == size && seen.version() == scanned {
             return Ok(());
         }
         // Before the lock that all readers need.
         let found = sum(out);
-        if self.states().begun.take(piece.index, scanned, seen.version, place, found) {
+        if self.states().consistency.take(piece.index, scanned, seen.version(), place, found) {
             return Ok(());
         }
         if seen.links == 0 {
@@ -213,8 +212,8 @@ impl BatchSource {
             let compared = self.compare(file, piece)?;
             fill(file, piece.start, out)?;
             let again = look(file, piece.entry)?;
-            let (stays, found) = (again.version == seen.version, sum(out));
-            if stays && self.states().begun.go_on(piece.index, seen.version, compared, place, found) {
+            let (stays, found) = (again.version() == seen.version(), sum(out));
+            if stays && self.states().consistency.go_on(piece.index, seen.version(), compared, place, found) {
                 return Ok(());
             }
             seen = again;
@@ -225,7 +224,7 @@ impl BatchSource {
     /// Compares a file with what was read of it, or told; gives the number of pieces.
     fn compare(&self, file: &File, piece: Piece<'_>) -> Result<u64, VoidReason> {
         let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
-        let before = self.states().begun.compare(piece.index)?;
+        let before = self.states().consistency.compare(piece.index)?;
         let is_same = match (&before, hash) {
             (Some((runs, _)), _) => runs.are_in(file, &self.stopped)?,
             (None, Some(hash)) => digest(file, size, &self.stopped)? == Some(hash),
@@ -235,14 +234,14 @@ impl BatchSource {
     }
 
     /// Whether something stands under an entry's name.
-    fn stands(&self, entry: &Entry, trail: &mut Trail) -> bool {
+    fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
         let flags = if self.roots.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        trail.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
+        cursor.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
     }
 
     /// Opens an entry's file, or what is there now.
-    fn open_file(&self, entry: &Entry, trail: &mut Trail) -> io::Result<File> {
-        let (folder, name) = trail.place(&entry.path)?;
+    fn open_file(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> io::Result<File> {
+        let (folder, name) = cursor.place(&entry.path)?;
         // Not blocking: what was a file may be a pipe by now.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = if self.roots.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
@@ -263,8 +262,8 @@ impl BatchSource {
 }
 
 /// Looks at a file, whose kind, size and time must be the scan's.
-fn look(file: &File, entry: &Entry) -> Result<Seen, VoidReason> {
-    let seen = Seen::from(fstat(file).map_err(|_| VoidReason::Unreadable)?);
+fn look(file: &File, entry: &Entry) -> Result<Status, VoidReason> {
+    let seen = Status::from(fstat(file).map_err(|_| VoidReason::Unreadable)?);
     match (seen.file_type, seen.size.cmp(&entry.size())) {
         (FileType::RegularFile, Ordering::Less) => Err(VoidReason::Shrank),
         (FileType::RegularFile, Ordering::Equal) if seen.mtime == entry.mtime => Ok(seen),

@@ -19,12 +19,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::{FOLDER, errno};
 use super::entry::{Mtime, SourceId};
 use super::error::FilesError;
 use super::journal::{Held, Journal};
 use super::list::List;
-use super::metadata::{Found, mode_of, timestamps, tolerate};
+use super::metadata::{Status, mode_of, timestamps, tolerate};
+use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
 
 /// What all staging folders' names begin with.
@@ -166,7 +166,7 @@ impl Staging {
     }
 
     /// What is staged under `id`.
-    pub(super) fn look(&self, id: StagedId) -> io::Result<Found> {
+    pub(super) fn look(&self, id: StagedId) -> io::Result<Status> {
         Ok(statat(&self.dir, id.place(), AtFlags::SYMLINK_NOFOLLOW)?.into())
     }
 
@@ -260,21 +260,21 @@ impl Staging {
     }
 
     /// Makes a folder to be moved on; returns its name and what it is.
-    pub(super) fn make_folder(&self, mode: u32) -> io::Result<(&'static str, Found)> {
+    pub(super) fn make_folder(&self, mode: u32) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         mkdirat(&self.dir, MOVING, mode_of(mode))?;
         self.made()
     }
 
     /// Makes a symlink to be moved on; returns its name and what it is.
-    pub(super) fn make_symlink(&self, target: &[u8]) -> io::Result<(&'static str, Found)> {
+    pub(super) fn make_symlink(&self, target: &[u8]) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         symlinkat(target, &self.dir, MOVING)?;
         self.made()
     }
 
     /// Makes a hard link, to `name` in `folder`, to be moved on; returns its name and what it is.
-    pub(super) fn make_link(&self, folder: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Found)> {
+    pub(super) fn make_link(&self, folder: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         rustix::fs::linkat(folder, name, &self.dir, MOVING, AtFlags::empty())?;
         self.made()
@@ -300,7 +300,7 @@ impl Staging {
         }
     }
 
-    fn made(&self) -> io::Result<(&'static str, Found)> {
+    fn made(&self) -> io::Result<(&'static str, Status)> {
         Ok((MOVING, statat(&self.dir, MOVING, AtFlags::SYMLINK_NOFOLLOW)?.into()))
     }
 }

@@ -7,14 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::guide::SshGuide;
+use super::locator::SshLocator;
 use super::place::Destination;
 use super::request::{Bytes, Request, Shape, Task as RemoteTask};
 use super::{Copy, Location};
 use crate::error::Error;
 use crate::files::{Compare, Links, ReceiveSettings, Root, Scanner};
 use crate::ticket::fresh_key;
-use crate::transfer::{Case, Guide, List, Plan, Switch, Task, Transfer, TransferEvent, Way, start_guided, start_over};
+use crate::transfer::{
+    Case, List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
+};
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
 ///
@@ -74,7 +76,7 @@ impl Copy {
             dry_run: self.dry_run,
         });
         let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run };
-        start_guided(self.guide(host, request), self.plan(task))
+        start_via(self.locator(host, request), self.config(task))
     }
 
     /// From another machine to this one.
@@ -108,7 +110,7 @@ impl Copy {
             dry_run: self.dry_run,
         });
         let task = self.receiving(target, shape, named);
-        start_guided(self.guide(host, request), self.plan(task))
+        start_via(self.locator(host, request), self.config(task))
     }
 
     /// From one place of this machine to another: both sides run here, joined by a socket pair.
@@ -120,8 +122,8 @@ impl Copy {
             Task::Receive { settings, .. } => settings.rename.clone(),
             Task::Send { .. } => None,
         };
-        let receiver = Plan { checksums: None, ..self.plan(task) };
-        let mut sender = self.plan(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
+        let receiver = TransferConfig { checksums: None, ..self.config(task) };
+        let mut sender = self.config(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
         sender.checksums.iter_mut().for_each(|list| list.rename.clone_from(&rename));
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
         let key = fresh_key()?;
@@ -133,8 +135,8 @@ impl Copy {
             while !matches!(receiving.next_blocking(), None | Some(TransferEvent::Done(_))) {}
         };
         let receiving = thread::Builder::new().name("downpour-within".into()).spawn(follow).map_err(Error::System)?;
-        let guide = Within { way: Some(Way::Pipe { read, write, key }), receiving: Some(receiving) };
-        start_guided(Box::new(guide), sender)
+        let locator = Within { route: Some(Route::Pipe { read, write, key }), receiving: Some(receiving) };
+        start_via(Box::new(locator), sender)
     }
 
     fn local_roots(&self) -> Result<Vec<Root>, Error> {
@@ -185,8 +187,8 @@ impl Copy {
         Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.dead_after)
     }
 
-    fn guide(&self, host: String, request: Request) -> Box<dyn Guide> {
-        Box::new(SshGuide {
+    fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
+        Box::new(SshLocator {
             ssh: self.ssh.clone(),
             host,
             family: self.family,
@@ -197,8 +199,8 @@ impl Copy {
         })
     }
 
-    fn plan(&self, task: Task) -> Plan {
-        Plan {
+    fn config(&self, task: Task) -> TransferConfig {
+        TransferConfig {
             task,
             profile: self.profile.clone(),
             handshake_timeout: self.dead_after,
@@ -236,21 +238,21 @@ fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
 
 /// Leads to the receiving half in this same process.
 struct Within {
-    way: Option<Way>,
+    route: Option<Route>,
     /// Ends when that half has made safe what it keeps.
     receiving: Option<JoinHandle<()>>,
 }
 
-impl Guide for Within {
-    fn find(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Way, Error> {
-        self.way.take().ok_or(Error::Vanished)
+impl PeerLocator for Within {
+    fn locate(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
+        self.route.take().ok_or(Error::Vanished)
     }
 
-    fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
+    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, String)> {
         None
     }
 
-    fn leave(&mut self) {
+    fn release(&mut self) {
         // The process may end as soon as the transfer says that it is over. A panic has been told.
         self.receiving.take().into_iter().for_each(|receiving| drop(receiving.join()));
     }
@@ -273,7 +275,7 @@ mod tests {
                 over.store(true, Ordering::SeqCst);
             }
         });
-        Within { way: None, receiving: Some(receiving) }.leave();
+        Within { route: None, receiving: Some(receiving) }.release();
         assert!(over.load(Ordering::SeqCst));
     }
 }

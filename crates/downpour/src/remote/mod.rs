@@ -2,9 +2,9 @@
 
 mod copy;
 pub mod doctor;
-mod guide;
 mod launch;
 mod location;
+mod locator;
 mod pipe;
 mod pipe_end;
 mod pipe_frames;

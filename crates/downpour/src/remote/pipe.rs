@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
 use transport::{Closed, ConnectOptions, Profile};
 
-use super::guide::{UDP_TIMEOUT, from_there};
 use super::launch::log_in;
+use super::locator::{UDP_TIMEOUT, from_there};
 use super::pipe_end::{Nothing, STREAM};
 use super::pipe_frames::Unsent;
 use super::request::{Request, Task};
@@ -24,10 +24,10 @@ use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
 use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error, escaped};
+use crate::protocol::handshake::PIPE;
+use crate::protocol::ssh::GO_ON;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
-use crate::words::handshake::PIPE;
-use crate::words::ssh::GO_ON;
 
 /// Bytes that are read and not yet on their way: enough to keep a path busy, little enough to hold.
 const MAX_WAITING: usize = 4 << 20;

@@ -18,8 +18,8 @@ use super::pipe_frames;
 use super::serve::{Unbuffered, answer, goes_on, ticket};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
+use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
-use crate::words::handshake::PIPE;
 
 /// The tag of the one stream.
 pub(super) const STREAM: u64 = 0;

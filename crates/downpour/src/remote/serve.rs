@@ -17,9 +17,11 @@ use super::{ANSWER, Via, doctor, pipe_end};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, Scanner};
+use crate::protocol::ssh::GO_ON;
 use crate::ticket::{Role, Ticket, fresh_key};
-use crate::transfer::{ListenOptions, Peer, Plan, Stop, Task, Transfer, TransferEvent, reachable, start, start_over};
-use crate::words::ssh::GO_ON;
+use crate::transfer::{
+    ListenOptions, Peer, Stop, Task, Transfer, TransferConfig, TransferEvent, reachable, start, start_over,
+};
 
 /// How long the other side may take to come.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
@@ -98,7 +100,7 @@ impl Signals {
 }
 
 struct Serving {
-    plan: Plan,
+    config: TransferConfig,
     ticket: Ticket,
     /// The transfer over UDP.
     transfer: Option<Transfer>,
@@ -115,18 +117,18 @@ fn examine(request: Request) -> Result<u8, Error> {
 
 fn prepare(request: Request) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
-    let plan = plan(request)?;
+    let config = config(request)?;
     let (transfer, ticket) = if via == Via::Ssh {
-        (None, ticket(None, plan.task.role())?)
+        (None, ticket(None, config.task.role())?)
     } else {
         let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false, once: true };
-        let transfer = start(Peer::Listen(options), plan.clone())?;
+        let transfer = start(Peer::Listen(options), config.clone())?;
         let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
     answer(&ticket.to_text()?);
-    Ok(Serving { plan, ticket, transfer })
+    Ok(Serving { config, ticket, transfer })
 }
 
 /// A fresh ticket for what listens here, as `role`: at `driver`'s address, or over ssh only.
@@ -148,7 +150,7 @@ fn add_ssh_address(ticket: &mut Ticket) {
     ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
 }
 
-fn plan(request: Request) -> Result<Plan, Error> {
+fn config(request: Request) -> Result<TransferConfig, Error> {
     let task = match request.task {
         Wanted::Send { sources: paths, scan, compared, dry_run } => {
             let mut roots = Vec::new();
@@ -180,7 +182,7 @@ fn plan(request: Request) -> Result<Plan, Error> {
         }
         Wanted::Pipe { .. } | Wanted::Examine { .. } => return Err(Error::Internal("it is no transfer")),
     };
-    Ok(Plan {
+    Ok(TransferConfig {
         task,
         profile: request.profile,
         handshake_timeout: HANDSHAKE_TIMEOUT,
@@ -258,7 +260,7 @@ impl Serving {
         let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
         let read = own(io::stdin().as_fd().try_clone_to_owned())?;
         let write = own(io::stdout().as_fd().try_clone_to_owned())?;
-        start_over(read, write, self.ticket.key, self.plan.clone())
+        start_over(read, write, self.ticket.key, self.config.clone())
     }
 }
 
@@ -333,6 +335,6 @@ mod tests {
             compared: false,
             dry_run: false,
         };
-        assert_eq!(plan(request(task)).unwrap().task.role(), Role::Receives);
+        assert_eq!(config(request(task)).unwrap().task.role(), Role::Receives);
     }
 }

@@ -13,8 +13,8 @@ use super::SshOptions;
 use super::launch::Process;
 use crate::driver::Family;
 use crate::error::{CloseCode, Error};
+use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;
-use crate::words::ssh::GO_ON;
 
 /// How long ssh may take to end when everything is said.
 const GOODBYE: Duration = Duration::from_secs(2);

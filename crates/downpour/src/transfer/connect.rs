@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
-use super::figures::Spent;
+use super::config::{Beginning, Ended, Store, TransferConfig};
+use super::figures::PriorAttempts;
 use super::mailbox::Mailbox;
-use super::plan::{Beginning, Ended, Plan, Store};
 use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
@@ -30,7 +30,7 @@ const LAST_WORDS: u32 = 10;
 
 /// How the peer is reached.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// By UDP.
     Udp {
         /// Key and addresses.
@@ -52,62 +52,72 @@ pub(crate) enum Way {
 }
 
 /// Knows how to find the peer. Its calls may wait: for a network, or for the user to type a password.
-pub(crate) trait Guide: Send {
-    /// The way to the peer, for a first or another attempt. `told` gets lines for the user while it takes long.
-    fn find(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Way, Error>;
+pub(crate) trait PeerLocator: Send {
+    /// The route to the peer, for a first or another attempt. `told` gets lines for the user while it takes long.
+    fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
-    /// Another way for the same attempt after `error`, and a line for the user.
-    fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)>;
+    /// Another route for the same attempt after `error`, and a line for the user.
+    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)>;
 
-    /// What `error`, which ended a session, means on this way.
+    /// What `error`, which ended a session, means on this route.
     fn explain(&self, error: Error) -> Error {
         error
     }
 
     /// The attempt is over.
-    fn leave(&mut self);
+    fn release(&mut self);
 }
 
 /// A ticket leads to where it says.
-struct ByTicket {
+struct TicketLocator {
     ticket: Ticket,
     timeout: Duration,
 }
 
-impl Guide for ByTicket {
-    fn find(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Way, Error> {
-        Ok(Way::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
+impl PeerLocator for TicketLocator {
+    fn locate(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
+        Ok(Route::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
     }
 
-    fn instead(&mut self, _: &Error) -> Option<(Result<Way, Error>, String)> {
+    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, String)> {
         None
     }
 
-    fn leave(&mut self) {}
+    fn release(&mut self) {}
 }
 
 /// Starts the transfer with the peer that made `ticket`.
-pub(super) fn connect(plan: Plan, ticket: Ticket, events: Events, switch: Arc<Switch>) -> Result<(), Error> {
+pub(super) fn connect(
+    config: TransferConfig,
+    ticket: Ticket,
+    events: Events,
+    switch: Arc<Switch>,
+) -> Result<(), Error> {
     ticket.check_expiry(SystemTime::now())?;
-    if ticket.listener == plan.task.role() {
-        return Err(Error::WrongRole { both: plan.task.role() });
+    if ticket.listener == config.task.role() {
+        return Err(Error::WrongRole { both: config.task.role() });
     }
     // A folder that cannot be used is told at once.
-    Store::new(&plan.task)?;
-    let timeout = plan.handshake_timeout;
-    follow(plan, Box::new(ByTicket { ticket, timeout }), events, switch)
+    Store::new(&config.task)?;
+    let timeout = config.handshake_timeout;
+    follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)
 }
 
-/// Starts the transfer with the peer that `guide` finds.
-pub(crate) fn follow(plan: Plan, guide: Box<dyn Guide>, events: Events, switch: Arc<Switch>) -> Result<(), Error> {
-    let connecting = Connecting { plan, guide, events, switch };
+/// Starts the transfer with the peer that `locator` finds.
+pub(crate) fn follow(
+    config: TransferConfig,
+    locator: Box<dyn PeerLocator>,
+    events: Events,
+    switch: Arc<Switch>,
+) -> Result<(), Error> {
+    let connecting = Connecting { config, locator, events, switch };
     thread::Builder::new().name("downpour-session".into()).spawn(move || connecting.run()).map_err(Error::System)?;
     Ok(())
 }
 
 struct Connecting {
-    plan: Plan,
-    guide: Box<dyn Guide>,
+    config: TransferConfig,
+    locator: Box<dyn PeerLocator>,
     events: Events,
     switch: Arc<Switch>,
 }
@@ -116,10 +126,10 @@ impl Connecting {
     fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         let mut heard = None;
-        let mut earlier = Spent::default();
+        let mut prior = PriorAttempts::default();
         let result = loop {
             let ended = self.attempt();
-            self.guide.leave();
+            self.locator.release();
             if ended.heard.is_some() {
                 (heard, pause) = (ended.heard, FIRST_PAUSE);
             }
@@ -129,11 +139,11 @@ impl Connecting {
                     self.events.tell(TransferEvent::Note(format!("{error}; trying again in {seconds} s")));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
-                    earlier.add(&ended.spent);
+                    prior.add(&ended.attempt);
                 }
                 Ok(summary) => {
-                    let began = ended.spent.since.unwrap_or_else(Instant::now);
-                    break Ok(summary.after(&earlier, began));
+                    let began = ended.attempt.since.unwrap_or_else(Instant::now);
+                    break Ok(summary.after(&prior, began));
                 }
                 Err(error) => break Err(error),
             }
@@ -143,28 +153,28 @@ impl Connecting {
 
     /// Whether a broken connection is to be made again: the peer was there in this run, it is not long ago, and nobody has said no.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
-        let (Some(patience), Some(heard)) = (self.plan.retry_for, heard) else { return false };
+        let (Some(patience), Some(heard)) = (self.config.retry_for, heard) else { return false };
         self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error)
     }
 
-    /// One attempt: by the way the guide knows, or by another if that is closed.
+    /// One attempt: by the route the locator knows, or by another if that is closed.
     fn attempt(&mut self) -> Ended {
         let events = self.events.clone();
-        let mut way = self.guide.find(&self.switch, &mut |line| events.tell(TransferEvent::Note(line)));
+        let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::Note(line)));
         loop {
-            let ended = match way {
-                Ok(way) => self.session(way),
+            let ended = match route {
+                Ok(route) => self.session(route),
                 Err(error) => Ended::at_once(error, false),
             };
-            let ended = Ended { result: ended.result.map_err(|error| self.guide.explain(error)), ..ended };
+            let ended = Ended { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended };
             if self.switch.stopped().is_some() {
                 return stopped(ended, &self.switch);
             }
             match &ended.result {
-                Err(error) => match self.guide.instead(error) {
+                Err(error) => match self.locator.fallback(error) {
                     Some((other, told)) => {
                         self.events.tell(TransferEvent::Note(told));
-                        way = other;
+                        route = other;
                     }
                     None => return ended,
                 },
@@ -173,32 +183,32 @@ impl Connecting {
         }
     }
 
-    fn session(&self, way: Way) -> Ended {
+    fn session(&self, route: Route) -> Ended {
         let started = Instant::now();
         let over = Arc::new(AtomicBool::new(false));
         let begin = || {
-            let store = Store::new(&self.plan.task)?;
+            let store = Store::new(&self.config.task)?;
             let (mailbox, inputs) = Mailbox::new();
-            let (driver, key, remotes, timeout) = match way {
-                Way::Udp { ticket, timeout, life } => {
-                    let driver = Driver::start(&Bind::default(), self.plan.dead_after, self.events.clone())?;
+            let (driver, key, remotes, timeout) = match route {
+                Route::Udp { ticket, timeout, life } => {
+                    let driver = Driver::start(&Bind::default(), self.config.dead_after, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (driver, ticket.key, ticket.addresses, timeout)
                 }
-                Way::Pipe { read, write, key } => {
-                    let driver = Driver::start_over(read, write, self.plan.dead_after, self.events.clone())?;
-                    (driver, key, vec![PIPE_PEER], self.plan.handshake_timeout)
+                Route::Pipe { read, write, key } => {
+                    let driver = Driver::start_over(read, write, self.config.dead_after, self.events.clone())?;
+                    (driver, key, vec![PIPE_PEER], self.config.handshake_timeout)
                 }
             };
             let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
             let options = ConnectOptions {
-                profile: self.plan.profile.clone(),
+                profile: self.config.profile.clone(),
                 application: store.application(),
                 remotes: remotes.clone(),
                 handshake_timeout: timeout,
-                qlog: self.plan.trace.is_some(),
+                qlog: self.config.trace.is_some(),
             };
             let link = driver.connect(key, options, accepted);
             let origin = Origin::Connected { addresses: remotes, timeout };
@@ -206,7 +216,7 @@ impl Connecting {
         };
         match begin() {
             Ok((driver, beginning, origin)) => {
-                let ended = self.plan.run(beginning, origin, self.events.clone(), &self.switch);
+                let ended = self.config.run(beginning, origin, self.events.clone(), &self.switch);
                 over.store(true, Ordering::Relaxed);
                 drop(driver);
                 ended

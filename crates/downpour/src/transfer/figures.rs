@@ -84,7 +84,7 @@ pub struct Summary {
 
 /// What attempts that broke off have cost and brought.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct PriorAttempts {
     /// When the first of them began.
     pub(super) since: Option<Instant>,
     /// Bytes of files that crossed.
@@ -93,7 +93,7 @@ pub(super) struct Spent {
     pub(super) refused: u64,
 }
 
-impl Spent {
+impl PriorAttempts {
     /// Adds an attempt.
     pub(super) fn add(&mut self, attempt: &Self) {
         self.since = self.since.or(attempt.since);
@@ -105,15 +105,15 @@ impl Spent {
 
 impl Summary {
     /// That of the whole transfer, where this is the one of its last attempt, begun at `began`.
-    pub(super) fn after(mut self, earlier: &Spent, began: Instant) -> Self {
+    pub(super) fn after(mut self, prior: &PriorAttempts, began: Instant) -> Self {
         let last = self.elapsed;
-        self.elapsed += earlier.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
+        self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = last.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         self.path_share = self.path_share.map(|of_last| of_last * share);
         // What an earlier attempt has brought was not there before.
-        self.bytes_present = self.bytes_present.saturating_sub(earlier.crossed);
-        self.wire_bytes += earlier.wire_bytes;
-        self.refused += earlier.refused;
+        self.bytes_present = self.bytes_present.saturating_sub(prior.crossed);
+        self.wire_bytes += prior.wire_bytes;
+        self.refused += prior.refused;
         self
     }
 
@@ -232,21 +232,21 @@ mod tests {
     fn a_transfer_of_several_attempts_adds_up() {
         let begun = Instant::now();
         let last = begun + Duration::from_secs(6);
-        let attempt = |since, crossed| Spent { since: Some(since), crossed, wire_bytes: crossed + 100, refused: 1 };
-        let mut earlier = Spent::default();
-        earlier.add(&attempt(begun, 3_000));
+        let attempt =
+            |since, crossed| PriorAttempts { since: Some(since), crossed, wire_bytes: crossed + 100, refused: 1 };
+        let mut prior = PriorAttempts::default();
+        prior.add(&attempt(begun, 3_000));
         // One that found nobody.
-        earlier.add(&Spent::default());
-        earlier.add(&attempt(begun + Duration::from_secs(3), 1_000));
+        prior.add(&PriorAttempts::default());
+        prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
         let of_last = Summary { bytes: 10_000, bytes_present: 4_500, wire_bytes: 5_600, ..summary() };
         let (elapsed, refused) = (of_last.elapsed, of_last.refused);
-        let whole = of_last.after(&earlier, last);
+        let whole = of_last.after(&prior, last);
         assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
         assert_eq!((whole.elapsed, whole.refused), (elapsed + Duration::from_secs(6), refused + 2));
-        let whole =
-            Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&earlier, last);
+        let whole = Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&prior, last);
         assert_eq!(whole.path_share, Some(0.9 * 0.25));
-        assert_eq!(summary().after(&Spent::default(), last).elapsed, summary().elapsed);
+        assert_eq!(summary().after(&PriorAttempts::default(), last).elapsed, summary().elapsed);
     }
 
     #[test]

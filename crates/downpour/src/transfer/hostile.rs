@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::{TempDir, tempdir};
 use transport::{Closed, ConnectOptions, Profile};
 
-use super::plan::{Case, Otherwise, Task};
+use super::config::{Case, Otherwise, Task};
 use super::session::application;
 use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send, start};
 use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
@@ -374,7 +374,7 @@ fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let otherwise = Otherwise { case: Case::Named { folder: true, unless: None }, settings: folder };
     let task = Task::Receive { settings, otherwise: Some(otherwise), ask: false };
     let options = ReceiveOptions::default();
-    let receiver = start(listening(), options.common.plan(task, options.profile)).unwrap();
+    let receiver = start(listening(), options.common.config(task, options.profile)).unwrap();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
     puppet.skip("closed", SkipReason::Unreadable);
     puppet.say(&Message::Manifest(part(&[])));

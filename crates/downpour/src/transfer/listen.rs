@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use transport::AcceptOptions;
 
 use super::addresses::reachable;
+use super::config::{Beginning, Ended, Store, TransferConfig};
 use super::mailbox::Mailbox;
-use super::plan::{Beginning, Ended, Plan, Store};
 use super::step::{Input, Origin};
 use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
@@ -33,7 +33,7 @@ enum Arrival {
 }
 
 /// What peers are to come over.
-pub(super) enum Ground {
+pub(super) enum ListenCarrier {
     /// UDP; the addresses are those under which this host may be reached.
     Udp(Driver),
     /// A pair of pipes, over which one peer only can come.
@@ -42,14 +42,14 @@ pub(super) enum Ground {
 
 /// Starts to wait for peers, with a new ticket unless there is a key already.
 pub(super) fn listen(
-    plan: Plan,
-    ground: Ground,
+    config: TransferConfig,
+    carrier: ListenCarrier,
     key: Option<[u8; 32]>,
     options: &ListenOptions,
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<Ticket, Error> {
-    let (listener, ticket) = prepare(plan, ground, key, options, events, switch)?;
+    let (listener, ticket) = prepare(config, carrier, key, options, events, switch)?;
     listener.answer();
     thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
     Ok(ticket)
@@ -57,32 +57,32 @@ pub(super) fn listen(
 
 /// A listener that does not answer anybody yet, and what leads to it.
 fn prepare(
-    plan: Plan,
-    ground: Ground,
+    config: TransferConfig,
+    carrier: ListenCarrier,
     key: Option<[u8; 32]>,
     options: &ListenOptions,
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<(Listener, Ticket), Error> {
-    let (driver, addresses, only_one) = match ground {
-        Ground::Udp(driver) => {
+    let (driver, addresses, only_one) = match carrier {
+        ListenCarrier::Udp(driver) => {
             let addresses = reachable(driver.local_address()).map_err(Error::System)?;
             (driver, addresses, options.once)
         }
-        Ground::Pipe(driver) => (driver, Vec::new(), true),
+        ListenCarrier::Pipe(driver) => (driver, Vec::new(), true),
     };
     let expires = SystemTime::now() + options.valid_for;
     let key = key.map_or_else(fresh_key, Ok)?;
-    let ticket = Ticket { key, expires, addresses, listener: plan.task.role() };
+    let ticket = Ticket { key, expires, addresses, listener: config.task.role() };
     let (sender, arrivals) = channel();
-    let store = Arc::new(Mutex::new(Store::new(&plan.task)?));
+    let store = Arc::new(Mutex::new(Store::new(&config.task)?));
     let watch = switch.watch(Box::new({
         let sender = sender.clone();
         // It may have ended.
         move |why| drop(sender.send(Arrival::Stop(why)))
     }));
     let listener = Listener {
-        plan: Arc::new(plan),
+        config: Arc::new(config),
         driver,
         key,
         expires,
@@ -170,7 +170,7 @@ fn is_final(error: &Error) -> bool {
 }
 
 struct Listener {
-    plan: Arc<Plan>,
+    config: Arc<TransferConfig>,
     driver: Driver,
     key: [u8; 32],
     expires: SystemTime,
@@ -212,8 +212,8 @@ impl Listener {
             let store = if let Store::Sources(_) = store { Store::Sources(Arc::default()) } else { store };
             accept(store, link, sender.clone())
         });
-        let profile = self.plan.profile.clone();
-        let options = AcceptOptions { profile, application, qlog: self.plan.trace.is_some() };
+        let profile = self.config.profile.clone();
+        let options = AcceptOptions { profile, application, qlog: self.config.trace.is_some() };
         self.driver.listen(self.key, self.expires, options, acceptor);
     }
 
@@ -255,7 +255,7 @@ impl Listener {
             first.put(Input::Rival(Box::new(move || drop(sender.send(Arrival::FirstLives)))));
         }
         // What a receiver has begun to write to is not a second peer's: that one may come again.
-        let may_wait = self.plan.task.role() == Role::Sends && !self.only_one;
+        let may_wait = self.config.task.role() == Role::Sends && !self.only_one;
         if may_wait && self.waiting.is_none() {
             self.waiting = Some((beginning, Instant::now() + FOR_A_PLACE));
         } else {
@@ -268,7 +268,7 @@ impl Listener {
         match arrival {
             Arrival::Peer(beginning) => {
                 // Two receivers would ask two questions at once, and two transfers would spend one ticket.
-                if self.running > 0 && (!self.keep || self.plan.task.role() == Role::Receives) {
+                if self.running > 0 && (!self.keep || self.config.task.role() == Role::Receives) {
                     self.second(beginning);
                 } else if self.is_current(&beginning.store) {
                     self.begin(beginning);
@@ -290,7 +290,7 @@ impl Listener {
                 match self.waiting.take() {
                     Some((second, _)) if over => refuse(&second),
                     Some((second, _)) => self.begin(second),
-                    None if !over && self.plan.task.role() == Role::Receives => self.renew(),
+                    None if !over && self.config.task.role() == Role::Receives => self.renew(),
                     None => {}
                 }
                 over
@@ -329,7 +329,7 @@ impl Listener {
 
     /// The folder is not as it was: looks at it again for the next peer. Where that fails, it is tried again when that one comes.
     fn renew(&self) {
-        match Store::new(&self.plan.task) {
+        match Store::new(&self.config.task) {
             Ok(store) => {
                 *lock(&self.store) = store;
                 self.answer();
@@ -374,12 +374,12 @@ impl Listener {
     }
 
     fn begin(&mut self, beginning: Beginning) {
-        let (plan, events, switch, sender) =
-            (Arc::clone(&self.plan), self.events.clone(), Arc::clone(&self.switch), self.sender.clone());
+        let (config, events, switch, sender) =
+            (Arc::clone(&self.config), self.events.clone(), Arc::clone(&self.switch), self.sender.clone());
         let link = beginning.link.clone();
         self.current = Some(beginning.inputs.0.clone());
         let work = move || {
-            let ended = plan.run(beginning, Origin::Accepted, events, &switch);
+            let ended = config.run(beginning, Origin::Accepted, events, &switch);
             // The listener waits for this.
             let _ = sender.send(Arrival::Ended(Box::new(ended)));
         };

@@ -5,13 +5,13 @@
 
 mod addresses;
 mod checksums;
+mod config;
 mod connect;
 mod figures;
 #[cfg(test)]
 mod hostile;
 mod listen;
 mod mailbox;
-mod plan;
 mod receiving;
 mod scanning;
 mod sending;
@@ -35,10 +35,10 @@ use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub(crate) use checksums::List;
-pub(crate) use connect::{Guide, Way, follow};
+pub(crate) use config::{Case, Otherwise, Task, TransferConfig};
+pub(crate) use connect::{PeerLocator, Route, follow};
 pub use figures::{Bytes, Progress, Summary};
-use listen::Ground;
-pub(crate) use plan::{Case, Otherwise, Plan, Task};
+use listen::ListenCarrier;
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
@@ -138,8 +138,8 @@ impl Default for CommonOptions {
 }
 
 impl CommonOptions {
-    fn plan(self, task: Task, profile: Profile) -> Plan {
-        Plan {
+    fn config(self, task: Task, profile: Profile) -> TransferConfig {
+        TransferConfig {
             task,
             profile,
             handshake_timeout: self.handshake_timeout,
@@ -218,7 +218,7 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
     // Looks at every path, so that a wrong one is told at once.
     Scanner::new(roots.clone(), options.scan.clone())?;
     let task = Task::Send { roots, scan: options.scan, dry_run: false };
-    start(peer, options.common.plan(task, options.profile))
+    start(peer, options.common.config(task, options.profile))
 }
 
 /// Receives into a folder, which is made if only it is missing, as the [`ReceiveSettings`] say: a path alone refuses what is there already.
@@ -227,38 +227,43 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
 pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
     let task = Task::Receive { settings: into.into(), otherwise: None, ask: options.confirm };
-    start(peer, options.common.plan(task, options.profile))
+    start(peer, options.common.config(task, options.profile))
 }
 
 /// Starts a transfer with `peer`.
-pub(crate) fn start(peer: Peer, plan: Plan) -> Result<Transfer, Error> {
-    plan.check()?;
+pub(crate) fn start(peer: Peer, config: TransferConfig) -> Result<Transfer, Error> {
+    config.check()?;
     let (events, mut transfer) = Transfer::new();
     let switch = Arc::clone(&transfer.switch);
     match peer {
-        Peer::Connect(ticket) => connect::connect(plan, ticket, events, switch)?,
+        Peer::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
         Peer::Listen(options) => {
-            let ground = Ground::Udp(Driver::start(&options.bind, plan.dead_after, events.clone())?);
+            let carrier = ListenCarrier::Udp(Driver::start(&options.bind, config.dead_after, events.clone())?);
             transfer.keep = options.keep;
-            transfer.ticket = Some(listen::listen(plan, ground, None, &options, events, switch)?);
+            transfer.ticket = Some(listen::listen(config, carrier, None, &options, events, switch)?);
         }
     }
     Ok(transfer)
 }
 
-/// Starts a transfer with the peer that `guide` finds.
-pub(crate) fn start_guided(guide: Box<dyn Guide>, plan: Plan) -> Result<Transfer, Error> {
-    plan.check()?;
+/// Starts a transfer with the peer that `locator` finds.
+pub(crate) fn start_via(locator: Box<dyn PeerLocator>, config: TransferConfig) -> Result<Transfer, Error> {
+    config.check()?;
     let (events, transfer) = Transfer::new();
-    follow(plan, guide, events, Arc::clone(&transfer.switch))?;
+    follow(config, locator, events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }
 
 /// Starts a transfer with the peer that comes with `key` through a pair of pipes.
-pub(crate) fn start_over(read: OwnedFd, write: OwnedFd, key: [u8; 32], plan: Plan) -> Result<Transfer, Error> {
+pub(crate) fn start_over(
+    read: OwnedFd,
+    write: OwnedFd,
+    key: [u8; 32],
+    config: TransferConfig,
+) -> Result<Transfer, Error> {
     let (events, transfer) = Transfer::new();
-    let ground = Ground::Pipe(Driver::start_over(read, write, plan.dead_after, events.clone())?);
-    listen::listen(plan, ground, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
+    let carrier = ListenCarrier::Pipe(Driver::start_over(read, write, config.dead_after, events.clone())?);
+    listen::listen(config, carrier, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }
 

@@ -10,7 +10,7 @@ use transport::FlowId;
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::session::{MAX_BACKLOG, Session};
-use super::step::{Counts, Step, Yield};
+use super::step::{Counts, Step, Totals};
 use super::target::{Target, batch_number};
 use crate::driver::BlockDigest;
 use crate::error::Error;
@@ -79,7 +79,7 @@ pub(super) struct Receiving {
     arrived: u32,
     end: Option<End>,
     counts: Counts,
-    done: Yield,
+    done: Totals,
 }
 
 impl Receiving {
@@ -97,7 +97,7 @@ impl Receiving {
             target,
             ask,
             checksums: checksums.map(Checksums::new),
-            done: Yield::default(),
+            done: Totals::default(),
             consent: Consent::Gathering(Vec::new()),
             batches: BTreeMap::new(),
             settle,
@@ -110,7 +110,7 @@ impl Receiving {
     }
 
     /// Receives everything, to the final names and the word to the sender that it is complete.
-    pub(super) fn run(mut self) -> (Session, Result<Yield, Error>) {
+    pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive().map_err(|error| {
             let error = self.reason(error);
             self.abandon(error)
@@ -126,7 +126,7 @@ impl Receiving {
         }
     }
 
-    fn drive(&mut self) -> Result<Yield, Error> {
+    fn drive(&mut self) -> Result<Totals, Error> {
         loop {
             match self.session.next()? {
                 // Nobody could look at it before: it came while none was waiting.
@@ -389,7 +389,7 @@ impl Receiving {
         let _ = self.settle.send(());
     }
 
-    fn finish(&mut self, end: &End) -> Result<Yield, Error> {
+    fn finish(&mut self, end: &End) -> Result<Totals, Error> {
         let outcome = self.target.files().finish(end)?;
         // What is deleted, or would be, is known only now.
         self.tell_notices()?;

@@ -8,7 +8,7 @@ use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::scanning::{Found, Scan, Sources};
 use super::session::{MAX_BACKLOG, Session};
-use super::step::{Counts, Step, Yield};
+use super::step::{Counts, Step, Totals};
 use crate::driver::BlockDigest;
 use crate::error::Error;
 use crate::files::{Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name};
@@ -91,7 +91,7 @@ pub(super) struct Sending {
     present: u64,
     /// Links that were left out, as the user wanted.
     links_left_out: u64,
-    done: Yield,
+    done: Totals,
 }
 
 impl Sending {
@@ -120,12 +120,12 @@ impl Sending {
             files_sent: 0,
             present: 0,
             links_left_out: 0,
-            done: Yield::default(),
+            done: Totals::default(),
         }
     }
 
     /// Sends everything, to the receiver's word that it is complete.
-    pub(super) fn run(mut self) -> (Session, Result<Yield, Error>) {
+    pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive();
         (self.session, result.map(|()| self.done))
     }

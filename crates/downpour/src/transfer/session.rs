@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use transport::{Closed, Connector, Rate, floor};
 
-use super::figures::{Meter, Progress, Spent, Summary};
-use super::step::{Counts, Facts, Input, Lives, Origin, Step, Yield};
+use super::figures::{Meter, PriorAttempts, Progress, Summary};
+use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::driver::{Link, LinkEvent, LinkStats, PIPE_PEER};
 use crate::error::{CloseCode, Error, escaped};
 use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
+use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
-use crate::words::handshake::TRANSFER;
 
 /// Between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -58,7 +58,7 @@ struct Rival {
 pub(super) struct Session {
     pub(super) link: Link,
     pub(super) events: Events,
-    facts: Facts,
+    config: SessionConfig,
     inputs: Receiver<Input>,
     started: Instant,
     ended: Option<Instant>,
@@ -101,11 +101,11 @@ impl Session {
     pub(super) fn new(
         link: Link,
         events: Events,
-        facts: Facts,
+        config: SessionConfig,
         inputs: Receiver<Input>,
         started: Instant,
     ) -> Result<Self, Error> {
-        let trace = facts.trace.as_deref().map(open_trace);
+        let trace = config.trace.as_deref().map(open_trace);
         Ok(Self {
             link,
             events,
@@ -118,7 +118,7 @@ impl Session {
             meter: Meter::new(started),
             peer: None,
             peer_may_hold_some: false,
-            limits: [facts.limit, None],
+            limits: [config.limit, None],
             heard: None,
             bytes_heard: 0,
             rival: None,
@@ -132,7 +132,7 @@ impl Session {
             written: 0,
             trace: trace.transpose()?,
             counts: Counts::default(),
-            facts,
+            config,
         })
     }
 
@@ -148,7 +148,7 @@ impl Session {
 
     /// Whether the peer was found by a ticket.
     pub(super) const fn by_ticket(&self) -> bool {
-        self.facts.by_ticket
+        self.config.by_ticket
     }
 
     /// When something last came from the peer.
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// Tells the user what becomes of a name at the receiver.
-    pub(super) fn notice(&self, notice: Notice, done: &mut Yield) {
+    pub(super) fn notice(&self, notice: Notice, done: &mut Totals) {
         if notice.kind.is_failure() {
             done.fail(&notice.path, &notice.kind, false);
         } else {
@@ -363,8 +363,8 @@ impl Session {
     /// Looks at what the peer's program said in the handshake; says whether it may hold some of the bytes.
     fn check(&self, application: &[u8]) -> Result<bool, Error> {
         match *application {
-            [TRANSFER, role, _] if role == self.facts.role as u8 => Err(Error::WrongRole { both: self.facts.role }),
-            [TRANSFER, role, flags] if role == self.facts.role.other() as u8 => Ok(flags & MAY_HOLD_SOME != 0),
+            [TRANSFER, role, _] if role == self.config.role as u8 => Err(Error::WrongRole { both: self.config.role }),
+            [TRANSFER, role, flags] if role == self.config.role.other() as u8 => Ok(flags & MAY_HOLD_SOME != 0),
             _ => Err(Error::Version),
         }
     }
@@ -378,7 +378,7 @@ impl Session {
     }
 
     fn write_trace(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let (Some(file), Some(path)) = (&mut self.trace, &self.facts.trace) else { return Ok(()) };
+        let (Some(file), Some(path)) = (&mut self.trace, &self.config.trace) else { return Ok(()) };
         file.write_all(bytes).map_err(|source| Error::Trace { path: path.clone(), source })
     }
 
@@ -386,11 +386,11 @@ impl Session {
         match why {
             Closed::ByUs => Error::Internal("the connection was closed by nobody"),
             Closed::ByPeer { code, reason } => Error::Peer {
-                peer: self.facts.role.other(),
+                peer: self.config.role.other(),
                 code: CloseCode::from_code(code),
                 reason: escaped(&reason),
             },
-            Closed::HandshakeTimeout => match &self.facts.origin {
+            Closed::HandshakeTimeout => match &self.config.origin {
                 Origin::Connected { addresses, timeout } => Error::Unreachable {
                     addresses: addresses.clone(),
                     after: *timeout,
@@ -428,7 +428,7 @@ impl Session {
             files_done: counts.files_done,
             goodput,
             rtt: stats.connection.rtt,
-            loss: (self.facts.role == Role::Sends).then_some(stats.connection.loss),
+            loss: (self.config.role == Role::Sends).then_some(stats.connection.loss),
             limited_by: stats.connection.limited_by,
             elapsed: self.elapsed(now),
             connection: stats.connection,
@@ -449,10 +449,10 @@ impl Session {
     ///
     /// # Errors
     /// The error the session ended with.
-    pub(super) fn conclude(&mut self, result: Result<Yield, Error>) -> Result<Summary, Error> {
+    pub(super) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         let since = Instant::now();
         // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
-        let mut may_close = result.is_err() || self.facts.role == Role::Sends;
+        let mut may_close = result.is_err() || self.config.role == Role::Sends;
         let (code, reason) = match &result {
             Ok(_) => (CloseCode::Done, String::new()),
             Err(error) => (error.close_code(), shortened(error.close_reason())),
@@ -482,33 +482,33 @@ impl Session {
     }
 
     /// What it has cost and brought, with the peer it found.
-    pub(super) fn spent(&self) -> Spent {
-        let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return Spent::default() };
+    pub(super) fn attempt(&self) -> PriorAttempts {
+        let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return PriorAttempts::default() };
         let connection = &stats.connection;
-        let (crossed, wire_bytes) = match self.facts.role {
+        let (crossed, wire_bytes) = match self.config.role {
             Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
             Role::Receives => (connection.bytes_written, connection.bytes_received),
         };
-        Spent { since: Some(self.started), crossed, wire_bytes, refused: stats.refused }
+        PriorAttempts { since: Some(self.started), crossed, wire_bytes, refused: stats.refused }
     }
 
-    fn summary(&self, done: Yield) -> Result<Summary, Error> {
+    fn summary(&self, done: Totals) -> Result<Summary, Error> {
         let (Some(stats), Some(peer)) = (&self.stats, self.peer) else {
             return Err(Error::Internal("a transfer that is complete without a connection"));
         };
         let connection = &stats.connection;
         let elapsed = self.elapsed(self.ended.unwrap_or_else(Instant::now));
-        let sends = self.facts.role == Role::Sends;
+        let sends = self.config.role == Role::Sends;
         // What was lost in fact, not what the engine expects of the next packets.
         let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
-        let connected = matches!(self.facts.origin, Origin::Connected { .. });
+        let connected = matches!(self.config.origin, Origin::Connected { .. });
         let connector = if connected { Connector::Sender } else { Connector::Receiver };
         // The loss is known to the side that sends much, and so is what it was told.
-        let told = self.facts.told.zip(connection.min_rtt).filter(|_| sends);
+        let told = self.config.told.zip(connection.min_rtt).filter(|_| sends);
         let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
         Ok(Summary {
-            role: self.facts.role,
+            role: self.config.role,
             peer,
             into: done.into,
             files: done.files,

@@ -105,7 +105,7 @@ pub(super) enum Origin {
 
 /// Fixed facts of a session.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct SessionConfig {
     pub(super) role: Role,
     pub(super) origin: Origin,
     pub(super) told: Option<Rate>,
@@ -130,7 +130,7 @@ pub(super) struct Counts {
 
 /// What a side has to show at the end.
 #[derive(Debug, Default)]
-pub(super) struct Yield {
+pub(super) struct Totals {
     pub(super) into: Option<PathBuf>,
     pub(super) files: u64,
     pub(super) directories: u64,
@@ -145,7 +145,7 @@ pub(super) struct Yield {
     pub(super) vanished_count: u64,
 }
 
-impl Yield {
+impl Totals {
     /// Counts a name that did not come across, and lists it while there is room.
     pub(super) fn fail(&mut self, path: &[u8], reason: &dyn fmt::Display, vanished: bool) {
         self.failed_count += 1;

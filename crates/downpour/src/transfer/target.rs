@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::config::{Case, Otherwise};
 use super::mailbox::Mailbox;
-use super::plan::{Case, Otherwise};
 use super::step::Input;
 use crate::driver::Storage;
 use crate::error::Error;
-use crate::files::{Entry, FilesError, Kind, ReceiveSettings, Receiving as Files, SourceId, display_name};
+use crate::files::{Entry, FileSink, FilesError, Kind, ReceiveSettings, SourceId, display_name};
 
 /// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -20,7 +20,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// Where received blocks are written.
 #[derive(Debug)]
 pub(super) struct Target {
-    files: Files,
+    files: FileSink,
     other: Option<Other>,
     /// As it is told in the handshake. By now another transfer may have come or gone.
     may_hold_some: bool,
@@ -38,7 +38,7 @@ struct Other {
     case: Case,
     into: PathBuf,
     /// `None` where nothing can be received.
-    files: Option<Files>,
+    files: Option<FileSink>,
 }
 
 impl Target {
@@ -50,9 +50,9 @@ impl Target {
         let other = otherwise.map(|Otherwise { case, settings }| Other {
             case,
             into: settings.into.clone(),
-            files: Files::new(*settings).ok(),
+            files: FileSink::new(*settings).ok(),
         });
-        let files = Files::new(settings)?;
+        let files = FileSink::new(settings)?;
         let other_may = |other: &Other| match (&other.case, &other.files) {
             (Case::Earlier, Some(files)) => files.may_go_on(),
             (Case::Named { .. }, Some(files)) => files.may_hold_some(),
@@ -142,7 +142,7 @@ impl Target {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.on_stop.notify_all();
         self.files.stop();
-        self.other.iter().filter_map(|other| other.files.as_ref()).for_each(Files::stop);
+        self.other.iter().filter_map(|other| other.files.as_ref()).for_each(FileSink::stop);
     }
 
     /// Whether [`Target::stop`] was called.
@@ -168,7 +168,7 @@ impl Target {
     }
 
     /// The files.
-    pub(super) fn files(&self) -> &Files {
+    pub(super) fn files(&self) -> &FileSink {
         match &self.other {
             Some(Other { files: Some(other), .. }) if self.is_other.get() == Some(&true) => other,
             _ => &self.files,
@@ -191,7 +191,7 @@ pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
     u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends an object {tag}, which is no batch")))
 }
 
-/// Files that have their final names are told when there are so many.
+/// FileSink that have their final names are told when there are so many.
 const TOLD_AT_ONCE: usize = 256;
 
 /// Settles verified files, which waits for the disk, whenever there may be some.

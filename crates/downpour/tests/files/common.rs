@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSettings, Receiving, Root,
+    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSettings, Root,
     ScanOptions, Scanner, SourceId, Wanted,
 };
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
@@ -22,7 +22,7 @@ pub(crate) const BLOCK: usize = 100_003;
 
 /// Both ends of flow 0: messages are encoded, hashed, cut into chunks, read and handled.
 pub(crate) struct Control<'a> {
-    pub(crate) receiving: &'a Receiving,
+    pub(crate) receiving: &'a FileSink,
     pub(crate) root: RootHasher,
     reader: MessageReader,
     pub(crate) end: (u32, u64, u64, u64),
@@ -31,7 +31,7 @@ pub(crate) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    pub(crate) fn new(receiving: &'a Receiving) -> Self {
+    pub(crate) fn new(receiving: &'a FileSink) -> Self {
         Self {
             receiving,
             root: RootHasher::new(),
@@ -42,7 +42,7 @@ impl<'a> Control<'a> {
     }
 
     /// The beginning of a transfer from the source that all tests have.
-    pub(crate) fn begin(receiving: &'a Receiving) -> Result<Self, FilesError> {
+    pub(crate) fn begin(receiving: &'a FileSink) -> Result<Self, FilesError> {
         let mut control = Self::new(receiving);
         control.send(&Message::Begin(SOURCE))?;
         Ok(control)
@@ -172,7 +172,7 @@ pub(crate) fn transfer_as(
     let scanner = Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default())?;
     let roots = scanner.roots();
     let dry_run = settings.dry_run;
-    let receiving = Receiving::new(settings)?;
+    let receiving = FileSink::new(settings)?;
     let mut control = Control::begin(&receiving)?;
     let (mut wanted, mut notices) = (0, Vec::new());
     for batch in scanner {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    Attributes, Batch, Compare, Entry, Existing, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, ReceiveSettings,
-    Receiving,
+    Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
+    ReceiveSettings,
 };
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
@@ -227,7 +227,7 @@ fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
 /// Receives the content of a folder with mode 0750 and the time 77 into `settings.into`; gives that folder's mode and time, and the notices.
 fn with_top(settings: ReceiveSettings) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     let into = settings.into.clone();
-    let receiving = Receiving::new(settings).unwrap();
+    let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 } };
     control.send(&Message::Top(top)).unwrap();
@@ -266,7 +266,7 @@ fn checksums_find_what_size_and_time_do_not_tell() {
     }
     set_mtime(&dir.path().join("spoiled"), 77);
     let settings = ReceiveSettings { compare: Compare::Checksum, ..replacing(dir.path()) };
-    let receiving = Receiving::new(settings).unwrap();
+    let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let entry = |(name, content): (&str, &[u8])| Entry {
         path: name.into(),
@@ -287,7 +287,7 @@ fn a_single_item_gets_another_name() {
     let (from, to) = copied();
     fs::remove_dir_all(to.path().join("tree")).unwrap();
     let named = ReceiveSettings { rename: Some(b"copy".to_vec()), ..replacing(to.path()) };
-    assert!(!Receiving::new(named.clone()).unwrap().may_hold_some());
+    assert!(!FileSink::new(named.clone()).unwrap().may_hold_some());
     send(from.path(), named.clone());
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("copy")));
     assert_eq!(send(from.path(), named.clone()).wanted, 0);
@@ -296,7 +296,7 @@ fn a_single_item_gets_another_name() {
     assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
     for bad in ["a/b", "..", "", ".downpour-abcdefgh"] {
         let settings = ReceiveSettings { rename: Some(bad.into()), ..replacing(to.path()) };
-        assert!(matches!(Receiving::new(settings), Err(FilesError::BadName { .. })), "{bad}");
+        assert!(matches!(FileSink::new(settings), Err(FilesError::BadName { .. })), "{bad}");
     }
 }
 
@@ -384,7 +384,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
 
 /// A transfer of entries without bytes.
 fn receive(entries: Vec<Entry>, settings: ReceiveSettings) -> downpour::files::Outcome {
-    let receiving = Receiving::new(settings).unwrap();
+    let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
     receiving.finish(&control.end()).unwrap()
@@ -470,7 +470,7 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     fs::write(dir.path().join("precious"), b"x").unwrap();
     let settings =
         ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents: true, ..replacing(dir.path()) };
-    let receiving = Receiving::new(settings).unwrap();
+    let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let skipped =
         vec![downpour::files::Skipped { path: b"closed".to_vec(), reason: downpour::files::SkipReason::Unreadable }];
@@ -510,11 +510,11 @@ fn a_dry_run_tells_and_touches_nothing() {
 #[test]
 fn one_process_at_a_time_receives_a_source() {
     let dir = tempdir().unwrap();
-    let first = Receiving::new(replacing(dir.path())).unwrap();
+    let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
     let part = downpour::messages::ManifestPart { batch: 0, last: true, length: 0, entries: vec![] };
     first.add_manifest_part(&part).unwrap();
-    let second = Receiving::new(replacing(dir.path())).unwrap();
+    let second = FileSink::new(replacing(dir.path())).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));
     drop(first);
     // It has not begun yet, so it may try again.

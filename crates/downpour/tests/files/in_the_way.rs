@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, Compare, Entry, Existing, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSettings, Receiving,
+    Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSettings,
     Root, ScanOptions, Scanner,
 };
 use downpour::messages::ManifestPart;
@@ -27,14 +27,14 @@ fn batch(entries: Vec<Entry>) -> Batch {
     Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }
 }
 
-fn failures(receiving: &Receiving) -> Vec<(NoticeKind, String)> {
+fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
     let told = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
     told.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
 
 /// Sends the folder at `from`, in which no file has bytes.
 fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSettings) -> downpour::files::Outcome {
-    let receiving = Receiving::new(settings).unwrap();
+    let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(vec![Root::new(from)], options).unwrap() {
         control.send_manifest(&batch).unwrap();
@@ -61,7 +61,7 @@ fn a_pipe_is_never_replaced() {
         }
         let mut entries = vec![entry("first", Kind::File { size: 0, version: 0, hash: None })];
         entries.extend(kinds().map(|(name, kind)| entry(name, kind)));
-        let receiving = Receiving::new(ReceiveSettings { existing, ..replacing(dir.path()) }).unwrap();
+        let receiving = FileSink::new(ReceiveSettings { existing, ..replacing(dir.path()) }).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
         control.send_manifest(&batch(entries)).unwrap();
         let outcome = receiving.finish(&control.end()).unwrap();
@@ -122,7 +122,7 @@ fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
 #[test]
 fn a_folder_that_cannot_be_sealed_is_told() {
     let dir = tempdir().unwrap();
-    let receiving = Receiving::new(replacing(dir.path())).unwrap();
+    let receiving = FileSink::new(replacing(dir.path())).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch(vec![entry("d", Kind::Directory)])).unwrap();
     // Somebody puts a link in its place.
@@ -139,7 +139,7 @@ fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("f"), b"mine").unwrap();
     let settings = ReceiveSettings { compare: Compare::Checksum, ..replacing(dir.path()) };
-    let receiving = Receiving::new(settings.clone()).unwrap();
+    let receiving = FileSink::new(settings.clone()).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.stop();
     let same = Kind::File { size: 4, version: 0, hash: Some(*blake3::hash(b"mine").as_bytes()) };
@@ -151,7 +151,7 @@ fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
     drop(receiving);
 
     let delete = Some(Arc::new(Filter::default()));
-    let receiving = Receiving::new(ReceiveSettings { delete, contents: true, ..settings }).unwrap();
+    let receiving = FileSink::new(ReceiveSettings { delete, contents: true, ..settings }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch(vec![entry("d", Kind::Directory)])).unwrap();
     receiving.stop();

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use downpour::files::{
-    Batch, Entry, Existing, Kind, Mtime, NoticeKind, Outcome, ReceiveSettings, Receiving, VoidReason,
+    Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, Outcome, ReceiveSettings, VoidReason,
 };
 use downpour::messages::{Digest, Message, Void};
 use tempfile::tempdir;
@@ -31,7 +31,7 @@ fn receive(
     entries: Vec<Entry>,
     void: Option<u32>,
 ) -> (Outcome, Vec<(NoticeKind, String)>) {
-    let receiving = Receiving::new(ReceiveSettings { existing, ..ReceiveSettings::new(into) }).unwrap();
+    let receiving = FileSink::new(ReceiveSettings { existing, ..ReceiveSettings::new(into) }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();
     control.send_manifest(&Batch { number: 0, entries, length, skipped: vec![], is_last: true }).unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    BatchSource, Existing, FilesError, Filter, Kind, Modes, ReceiveSettings, Receiving, Root, ScanOptions, Scanner,
+    BatchSource, Existing, FileSink, FilesError, Filter, Kind, Modes, ReceiveSettings, Root, ScanOptions, Scanner,
 };
 use fastrand::Rng;
 
@@ -165,7 +165,7 @@ impl World {
     fn run(&mut self, settings: ReceiveSettings, steps: Option<usize>) -> Result<bool, FilesError> {
         let scanner = Scanner::new(vec![Root::new(self.source.join("tree"))], ScanOptions::default())?;
         let roots = scanner.roots();
-        let receiving = Receiving::new(settings)?;
+        let receiving = FileSink::new(settings)?;
         let mut control = Control::begin(&receiving)?;
         let mut left = steps.unwrap_or(usize::MAX);
         let mut next = move || {

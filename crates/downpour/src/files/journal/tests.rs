@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::super::beneath::FOLDER;
+use super::super::sandbox::FOLDER;
 use super::*;
 
 const SOURCE: SourceId = SourceId([7; 16]);

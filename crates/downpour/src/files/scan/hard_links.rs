@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::super::seen::{Identity, Seen};
+use super::super::metadata::{Identity, Status};
 
 /// Memory for files whose other names are still to come, in bytes.
 const MAX_BYTES: usize = 96 << 20;
@@ -28,7 +28,7 @@ struct Kept {
 
 impl HardLinks {
     /// The path that this file was sent under.
-    pub(super) fn find(&mut self, seen: &Seen) -> Option<Vec<u8>> {
+    pub(super) fn find(&mut self, seen: &Status) -> Option<Vec<u8>> {
         let Entry::Occupied(mut kept) = self.files.entry(seen.identity) else { return None };
         kept.get_mut().left -= 1;
         if kept.get().left > 0 {
@@ -40,7 +40,7 @@ impl HardLinks {
     }
 
     /// Keeps the path of a file that is sent, if there are further names of it.
-    pub(super) fn keep(&mut self, seen: &Seen, path: &[u8]) {
+    pub(super) fn keep(&mut self, seen: &Status, path: &[u8]) {
         let bytes = path.len() + EACH;
         if seen.links > 1 && self.bytes + bytes <= MAX_BYTES {
             self.bytes += bytes;
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_file_is_kept_until_its_last_name_and_memory_has_an_end() {
         let mut links = HardLinks::default();
-        let mut seen = Seen::from(stat("/dev/null").unwrap());
+        let mut seen = Status::from(stat("/dev/null").unwrap());
         seen.links = 3;
         assert_eq!(links.find(&seen), None);
         links.keep(&seen, b"a");

@@ -1,9 +1,9 @@
 //! The user's list of names to send (`--files-from`).
 
+use super::super::cursor::shared_length;
 use super::super::error::FilesError;
 use super::super::names::display_name;
 use super::super::root::Item;
-use super::super::trail::shared_length;
 use super::walk::{Role, Step, join};
 
 /// The names of a list, each after the folders on its way, every one of them once.

@@ -12,10 +12,11 @@ use rustix::process::geteuid;
 
 use super::super::entry::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
 use super::super::filter::Filter;
-use super::super::seen::Seen;
+use super::super::metadata::Status;
+use super::super::root::Links;
 use super::hard_links::HardLinks;
 use super::walk::{Role, Step, reason_of};
-use super::{Links, ScanOptions, skip_reason};
+use super::{ScanOptions, skip_reason};
 
 /// Bytes read at once where a file is read only to be hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -42,7 +43,7 @@ pub(super) struct Looker {
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Something to send.
-    Something(Kind, Seen),
+    Something(Kind, Status),
     /// Nothing that the user wants.
     LeftOut,
 }
@@ -83,7 +84,7 @@ impl Looker {
         }
         let (folder, name) = place.map_err(|error| reason_of(*role, &error))?;
         let seen = self.see(folder, name, *role)?;
-        if !allows(seen.file_type == FileType::Directory) {
+        if !allows(seen.is_directory()) {
             return Ok(Looked::LeftOut);
         }
         let kind = match seen.file_type {
@@ -101,7 +102,7 @@ impl Looker {
     }
 
     /// What stands under a name, or what a link there points to if links are followed.
-    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], role: Role) -> Result<Seen, SkipReason> {
+    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], role: Role) -> Result<Status, SkipReason> {
         let flags = if self.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let error = match statat(folder, name, flags) {
             Ok(stat) => return Ok(stat.into()),
@@ -118,7 +119,7 @@ impl Looker {
         })
     }
 
-    fn file(&mut self, sent: &[u8], folder: BorrowedFd<'_>, name: &[u8], seen: Seen) -> Result<Looked, SkipReason> {
+    fn file(&mut self, sent: &[u8], folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<Looked, SkipReason> {
         if seen.links > 1
             && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
         {
@@ -137,13 +138,13 @@ impl Looker {
         if let Some(links) = &mut self.hard_links {
             links.keep(&seen, sent);
         }
-        Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version, hash }, seen))
+        Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version(), hash }, seen))
     }
 
     /// Whether a file without size has content: on a file system that stores nothing. Others are told by having blocks, once for all of
     /// their files.
-    fn is_unsized(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: &Seen) -> io::Result<bool> {
-        let device = seen.identity.device();
+    fn is_unsized(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<bool> {
+        let device = seen.identity.device;
         if self.sized == Some(device) {
             return Ok(false);
         }
@@ -164,7 +165,7 @@ impl Looker {
 
     /// Asks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. Where the mode says already that the
     /// file may be read nobody is asked; what else may forbid it shows when the file is opened.
-    fn check_readable(&self, folder: BorrowedFd<'_>, name: &[u8], seen: &Seen) -> io::Result<()> {
+    fn check_readable(&self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<()> {
         /// Owner, group and others may read.
         const ALL_READ: u32 = 0o444;
         /// The owner may read.
@@ -175,9 +176,9 @@ impl Looker {
 
     /// BLAKE3 of a file's content, and the state in which the file was opened. If it changes meanwhile the hash is of nothing that ever
     /// was; the sender's later check of the state finds out.
-    fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Seen, [u8; 32])> {
+    fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Status, [u8; 32])> {
         let mut file = self.open(folder, name)?;
-        let seen = Seen::from(fstat(&file)?);
+        let seen = Status::from(fstat(&file)?);
         if seen.file_type != FileType::RegularFile {
             return Err(io::ErrorKind::NotFound.into());
         }

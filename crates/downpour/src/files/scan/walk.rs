@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rustix::fs::fstat;
 use rustix::io::fcntl_dupfd_cloexec;
 
+use super::super::cursor::DirectoryCursor;
 use super::super::entry::{SkipReason, Skipped};
+use super::super::listing::Listing;
+use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
-use super::super::seen::{Identity, Seen};
-use super::super::trail::Trail;
 use super::listed::Listed;
-use super::listing::Listing;
 use super::skip_reason;
 
 /// A name to look at.
@@ -38,7 +38,7 @@ pub(super) enum Role {
 /// A walk through all items: depth first, sorted by name in each folder.
 #[derive(Debug)]
 pub(super) struct Walk {
-    pub(super) trail: Trail,
+    pub(super) cursor: DirectoryCursor,
     roots: Arc<Roots>,
     next_item: usize,
     /// What the user's list names, if there is one: instead of the item.
@@ -60,7 +60,7 @@ struct Folder {
 impl Walk {
     pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>) -> Self {
         let next_item = if listed.is_some() { roots.items().len() } else { 0 };
-        Self { trail: Trail::new(Arc::clone(&roots)), roots, next_item, listed, stack: Vec::new() }
+        Self { cursor: DirectoryCursor::new(Arc::clone(&roots)), roots, next_item, listed, stack: Vec::new() }
     }
 
     /// The next name, or an item whose content cannot be listed.
@@ -103,7 +103,7 @@ impl Walk {
 
     /// Goes on in the folder that the entry at `sent` is; if that fails `sent` comes back.
     pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), (Vec<u8>, io::Error)> {
-        let opened = self.trail.folder(&sent).and_then(|folder| open(folder, None));
+        let opened = self.cursor.folder(&sent).and_then(|folder| open(folder, None));
         match opened {
             Ok((identity, listing)) => self.stack.push(Folder { sent, identity, listing, next: 0 }),
             Err(error) => return Err((sent, error)),
@@ -114,7 +114,7 @@ impl Walk {
     /// Goes on in an item without a name.
     fn enter_item(&mut self, item: usize) -> io::Result<()> {
         let known = self.roots.items()[item].listing.clone();
-        let (identity, listing) = open(self.trail.folder_of(item, b"")?, known)?;
+        let (identity, listing) = open(self.cursor.folder_of(item, b"")?, known)?;
         self.stack.push(Folder { sent: Vec::new(), identity, listing, next: 0 });
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Walk {
 
 /// What tells a folder from all others, and the names in it, unless they are known already.
 fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Identity, Arc<Listing>)> {
-    let identity = Seen::from(fstat(folder)?).identity;
+    let identity = Status::from(fstat(folder)?).identity;
     let listing = match known {
         Some(listing) => listing,
         None => Arc::new(Listing::read(fcntl_dupfd_cloexec(folder, 0)?)?),

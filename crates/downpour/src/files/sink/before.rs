@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
-use super::Receiving;
+use super::FileSink;
 use super::place::Place;
 use crate::files::entry::{Entry, Kind, SourceId};
 use crate::files::error::FilesError;
-use crate::files::metadata::Found;
+use crate::files::metadata::Status;
 use crate::files::names::{check_path, display_name};
 use crate::files::settings::{Existing, ReceiveSettings};
 use crate::files::staging::is_staging_name;
 
-impl Receiving {
+impl FileSink {
     /// Whether some broken transfer has left something in the target.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
@@ -29,7 +29,7 @@ impl Receiving {
     /// then finds a folder there now, and must not go into it.
     ///
     /// # Errors
-    /// As [`Receiving::begin`]'s.
+    /// As [`FileSink::begin`]'s.
     pub fn goes_on(&self, source: SourceId) -> Result<bool, FilesError> {
         let Some(name) = &self.settings.rename else { return Ok(false) };
         let Some(place) = Place::open(&self.settings, &self.renamed, source, false)? else { return Ok(false) };
@@ -50,7 +50,7 @@ impl Receiving {
         for entry in entries {
             let top = check_path(&entry.path)?;
             if top.len() < entry.path.len() {
-                // Beneath an item of its own, which was looked at when it came.
+                // DirectorySandbox an item of its own, which was looked at when it came.
                 continue;
             }
             let name = self.settings.rename.as_deref().unwrap_or(top);
@@ -60,7 +60,7 @@ impl Receiving {
             }
             let path = self.settings.into.join(OsStr::from_bytes(name));
             let found = match statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(found) => Found::from(found),
+                Ok(found) => Status::from(found),
                 // One that is too long is told when it comes.
                 Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => continue,
                 Err(error) => return Err(FilesError::system(path, error)),

@@ -16,9 +16,9 @@ use super::batch::{FileState, ReceivedFile, SMALL_FILE};
 use super::fate::{Fate, Judge};
 use super::manifest::Building;
 use super::place::{Place, refusal};
-use super::{Control, FailReason, Receiving, lock};
-use crate::files::beneath::{Beneath, errno};
+use super::{Control, FailReason, FileSink, lock};
 use crate::files::list::encode_attributes;
+use crate::files::sandbox::{DirectorySandbox, errno};
 use crate::messages::ManifestPart;
 
 /// What a folder needs while names are made in it.
@@ -36,7 +36,7 @@ struct Staged {
     mode: u32,
 }
 
-impl Receiving {
+impl FileSink {
     /// Deals with the entries of a checked part.
     pub(super) fn take_entries(&self, control: &mut Control, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
@@ -176,7 +176,7 @@ impl Receiving {
         Ok(matches!(entry.kind, Kind::File { .. }))
     }
 
-    fn judge<'a>(&'a self, target: &'a Beneath) -> Judge<'a> {
+    fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
         Judge { settings: &self.settings, modes: self.modes, target, stopped: &self.stopped }
     }
 
@@ -377,7 +377,7 @@ impl Receiving {
 }
 
 /// The mode a file is made with, and whether that is not its final one: in one piece, or in several.
-pub(super) fn made_with(receiving: &Receiving, mode: u32, whole: bool) -> (u32, bool) {
+pub(super) fn made_with(receiving: &FileSink, mode: u32, whole: bool) -> (u32, bool) {
     let made = if whole { mode } else { mode | WRITABLE } & 0o777;
     (made, receiving.modes.as_made(made) != mode)
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::beneath::Beneath;
 use super::super::entry::{Entry, Kind};
-use super::super::metadata::{Found, FoundKind, ModeRule};
+use super::super::metadata::{ModeRule, Status};
 use super::super::notice::NoticeKind;
+use super::super::sandbox::DirectorySandbox;
 use super::super::settings::{Compare, Existing, ReceiveSettings};
 
 /// Bytes read at a time to hash a file.
@@ -38,7 +38,7 @@ pub(super) enum Fate {
 pub(super) struct Judge<'a> {
     pub(super) settings: &'a ReceiveSettings,
     pub(super) modes: ModeRule,
-    pub(super) target: &'a Beneath,
+    pub(super) target: &'a DirectorySandbox,
     /// Asked while a file is hashed.
     pub(super) stopped: &'a AtomicBool,
 }
@@ -60,27 +60,27 @@ impl Judge<'_> {
             return Ok(Fate::Kept);
         }
         // Programs may be talking through it.
-        if found.kind == FoundKind::Special {
+        if found.is_special() {
             return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
-        let blocked = found.kind == FoundKind::Folder && self.settings.delete.is_none();
+        let blocked = found.is_directory() && self.settings.delete.is_none();
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
-        let stays = matches!(entry.kind, Kind::File { .. }) && found.kind == FoundKind::File;
+        let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
         Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
     }
 
-    fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Found) -> io::Result<bool> {
+    fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {
         Ok(match &entry.kind {
-            Kind::Directory => found.kind == FoundKind::Folder,
-            Kind::Symlink { target } => found.kind == FoundKind::Link && self.target.read_link(path)? == *target,
+            Kind::Directory => found.is_directory(),
+            Kind::Symlink { target } => found.is_symlink() && self.target.read_link(path)? == *target,
             Kind::HardLink { .. } => match target.map(|target| self.target.look(target)).transpose()?.flatten() {
-                Some(file) => (file.device, file.inode) == (found.device, found.inode),
+                Some(file) => file.identity == found.identity,
                 None => false,
             },
             Kind::File { size, hash, .. } => {
-                found.kind == FoundKind::File
+                found.is_file()
                     && found.size == *size
                     && match (self.settings.compare, hash) {
                         (Compare::SizeAndTime, _) => found.has_time(entry.mtime),

@@ -9,7 +9,7 @@ use rustix::fs::{fstat, fsync};
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::list::decode_attributes;
-use super::super::metadata::{Found, FoundKind, set_metadata};
+use super::super::metadata::{Status, set_metadata};
 use super::super::notice::NoticeKind;
 use super::super::settings::{Existing, ReceiveSettings};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
@@ -17,20 +17,20 @@ use super::entries::FILLABLE;
 use super::manifest::Manifest;
 use super::outcome::Outcome;
 use super::place::{Place, refusal};
-use super::{Control, Receiving, lock};
-use crate::files::beneath::errno;
+use super::{Control, FileSink, lock};
+use crate::files::sandbox::errno;
 use crate::messages::End;
 
 /// What the target itself is called in notices.
 const TOP: &[u8] = b".";
 
-impl Receiving {
+impl FileSink {
     /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
     /// modes and times, makes everything durable and removes the staging folder. The caller has seen
-    /// [`Receiving::unverified`] fall to zero.
+    /// [`FileSink::unverified`] fall to zero.
     ///
     /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`Receiving::stop`] was called, or a failure of the disk.
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`FileSink::stop`] was called, or a failure of the disk.
     pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
         self.check_going()?;
         self.check_stopped()?;
@@ -76,7 +76,7 @@ impl Receiving {
         Ok(outcome)
     }
 
-    fn delete(&self, control: &Control, target: &crate::files::beneath::Beneath) -> Result<(), FilesError> {
+    fn delete(&self, control: &Control, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
         // A comparison deletes nothing, and what could not be read is not looked into.
         if control.incomplete && !self.settings.compared {
@@ -119,7 +119,7 @@ impl Receiving {
         // The next run has to get in.
         let mode = self.modes.apply(top.mode) | FILLABLE;
         let failed = |error: io::Error| FilesError::system(into, error);
-        let found = Found::from(fstat(target).map_err(|error| failed(error.into()))?);
+        let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
         if found.mode == mode && found.has_time(top.mtime) {
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl Receiving {
                 decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
             let seal = || -> io::Result<()> {
                 let Some(found) = place.target.look(&path)? else { return Ok(()) };
-                let is_sealed = found.kind == FoundKind::Folder && found.mode == mode && found.has_time(mtime);
+                let is_sealed = found.is_directory() && found.mode == mode && found.has_time(mtime);
                 // One that an earlier run has sealed may not be durable.
                 let syncs = changed && !at_once;
                 if is_sealed && !syncs {
@@ -197,8 +197,8 @@ mod tests {
     use crate::files::staging::staging_name;
     use crate::messages::RootHasher;
 
-    fn begin(dir: &std::path::Path) -> Receiving {
-        let receiving = Receiving::new(ReceiveSettings::new(dir)).unwrap();
+    fn begin(dir: &std::path::Path) -> FileSink {
+        let receiving = FileSink::new(ReceiveSettings::new(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }

@@ -14,8 +14,8 @@ use super::super::settings::Existing;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
 use super::place::Place;
-use super::{Receiving, lock};
-use crate::files::beneath::errno;
+use super::{FileSink, lock};
+use crate::files::sandbox::errno;
 
 /// The disk is asked to have everything this often, while there is anything.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -88,9 +88,9 @@ impl Group {
     }
 }
 
-impl Receiving {
+impl FileSink {
     /// Makes groups durable and moves their files to their final names, until none is due. Once all is to end soon the disk is asked for
-    /// the last group only, which [`Receiving::flush`] makes of all that is left: it may take seconds each time.
+    /// the last group only, which [`FileSink::flush`] makes of all that is left: it may take seconds each time.
     pub(super) fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         let mut durable = None;
         let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.check_stopped().is_ok());
@@ -181,7 +181,7 @@ impl Receiving {
                     && let Ok(found) = staging.look(file.id)
                 {
                     let birth = birth(&staging.dir, file.id.place());
-                    records.push(Record::Item(Item::new(&file.path, found.inode, birth)));
+                    records.push(Record::Item(Item::new(&file.path, found.identity.inode, birth)));
                 }
             }
         }
@@ -251,7 +251,7 @@ mod tests {
     const TIME: i64 = 1_000_000_000;
 
     /// A batch of one file.
-    fn announce(receiving: &Receiving, batch: u32, name: &str) {
+    fn announce(receiving: &FileSink, batch: u32, name: &str) {
         let entry = Entry {
             path: name.into(),
             kind: Kind::File { size: SIZE as u64, version: 1, hash: None },
@@ -262,7 +262,7 @@ mod tests {
         receiving.add_manifest_part(&part).unwrap();
     }
 
-    fn receive(receiving: &Receiving, batch: u32) {
+    fn receive(receiving: &FileSink, batch: u32) {
         let bytes = [7; SIZE];
         let digest = *blake3::hash(&bytes).as_bytes();
         receiving.write(batch, 0, &bytes).unwrap();
@@ -283,8 +283,8 @@ mod tests {
     }
 
     /// A receiver of a transfer into `dir`.
-    fn begin(dir: &Path) -> Receiving {
-        let receiving = Receiving::new(ReceiveSettings::new(dir)).unwrap();
+    fn begin(dir: &Path) -> FileSink {
+        let receiving = FileSink::new(ReceiveSettings::new(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }

@@ -7,13 +7,13 @@ use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::list::Backwards;
-use super::super::metadata::{Found, FoundKind};
+use super::super::metadata::Status;
 use super::super::notice::NoticeKind;
 use super::super::settings::Existing;
 use super::super::staged_id::path_hash;
 use super::place::Place;
-use super::{Receiving, lock};
-use crate::files::beneath::errno;
+use super::{FileSink, lock};
+use crate::files::sandbox::errno;
 
 /// Bytes of the names of links that are dealt with at a time. For each such group the list of files is read once.
 const GROUP_BYTES: usize = 16 << 20;
@@ -21,7 +21,7 @@ const GROUP_BYTES: usize = 16 << 20;
 /// A link's path, and that of the file it is a link to.
 type Link = (Vec<u8>, Vec<u8>);
 
-impl Receiving {
+impl FileSink {
     /// Puts on record that the file at `path` stands as it was sent: only to such files links are made.
     pub(super) fn note_file(&self, place: &Place, path: &[u8]) -> io::Result<()> {
         lock(&place.staging.files).push(&path_hash(path).to_be_bytes(), b"")
@@ -80,9 +80,9 @@ impl Receiving {
     fn make_link(&self, place: &Place, path: &[u8], target: &[u8], stands: bool) -> io::Result<Option<NoticeKind>> {
         // One that stood and is gone has been taken away meanwhile.
         let file = if stands { place.target.look(target)? } else { None };
-        let file = file.filter(|file| file.kind == FoundKind::File);
+        let file = file.filter(|file| file.is_file());
         let there = place.target.look(path)?;
-        let is_it = |file: &Found| there.is_some_and(|there| (there.device, there.inode) == (file.device, file.inode));
+        let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
             if there.is_some() && self.settings.existing == Existing::Skip {
@@ -92,7 +92,7 @@ impl Receiving {
             if file.is_none() {
                 return Ok(Some(NoticeKind::NoFirstName));
             }
-            if there.is_some_and(|there| there.kind == FoundKind::Special) {
+            if there.is_some_and(|there| there.is_special()) {
                 return Ok(Some(NoticeKind::SpecialInTheWay));
             }
             let (folder, name) = place.target.parent(target)?;

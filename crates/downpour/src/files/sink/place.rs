@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
 use rustix::io::Errno;
 
-use super::super::beneath::{Beneath, errno};
 use super::super::delete::Deletion;
 use super::super::entry::SourceId;
 use super::super::error::FilesError;
 use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
-use super::super::metadata::{Found, FoundKind, birth};
+use super::super::metadata::{Status, birth};
 use super::super::names::display_name;
 use super::super::notice::NoticeKind;
+use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::settings::{Existing, ReceiveSettings};
 use super::super::staging::{Staging, sync_file_system};
 
@@ -23,7 +23,7 @@ use super::super::staging::{Staging, sync_file_system};
 #[derive(Debug)]
 pub(super) struct Place {
     into: PathBuf,
-    pub(super) target: Beneath,
+    pub(super) target: DirectorySandbox,
     /// Whether the target folder was made for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
@@ -56,7 +56,7 @@ impl Place {
             sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
         }
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
-        let target = Beneath::new(target);
+        let target = DirectorySandbox::new(target);
         Ok(Some(Self {
             into: into.to_owned(),
             target,
@@ -97,8 +97,8 @@ impl Place {
     }
 
     /// Whether what stands at the top under `name` was made by this transfer.
-    pub(super) fn is_own(&self, name: &[u8], found: &Found) -> bool {
-        self.staging.held().items.contains(&Item::new(name, found.inode, birth(self.target.root(), name)))
+    pub(super) fn is_own(&self, name: &[u8], found: &Status) -> bool {
+        self.staging.held().items.contains(&Item::new(name, found.identity.inode, birth(self.target.root(), name)))
     }
 
     /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
@@ -122,10 +122,10 @@ impl Place {
     }
 
     /// Puts what was made in the staging folder to be moved on.
-    pub(super) fn put_made(&self, (name, found): (&str, Found), path: &[u8]) -> io::Result<()> {
+    pub(super) fn put_made(&self, (name, found): (&str, Status), path: &[u8]) -> io::Result<()> {
         if self.is_remembered(path) {
             // It must be known as ours before it can be seen.
-            let item = Item::new(path, found.inode, birth(&self.staging.dir, name));
+            let item = Item::new(path, found.identity.inode, birth(&self.staging.dir, name));
             self.staging.journal.append(&[Record::Item(item)])?;
             self.staging.journal.sync()?;
         }
@@ -138,7 +138,7 @@ impl Place {
 
     /// Makes `path` free for something that is no folder, if a folder stands there.
     pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
-        if !self.target.look(path)?.is_some_and(|found| found.kind == FoundKind::Folder) {
+        if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
         if let Some(filter) = &self.delete {
@@ -157,7 +157,7 @@ impl Place {
             };
             deletion.delete(path.to_vec(), true);
             first?;
-            if !self.target.look(path)?.is_some_and(|found| found.kind == FoundKind::Folder) {
+            if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
                 return Ok(());
             }
         }

@@ -8,9 +8,9 @@ use super::batch::OpenBatch;
 use super::entries::made_with;
 use super::group::Group;
 use super::place::Place;
-use super::{Receiving, lock};
+use super::{FileSink, lock};
 
-impl Receiving {
+impl FileSink {
     /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the disk has them:
     /// all of a batch when the batch is. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its path as the sender named it and its length.
     /// Blocks on the disk, possibly for long: a job for a thread of its own.
@@ -24,11 +24,11 @@ impl Receiving {
     }
 
     /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
-    /// to end, from any thread. It waits for a [`Receiving::settle`] that is going on, which asks the disk no further once
-    /// [`Receiving::stop`] was called, and then asks the disk once: for what was verified since, in one group of any size.
+    /// to end, from any thread. It waits for a [`FileSink::settle`] that is going on, which asks the disk no further once
+    /// [`FileSink::stop`] was called, and then asks the disk once: for what was verified since, in one group of any size.
     ///
     /// # Errors
-    /// As [`Receiving::settle`]'s.
+    /// As [`FileSink::settle`]'s.
     pub fn flush(&self) -> Result<(), FilesError> {
         let mut group = lock(&self.group);
         self.settle_ready(&mut group)?;

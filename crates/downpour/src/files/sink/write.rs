@@ -8,14 +8,14 @@ use super::super::error::FilesError;
 use super::batch::{OpenBatch, Piece, SMALL_FILE};
 use super::entries::made_with;
 use super::place::Place;
-use super::{Receiving, lock};
+use super::{FileSink, lock};
 
 /// Zeros are looked for in windows of this size, aligned in the file.
 const WINDOW: u64 = 64 << 10;
 /// A window cut by the range's edge is left out only from here on: a smaller one is cheaper written.
 const SMALLEST_HOLE: usize = 4 << 10;
 
-impl Receiving {
+impl FileSink {
     /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are padding and dropped;
     /// windows of zeros become holes.
     ///

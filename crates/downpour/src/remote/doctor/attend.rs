@@ -15,13 +15,13 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::driver::{Bind, Driver};
 use crate::error::Error;
+use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::place::expand;
 use crate::remote::request::{Request, Task};
 use crate::remote::serve::answer_on;
 use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
 use crate::ticket::{Role, Ticket};
-use crate::words::ssh::{GO_ON, MEASURE};
 
 /// The answer to [`MEASURE`] that comes at once: one line of JSON, as the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]

@@ -19,12 +19,12 @@ use super::probe::{Direction, Failure, Opened, Target};
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::driver::{Bind, Driver, PIPE_PEER};
 use crate::error::Error;
+use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::Via;
-use crate::remote::guide::UDP_TIMEOUT;
 use crate::remote::launch::log_in;
+use crate::remote::locator::UDP_TIMEOUT;
 use crate::remote::request::{Bytes, Request, Task};
 use crate::ticket::Ticket;
-use crate::words::ssh::{GO_ON, MEASURE};
 
 /// How long the other machine may take to measure itself: a slow disk cannot be hurried.
 const LINE_TIME: Duration = Duration::from_secs(30);

@@ -16,8 +16,8 @@ use transport::{AcceptOptions, Closed, ConnectOptions, ConnectionStats, Profile}
 use super::meter::{Counts, Meter, TICK};
 use crate::driver::{Accepted, Driver, EventSink, Link, LinkEvent, Storage, Thread};
 use crate::error::{CloseCode, Error};
+use crate::protocol::handshake::PROBE;
 use crate::remote::serve::VALID_FOR;
-use crate::words::handshake::PROBE;
 
 /// Bytes of a probe's object: more than any path carries in the time.
 const LENGTH: u64 = 1 << 40;

@@ -4,18 +4,18 @@ use std::path::Path;
 use super::*;
 use crate::driver::PIPE_PEER;
 use crate::files::{FilesError, ReceiveSettings};
-use crate::transfer::plan::Task;
+use crate::transfer::config::Task;
 use crate::transfer::{CommonOptions, Transfer};
 use transport::Profile;
 
 /// A listener that receives into `into`, and is told of peers by the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::Receive { settings: ReceiveSettings::new(into), otherwise: None, ask: false };
-    let plan = CommonOptions::default().plan(task, Profile::auto());
+    let config = CommonOptions::default().config(task, Profile::auto());
     let (events, transfer) = Transfer::new();
     let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
-    let (switch, ground) = (Arc::clone(&transfer.switch), Ground::Udp(driver()));
-    let (listener, _) = prepare(plan, ground, Some([1; 32]), &options, events, switch).unwrap();
+    let (switch, carrier) = (Arc::clone(&transfer.switch), ListenCarrier::Udp(driver()));
+    let (listener, _) = prepare(config, carrier, Some([1; 32]), &options, events, switch).unwrap();
     (listener, transfer)
 }
 

@@ -1,8 +1,8 @@
-//! Reaching names beneath a folder without leaving it.
+//! The directory sandbox of a receiver: every operation takes a path beneath one directory and cannot leave it.
 //!
-//! Every component is opened by itself, as a folder and without following links. No name can lead out of the folder,
-//! whatever links are in it. (`openat2` with `RESOLVE_BENEATH` would do the same in one call, on Linux only; the last
-//! folders used are kept open instead.)
+//! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no name leads
+//! out of the sandbox whatever links are in it. (`openat2` with `RESOLVE_BENEATH` would do the same in one call, on Linux only;
+//! instead the directories used last are kept open.)
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::entry::Mtime;
-use super::metadata::{Found, FoundKind, mode_of, timestamps, tolerate};
+use super::metadata::{Status, mode_of, timestamps, tolerate};
 
 /// Folders kept open: a few threads at different places of a tree.
 const KEPT: usize = 32;
@@ -26,9 +26,9 @@ const KEPT: usize = 32;
 pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder and everything beneath it, by path.
+/// A directory and everything beneath it, addressed by relative path.
 #[derive(Debug)]
-pub(super) struct Beneath {
+pub(super) struct DirectorySandbox {
     root: Arc<Folder>,
     /// Folders used last, by path; the latest last.
     kept: Mutex<VecDeque<Kept>>,
@@ -52,7 +52,7 @@ impl Folder {
     }
 }
 
-impl Beneath {
+impl DirectorySandbox {
     pub(super) fn new(root: OwnedFd) -> Self {
         Self { root: Folder::new(root, false), kept: Mutex::default() }
     }
@@ -68,7 +68,7 @@ impl Beneath {
     }
 
     /// What stands under a name, not following a link; `None` for nothing.
-    pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<Found>> {
+    pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<Status>> {
         let (parent, name) = self.parent(path)?;
         if parent.is_new {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Beneath {
                 rustix::fs::FileType::Directory => true,
                 // Not every file system tells.
                 rustix::fs::FileType::Unknown => statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| Found::from(stat).kind == FoundKind::Folder),
+                    .is_ok_and(|stat| Status::from(stat).is_directory()),
                 _ => false,
             };
             names.push((name.to_vec(), is_folder));

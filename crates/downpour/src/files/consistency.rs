@@ -1,7 +1,8 @@
-//! What was read of files that are not read in one piece, so that it can be told whether they still are that.
+//! Read consistency: whether a file that is sent in several pieces has stayed the same from the first piece to the last.
 //!
-//! A change of mode, owner, names or access time changes a file's version as a write does, and a write whose time is set back shows in
-//! nothing else. So where the version changes and size and time do not, what was read before is read again and compared.
+//! A change of mode, owner, names or access time changes a file's version just as a write does, and a write followed by resetting the
+//! modification time shows in nothing else. Where the version changes but size and time do not, the pieces read before are therefore
+//! read again and compared by checksum.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +22,7 @@ const BASE: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
 /// Files by their entry's index.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct ReadConsistency {
     files: HashMap<u32, State>,
 }
 
@@ -53,7 +54,7 @@ struct Run {
 /// What a file is to be compared with, and how many pieces that is.
 pub(super) type Before = (Runs, u64);
 
-impl Begun {
+impl ReadConsistency {
     /// Takes a piece, start and length, that was read while the file had this version. False if other pieces were read in another
     /// version: then it is not taken. `first` is the version to begin in, if any will not do.
     pub(super) fn take(&mut self, index: u32, first: u64, version: u64, piece: (u64, usize), sum: u64) -> bool {
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_file_goes_on_in_another_version_only_where_all_of_it_was_compared() {
-        let mut begun = Begun::default();
+        let mut begun = ReadConsistency::default();
         assert!(!begun.take(0, 7, 8, (0, 10), 1), "it begins in the version that was told");
         assert!(begun.take(0, 7, 7, (0, 10), 1) && begun.take(0, 7, 7, (10, 10), 2));
         assert!(!begun.take(0, 7, 8, (20, 10), 3));
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_touched_for_ever_is_not_compared_for_ever() {
-        let mut begun = Begun::default();
+        let mut begun = ReadConsistency::default();
         assert!(begun.take(0, 7, 7, (0, 10), 1));
         assert!((0..MAX_COMPARISONS).all(|_| begun.compare(0).is_ok()));
         assert_eq!(begun.compare(0).unwrap_err(), VoidReason::Changed);

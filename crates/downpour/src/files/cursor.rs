@@ -1,8 +1,8 @@
-//! Folders of the sources, reached without leaving them.
+//! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
-//! Every folder beneath an item is opened from the one it is in, and links are not followed unless the user wants that: who may write
-//! in a folder that another sends cannot, by a link put there in between, have that one send what only he may read. (`openat2` would
-//! do the same in one call, on Linux only.)
+//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that. Otherwise somebody
+//! with write access to a directory that another user sends could swap in a link and make that user send files only they may read.
+//! (`openat2` would do the same in one call, on Linux only.)
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,26 +12,25 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::root::Roots;
-use super::scan::Links;
+use super::root::{Links, Roots};
 
-/// Folders of one trail that are open: what is deeper than this is reached anew when the way leads back up.
+/// Directories that one cursor keeps open. Parents of deeper ones are reopened on the way back up.
 const MAX_OPEN: usize = 16;
 
-/// The way from an item down to the folder used last, which is open.
+/// The open directories on the path from a source item down to the directory used last.
 ///
-/// Names come folder by folder, so that the next one is nearly always in this folder or close to it.
+/// Names arrive directory by directory, so the next one is nearly always in this directory or close to it.
 #[derive(Debug)]
-pub(super) struct Trail {
+pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
-    /// The item, and the way beneath it.
+    /// The item, and the path beneath it.
     item: usize,
     path: Vec<u8>,
-    /// The last folders of the way, the deepest last, each with its length in `path`.
+    /// The last directories on the path, the deepest last, each with the length of its own path within `path`.
     open: VecDeque<(usize, OwnedFd)>,
 }
 
-impl Trail {
+impl DirectoryCursor {
     pub(super) fn new(roots: Arc<Roots>) -> Self {
         Self { roots, item: 0, path: Vec::new(), open: VecDeque::new() }
     }
@@ -96,7 +95,7 @@ impl Trail {
     }
 }
 
-/// Length of the longest way that both paths begin with, in whole components.
+/// Length of the longest common prefix of both paths, in whole components.
 pub(super) fn shared_length(one: &[u8], other: &[u8]) -> usize {
     let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let ends = |path: &[u8]| path.get(same).is_none_or(|b| *b == b'/');

@@ -10,13 +10,13 @@ use transport::Profile;
 
 use super::Events;
 use super::checksums::List;
-use super::figures::{Spent, Summary};
+use super::figures::{PriorAttempts, Summary};
 use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::{Scan, Sources};
 use super::sending::Sending;
 use super::session::{Session, application, open_trace};
-use super::step::{Facts, Input, Origin};
+use super::step::{Input, Origin, SessionConfig};
 use super::switch::Switch;
 use super::target::Target;
 use crate::driver::{Link, Storage};
@@ -26,7 +26,7 @@ use crate::ticket::Role;
 
 /// What every session of a transfer does.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TransferConfig {
     pub(crate) task: Task,
     pub(crate) profile: Profile,
     pub(crate) handshake_timeout: Duration,
@@ -136,17 +136,17 @@ pub(super) struct Ended {
     /// When something last came from it.
     pub(super) heard: Option<Instant>,
     /// What it has cost and brought.
-    pub(super) spent: Spent,
+    pub(super) attempt: PriorAttempts,
 }
 
 impl Ended {
     /// One that ended before it had begun.
     pub(super) fn at_once(error: Error, was_peer: bool) -> Self {
-        Self { result: Err(error), was_peer, heard: None, spent: Spent::default() }
+        Self { result: Err(error), was_peer, heard: None, attempt: PriorAttempts::default() }
     }
 }
 
-impl Plan {
+impl TransferConfig {
     /// Looks whether its list and its trace can be written, so that nobody hears of that when the peer is there.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Plan {
 
     fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
         let Beginning { link, inputs: (mailbox, receiver), store, started } = beginning;
-        let facts = Facts {
+        let config = SessionConfig {
             role: self.task.role(),
             origin,
             told: self.profile.told_rate(),
@@ -179,7 +179,7 @@ impl Plan {
             trace: self.trace.clone(),
             by_ticket: self.by_ticket,
         };
-        let session = match Session::new(link.clone(), events, facts, receiver, started) {
+        let session = match Session::new(link.clone(), events, config, receiver, started) {
             Ok(session) => session,
             Err(error) => {
                 link.close(error.close_code() as u32, "it cannot write its trace");
@@ -204,7 +204,7 @@ impl Plan {
             _ => (session, Err(Error::Internal("a store for the other role"))),
         };
         let result = session.conclude(result);
-        Ended { result, was_peer: session.is_connected(), heard: session.heard(), spent: session.spent() }
+        Ended { result, was_peer: session.is_connected(), heard: session.heard(), attempt: session.attempt() }
     }
 }
 
@@ -218,13 +218,13 @@ mod tests {
     fn a_panic_in_a_session_is_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let task = Task::Receive { settings: ReceiveSettings::new(folder.path()), otherwise: None, ask: false };
-        let plan = CommonOptions::default().plan(task, ReceiveOptions::default().profile);
+        let config = CommonOptions::default().config(task, ReceiveOptions::default().profile);
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        let driver = Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), plan.dead_after, ()).unwrap();
+        let driver = Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), config.dead_after, ()).unwrap();
         let (mailbox, receiver) = Mailbox::new();
-        let store = Store::new(&plan.task).unwrap();
+        let store = Store::new(&config.task).unwrap();
         let options = transport::ConnectOptions {
-            profile: plan.profile.clone(),
+            profile: config.profile.clone(),
             application: store.application(),
             remotes: vec![crate::driver::PIPE_PEER],
             handshake_timeout: Duration::from_secs(10),
@@ -237,7 +237,7 @@ mod tests {
         // The events of a transfer cannot be told from within an executor: that panics.
         let (events, transfer) = Transfer::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let ended = runtime.block_on(async { plan.run(beginning, Origin::Accepted, events, &transfer.switch) });
+        let ended = runtime.block_on(async { config.run(beginning, Origin::Accepted, events, &transfer.switch) });
         assert!(matches!(ended.result, Err(Error::Internal(_))), "{:?}", ended.result);
     }
 }

@@ -1,4 +1,4 @@
-//! The names in one folder.
+//! The sorted names of one directory.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::fs::Dir;
 
 /// Names in order, held in two allocations: a folder may have millions.
 #[derive(Debug)]
-pub(in crate::files) struct Listing {
+pub(super) struct Listing {
     bytes: Vec<u8>,
     /// Start and length of each name in `bytes`, sorted by name.
     spans: Vec<(u32, u32)>,
@@ -16,7 +16,7 @@ pub(in crate::files) struct Listing {
 
 impl Listing {
     /// Reads an open folder.
-    pub(in crate::files) fn read(folder: OwnedFd) -> io::Result<Self> {
+    pub(super) fn read(folder: OwnedFd) -> io::Result<Self> {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());
         for item in Dir::new(folder)? {
             let item = item?;
@@ -33,15 +33,15 @@ impl Listing {
         Ok(Self { bytes, spans })
     }
 
-    pub(in crate::files) fn get(&self, at: usize) -> Option<&[u8]> {
+    pub(super) fn get(&self, at: usize) -> Option<&[u8]> {
         self.spans.get(at).map(|span| slice(&self.bytes, *span))
     }
 
-    pub(in crate::files) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.spans.iter().map(|span| slice(&self.bytes, *span))
     }
 
-    pub(in crate::files) fn contains(&self, name: &[u8]) -> bool {
+    pub(super) fn contains(&self, name: &[u8]) -> bool {
         self.spans.binary_search_by(|span| slice(&self.bytes, *span).cmp(name)).is_ok()
     }
 }

@@ -8,14 +8,14 @@ use super::ssh::Remote;
 use super::{SshOptions, Via};
 use crate::driver::Family;
 use crate::error::{CloseCode, Error};
-use crate::transfer::{Guide, Switch, Way};
+use crate::transfer::{PeerLocator, Route, Switch};
 
 /// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
 /// chances, and the user hears of it within five seconds.
 pub(super) const UDP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Leads to a downpour on another machine.
-pub(super) struct SshGuide {
+pub(super) struct SshLocator {
     pub(super) ssh: SshOptions,
     pub(super) host: String,
     pub(super) family: Family,
@@ -26,30 +26,30 @@ pub(super) struct SshGuide {
     pub(super) udp_closed: bool,
 }
 
-impl SshGuide {
-    fn over_ssh(&mut self) -> Result<Way, Error> {
+impl SshLocator {
+    fn over_ssh(&mut self) -> Result<Route, Error> {
         let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to go on over"))?;
         let key = remote.ticket.key;
         let (read, write) =
             remote.go_on_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;
-        Ok(Way::Pipe { read, write, key })
+        Ok(Route::Pipe { read, write, key })
     }
 }
 
-impl Guide for SshGuide {
-    fn find(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Way, Error> {
+impl PeerLocator for SshLocator {
+    fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
         self.remote = Some(log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
                 let (ticket, life) = (remote.ticket.clone(), remote.life());
-                Ok(Way::Udp { ticket, timeout: UDP_TIMEOUT, life })
+                Ok(Route::Udp { ticket, timeout: UDP_TIMEOUT, life })
             }
             _ => self.over_ssh(),
         }
     }
 
-    fn instead(&mut self, error: &Error) -> Option<(Result<Way, Error>, String)> {
+    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)> {
         let Error::Unreachable { addresses, .. } = error else { return None };
         if self.via != Via::Auto || self.udp_closed {
             return None;
@@ -72,7 +72,7 @@ impl Guide for SshGuide {
         }
     }
 
-    fn leave(&mut self) {
+    fn release(&mut self) {
         self.remote = None;
     }
 }

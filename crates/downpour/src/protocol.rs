@@ -1,0 +1,28 @@
+//! The protocol bytes that two downpour programs exchange outside of messages, in one table so that no byte has two meanings.
+
+/// The first bytes of the application data in the handshake, by which each side says what it speaks.
+///
+/// | first | then | |
+/// |---|---|---|
+/// | [`TRANSFER`](handshake::TRANSFER) | role, flags | a transfer of files |
+/// | [`PIPE`](handshake::PIPE) | 1 | a pipe |
+/// | [`PROBE`](handshake::PROBE) | `P`, direction | a doctor's probe |
+pub(crate) mod handshake {
+    /// Version of the file transfer protocol.
+    pub(crate) const TRANSFER: u8 = 2;
+
+    /// A pipe, and the version of its protocol.
+    pub(crate) const PIPE: [u8; 2] = [b'P', 1];
+
+    /// A probe: version and marker. A direction follows where one is meant.
+    pub(crate) const PROBE: [u8; 2] = [1, b'P'];
+}
+
+/// What the remote program reads from its standard input after the request.
+pub(crate) mod ssh {
+    /// UDP is blocked: everything that follows belongs to the connection.
+    pub(crate) const GO_ON: u8 = b'S';
+
+    /// The network has been examined, and the machine is next.
+    pub(crate) const MEASURE: u8 = b'M';
+}
