@@ -56,10 +56,10 @@ pub(crate) fn target() -> Result<PathBuf, Failure> {
     folder.map(PathBuf::from).ok_or_else(|| Failure::new("cargo metadata names no target directory"))
 }
 
-/// Builds the program for speed and says where it is.
-pub(crate) fn build_program() -> Result<PathBuf, Failure> {
-    run(cargo().args(["build", "--release", "--package", "cli"]))?;
-    Ok(target()?.join("release").join(format!("downpour{}", env::consts::EXE_SUFFIX)))
+/// Builds a package's program for speed and says where it is.
+pub(crate) fn build(package: &str, program: &str) -> Result<PathBuf, Failure> {
+    run(cargo().args(["build", "--release", "--package", package]))?;
+    Ok(target()?.join("release").join(format!("{program}{}", env::consts::EXE_SUFFIX)))
 }
 
 /// Runs this command once more in another profile, unless it is this one already.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::client::Client;
-use super::program::{Stage, compare, generate, sync};
 use super::scp::Server;
+use super::stage::{Stage, compare, generate, sync};
 use super::stats::Sample;
 use super::table::{Tally, heading};
 use super::tree;

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, Remote};
-use super::program::{Stage, generate, remove, staged};
 use super::scp::Server;
+use super::stage::{Stage, compare, generate, remove, staged};
 use super::stats::Sample;
 use super::table::{Tally, heading};
 use crate::failure::Failure;
@@ -140,7 +140,7 @@ impl<'a> Bench<'a> {
         }
         let (from_start, now) = (started.elapsed(), SystemTime::now());
         let on_time = client.finish(child)?;
-        super::program::compare(&source, &into.join(size))?;
+        compare(&source, &into.join(size))?;
         fs::remove_dir_all(&into).map_err(Failure::at(into.display()))?;
         let login = self.login()?;
         Ok(Took { from_login: now.duration_since(login).map_err(Failure::at("the clock"))?, from_start, on_time })

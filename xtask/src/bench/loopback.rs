@@ -1,10 +1,12 @@
-//! A large file over loopback, program to program, against scp.
+//! A large file over loopback, program to program, beside scp and quinn.
 
 use std::fs;
 use std::path::Path;
 
-use super::program::{Stage, compare, cross, generate, remove};
+use super::program::cross;
+use super::quinn::Quinn;
 use super::scp::Server;
+use super::stage::{Stage, compare, generate, remove};
 use super::stats::Sample;
 use super::table::{Tally, heading};
 use crate::failure::Failure;
@@ -16,6 +18,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let (mebibytes, runs) = if quick { (256, 3) } else { (1024, 5) };
     let bytes = mebibytes << 20;
     let stage = Stage::new(2 * bytes)?;
+    let (server, quinn) = (Server::start(), Quinn::build());
     heading(format_args!(
         "loopback: {mebibytes} MiB, {0} to {0}, encrypted, checked, {runs} runs in turns",
         stage.place
@@ -23,36 +26,65 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let (source, into) = (stage.path("file"), stage.path("into"));
     generate(&source, bytes)?;
     fs::create_dir(&into).map_err(Failure::at(into.display()))?;
-    let server = Server::start();
     let copy = into.join("file");
-    let (mut ours, mut theirs, mut ratios) = (Sample::default(), Sample::default(), Sample::default());
+    let arrived = || compare(&source, &copy).and_then(|()| remove(&copy));
+    let mut ours = Sample::default();
+    let (mut scp, mut quic) = (Other::default(), Other::default());
     for _ in 0..runs {
-        let took = cross(program, &stage, &source, &into, false)?.took;
-        compare(&source, &copy)?;
-        remove(&copy)?;
-        ours.push(took.as_secs_f64());
+        let took = cross(program, &stage, &source, &into)?.took.as_secs_f64();
+        arrived()?;
+        ours.push(took);
         if let Ok(server) = &server {
-            let scp = server.copy(&source, &copy)?;
-            compare(&source, &copy)?;
-            remove(&copy)?;
-            theirs.push(scp.as_secs_f64());
-            ratios.push(scp.div_duration_f64(took));
+            scp.push(server.copy(&source, &copy)?.as_secs_f64(), took);
+            arrived()?;
+        }
+        if let Ok(quinn) = &quinn {
+            quic.push(quinn.copy(&stage, &source, &copy, bytes)?.as_secs_f64(), took);
+            arrived()?;
         }
     }
     println!("  downpour  {ours:.3} s, {:.0} MB/s", speed(bytes, &ours));
-    if let Err(failure) = server {
-        println!("  scp       not measured: {failure}");
-        return Ok(());
+    match server {
+        Ok(_) => {
+            let mark = tally.at_least("loopback, times scp's speed", scp.ratio(&ours), TARGET);
+            scp.print("scp", bytes, &ours, format_args!(", target {TARGET}: {mark}"));
+        }
+        Err(failure) => println!("  scp       not measured: {failure}"),
     }
-    println!("  scp       {theirs:.3} s, {:.0} MB/s", speed(bytes, &theirs));
-    let ratio = theirs.median() / ours.median();
-    let mark = tally.at_least("loopback, times scp's speed", ratio, TARGET);
-    println!(
-        "  ratio of the medians {ratio:.2}, of the runs {:.2} to {:.2}, target {TARGET}: {mark}",
-        ratios.least(),
-        ratios.largest()
-    );
+    match quinn {
+        Ok(_) => quic.print("quinn", bytes, &ours, format_args!("")),
+        Err(failure) => println!("  quinn     not measured: {failure}"),
+    }
     Ok(())
+}
+
+/// Seconds of another program, and by how much each is more than downpour's just before.
+#[derive(Default)]
+struct Other {
+    seconds: Sample,
+    ratios: Sample,
+}
+
+impl Other {
+    fn push(&mut self, seconds: f64, ours: f64) {
+        self.seconds.push(seconds);
+        self.ratios.push(seconds / ours);
+    }
+
+    fn ratio(&self, ours: &Sample) -> f64 {
+        self.seconds.median() / ours.median()
+    }
+
+    fn print(&self, name: &str, bytes: u64, ours: &Sample, target: std::fmt::Arguments<'_>) {
+        println!("  {name:8}  {:.3} s, {:.0} MB/s", self.seconds, speed(bytes, &self.seconds));
+        println!(
+            "  {:8}  ratio of the medians {:.2}, of the runs {:.2} to {:.2}{target}",
+            "",
+            self.ratio(ours),
+            self.ratios.least(),
+            self.ratios.largest()
+        );
+    }
 }
 
 fn speed(bytes: u64, times: &Sample) -> f64 {

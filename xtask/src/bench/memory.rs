@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use super::program::{Stage, compare, cross, generate, remove};
+use super::program::cross;
+use super::stage::{Stage, compare, generate, remove};
 use super::stats::Sample;
 use super::table::{Tally, heading};
 use crate::failure::Failure;
@@ -49,7 +50,7 @@ impl Peaks {
     fn measure(&mut self, program: &Path, stage: &Stage, source: &Path) -> Result<(), Failure> {
         let into = stage.path("into");
         fs::create_dir_all(&into).map_err(Failure::at(into.display()))?;
-        let peaks = cross(program, stage, source, &into, true)?.peaks;
+        let peaks = cross(program, stage, source, &into)?.peaks;
         let copy = into.join(source.file_name().unwrap_or_default());
         compare(source, &copy)?;
         remove(&copy)?;

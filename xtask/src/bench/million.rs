@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::client::{Client, Run};
-use super::program::{Stage, sync};
 use super::scp::Server;
+use super::stage::{Stage, sync};
 use super::table::{Tally, heading};
 use super::tree;
 use crate::failure::Failure;

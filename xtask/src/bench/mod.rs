@@ -3,6 +3,7 @@
 //! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight; the exit code tells only whether
 //! everything could be measured and every byte was right.
 
+mod against;
 mod client;
 mod files;
 mod first_byte;
@@ -10,10 +11,12 @@ mod loopback;
 mod memory;
 mod million;
 mod program;
+mod quinn;
 mod relay;
 mod scp;
 mod simulated;
 mod simulator;
+mod stage;
 pub(crate) mod stats;
 mod survive;
 pub(crate) mod table;
@@ -38,12 +41,15 @@ pub(crate) struct Options {
     /// Only this part; may be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<Part>,
+    /// Compare this build with another downpour program instead, in alternating runs over loopback
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "only")]
+    against: Option<PathBuf>,
 }
 
 /// The parts, in the order they run.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 enum Part {
-    /// A file over loopback, against scp
+    /// A file over loopback, beside scp and quinn
     Loopback,
     /// Peak memory of both sides
     Memory,
@@ -74,10 +80,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if tools::rerun_optimised()? {
         return Ok(());
     }
+    if let Some(other) = &options.against {
+        let program = tools::build("cli", "downpour")?;
+        println!("{}\n", machine());
+        return against::run(&program, other, options.quick);
+    }
     let all = Part::value_variants();
     let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
     // The program is built only for the parts that run it.
-    let program = if parts.iter().any(Part::runs_program) { tools::build_program()? } else { PathBuf::new() };
+    let program = if parts.iter().any(Part::runs_program) { tools::build("cli", "downpour")? } else { PathBuf::new() };
     println!("{}\n", machine());
     let mut tally = Tally::default();
     let mut failed = Vec::new();

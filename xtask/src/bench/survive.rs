@@ -16,8 +16,8 @@ use downpour::remote::{self, Copy, Location, SshOptions, Via};
 use downpour::{Family, Profile, TransferEvent};
 
 use super::client::Remote;
-use super::program::{Stage, generate, remove, staged, sync};
 use super::scp::Server;
+use super::stage::{Stage, generate, remove, staged, sync};
 use super::stats::Sample;
 use super::table::{Tally, heading};
 use crate::failure::Failure;
