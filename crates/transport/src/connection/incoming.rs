@@ -13,7 +13,7 @@ use super::options::Limits;
 use super::outbox::Piece;
 use crate::flow::{
     ControlReceiver, Direction, FlowKey, FlowLimits, ObjectReceiver, Pool, ReceiveCredit, Reply, Request,
-    StreamReceiver, Taken,
+    StreamReceiver, SymbolOutcome,
 };
 use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
 use crate::wire::{
@@ -138,7 +138,7 @@ impl Incoming {
         let run = run_of(first, symbols.len(), size, most).ok_or(Refused::Unacceptable)?;
         for (id, symbol) in run.ids().zip(symbols.chunks_exact(size)) {
             // They are of one block: what waits for its plan, or is refused, is so from the first on.
-            if self.on_symbol(id, plan, symbol)? == Taken::UnknownPlan {
+            if self.on_symbol(id, plan, symbol)? == SymbolOutcome::UnknownPlan {
                 self.keep_early(first, plan, symbols)?;
                 break;
             }
@@ -156,18 +156,18 @@ impl Incoming {
         Ok(())
     }
 
-    fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<Taken, Refused> {
+    fn on_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<SymbolOutcome, Refused> {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return self.on_stream_symbol(id, plan, symbol) };
         let taken = flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool);
         match taken {
-            Taken::New | Taken::Last => {
+            SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
                 let complete = flow.is_complete();
                 self.on_gain(taken, complete);
             }
             // Law 7: who still sends this has not heard that it is done.
-            Taken::Surplus => self.surplus += 1,
-            Taken::UnknownPlan => {}
-            Taken::Refused => return Err(Refused::Unacceptable),
+            SymbolOutcome::Surplus => self.surplus += 1,
+            SymbolOutcome::UnknownPlan => {}
+            SymbolOutcome::Refused => return Err(Refused::Unacceptable),
         }
         Ok(taken)
     }

@@ -10,8 +10,8 @@ pub(super) use streams::StreamNews;
 use super::outbox::{Outbox, Piece};
 use super::turns::Turns;
 use crate::flow::{
-    BlockSizing, ControlSender, Direction, FlowKey, FlowSender, ObjectSender, PathEstimate, Picked, Pool, Reply,
-    Request, ScheduleConfig, SendCredit, Step, StreamSender, SymbolKind,
+    BlockSender, BlockSizing, ControlSender, Direction, FlowKey, ObjectSender, PathEstimate, Pick, PickedSymbol, Pool,
+    Reply, Request, ScheduleConfig, SendCredit, StreamSender, SymbolKind,
 };
 use crate::recovery::{Content, Report};
 use crate::time::Time;
@@ -140,7 +140,7 @@ impl Outgoing {
         let objects = self.flows.iter().map(ObjectSender::flow);
         let flows = objects.chain(self.streams.iter().map(StreamSender::flow));
         let SymbolCounts { source, resent, repair } = self.counts;
-        Symbols { source, beyond: resent + repair, open_blocks: flows.map(FlowSender::unfinished).sum() }
+        Symbols { source, beyond: resent + repair, open_blocks: flows.map(BlockSender::unfinished).sum() }
     }
 
     /// Symbols of the flows that have not gone out for the first time.
@@ -173,7 +173,7 @@ impl Outgoing {
     }
 
     /// The blocks of an object or a stream.
-    fn flow(&mut self, id: FlowId) -> Option<&mut FlowSender> {
+    fn flow(&mut self, id: FlowId) -> Option<&mut BlockSender> {
         let Self { flows, streams, .. } = self;
         let object = flows.iter_mut().find(|flow| flow.id() == id).map(ObjectSender::flow_mut);
         object.or_else(|| streams.iter_mut().find(|stream| stream.id() == id).map(StreamSender::flow_mut))
@@ -215,7 +215,7 @@ impl Outgoing {
         now: Time,
         path: &PathEstimate,
         requests: &mut impl Extend<Request>,
-    ) -> Option<Picked> {
+    ) -> Option<PickedSymbol> {
         for turn in self.turns.order(self.streams.len()) {
             let picked = match turn.checked_sub(1) {
                 None => self.next_of_objects(now, path, requests),
@@ -235,16 +235,16 @@ impl Outgoing {
         now: Time,
         path: &PathEstimate,
         requests: &mut impl Extend<Request>,
-    ) -> Option<Picked> {
+    ) -> Option<PickedSymbol> {
         for _ in 0..REQUESTS_PER_ASK {
             match self.streams[at].next(now, path) {
-                Step::Symbol(picked) => return Some(picked),
-                Step::Request(request) => requests.extend([request]),
-                Step::Failed => {
+                Pick::Symbol(picked) => return Some(picked),
+                Pick::Request(request) => requests.extend([request]),
+                Pick::Failed => {
                     self.failed = true;
                     break;
                 }
-                Step::Idle => break,
+                Pick::Idle => break,
             }
         }
         None
@@ -255,21 +255,21 @@ impl Outgoing {
         now: Time,
         path: &PathEstimate,
         requests: &mut impl Extend<Request>,
-    ) -> Option<Picked> {
+    ) -> Option<PickedSymbol> {
         for _ in 0..REQUESTS_PER_ASK {
             let mut behind = self.objects_left();
             let mut asked = false;
             for flow in self.flows.iter_mut().map(ObjectSender::flow_mut) {
                 behind -= flow.source_left();
                 match flow.next(now, path, behind > 0) {
-                    Step::Symbol(picked) => return Some(picked),
-                    Step::Request(request) => {
+                    Pick::Symbol(picked) => return Some(picked),
+                    Pick::Request(request) => {
                         requests.extend([request]);
                         asked = true;
                         break;
                     }
-                    Step::Failed => self.failed = true,
-                    Step::Idle => {}
+                    Pick::Failed => self.failed = true,
+                    Pick::Idle => {}
                 }
             }
             if !asked {
@@ -286,7 +286,7 @@ impl Outgoing {
         path: &PathEstimate,
         last: SymbolId,
         requests: &mut impl Extend<Request>,
-    ) -> Option<Picked> {
+    ) -> Option<PickedSymbol> {
         let mut behind = self.objects_left();
         let flow = self.flows.iter_mut().map(ObjectSender::flow_mut).find(|flow| {
             behind -= flow.source_left();
@@ -294,13 +294,13 @@ impl Outgoing {
         })?;
         for _ in 0..REQUESTS_PER_ASK {
             match flow.next_in_packet(now, path, behind > 0, last) {
-                Step::Symbol(picked) => return Some(picked),
-                Step::Request(request) => requests.extend([request]),
-                Step::Failed => {
+                Pick::Symbol(picked) => return Some(picked),
+                Pick::Request(request) => requests.extend([request]),
+                Pick::Failed => {
                     self.failed = true;
                     return None;
                 }
-                Step::Idle => return None,
+                Pick::Idle => return None,
             }
         }
         None
@@ -324,14 +324,14 @@ impl Outgoing {
     }
 
     /// A symbol that is worth sending when nothing is heard.
-    pub(super) fn probe(&mut self) -> Option<Picked> {
+    pub(super) fn probe(&mut self) -> Option<PickedSymbol> {
         let Self { flows, streams, .. } = self;
         let objects = flows.iter_mut().map(ObjectSender::flow_mut);
-        objects.chain(streams.iter_mut().map(StreamSender::flow_mut)).find_map(FlowSender::probe)
+        objects.chain(streams.iter_mut().map(StreamSender::flow_mut)).find_map(BlockSender::probe)
     }
 
     /// The bytes of a symbol picked just now, which goes out.
-    pub(super) fn take_symbol(&mut self, now: Time, picked: &Picked) -> &[u8] {
+    pub(super) fn take_symbol(&mut self, now: Time, picked: &PickedSymbol) -> &[u8] {
         self.unanswered.get_or_insert(now);
         match picked.kind {
             SymbolKind::Source | SymbolKind::Coded => self.counts.source += 1,
@@ -364,7 +364,7 @@ impl Outgoing {
             match sent.content {
                 Content::Symbols(run) => {
                     self.unanswered = None;
-                    self.each_symbol(run, FlowSender::on_delivered);
+                    self.each_symbol(run, BlockSender::on_delivered);
                 }
                 Content::Control(key) => self.on_pieces_delivered(key),
                 Content::Nothing => {}
@@ -372,7 +372,7 @@ impl Outgoing {
         }
         for sent in report.lost {
             match sent.content {
-                Content::Symbols(run) => self.each_symbol(run, FlowSender::on_lost),
+                Content::Symbols(run) => self.each_symbol(run, BlockSender::on_lost),
                 Content::Control(key) => self.on_pieces_lost(key),
                 Content::Nothing => {}
             }
@@ -382,14 +382,14 @@ impl Outgoing {
             if let Content::Symbols(run) = sent.content {
                 // It came late, but the peer has it.
                 self.unanswered = None;
-                self.each_symbol(run, FlowSender::on_spurious);
+                self.each_symbol(run, BlockSender::on_spurious);
             }
         }
         self.flows.iter_mut().for_each(|flow| flow.flow_mut().on_report(report));
         self.streams.iter_mut().for_each(|stream| stream.flow_mut().on_report(report));
     }
 
-    fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut FlowSender, SymbolId)) {
+    fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut BlockSender, SymbolId)) {
         if let Some(flow) = self.flow(run.first.flow) {
             run.ids().for_each(|id| act(flow, id));
         }
@@ -449,7 +449,7 @@ impl Outgoing {
     /// The cost of the blocks that the peer does not have yet.
     fn open_symbols(&self) -> u64 {
         let objects = self.flows.iter().map(ObjectSender::flow);
-        objects.chain(self.streams.iter().map(StreamSender::flow)).map(FlowSender::open_symbols).sum()
+        objects.chain(self.streams.iter().map(StreamSender::flow)).map(BlockSender::open_symbols).sum()
     }
 
     /// Fills a control packet's plaintext with what is pending, at most `most` bytes in all; the pieces it carries.

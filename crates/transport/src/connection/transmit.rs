@@ -2,7 +2,7 @@
 
 use super::outbox::Piece;
 use super::{Batch, Connection, LimitedBy, Phase};
-use crate::flow::{PathEstimate, Picked};
+use crate::flow::{PathEstimate, PickedSymbol};
 use crate::recovery::{Admission, Content, EcnCodepoint, Sent};
 use crate::time::Time;
 use crate::trace::TraceEvent;
@@ -211,11 +211,11 @@ impl Connection {
         &mut self,
         now: Time,
         batch: &mut Batch,
-        (picked, most): (Picked, u8),
+        (picked, most): (PickedSymbol, u8),
         path: &PathEstimate,
         probe: bool,
     ) -> u8 {
-        let Picked { id: first, plan, .. } = picked;
+        let PickedSymbol { id: first, plan, .. } = picked;
         let header = self.next_header(PacketKind::Symbol);
         let most = if most > 1 { most.min(self.outgoing.per_packet(first.flow)) } else { 1 };
         let mut symbols = SymbolRun::from(first);

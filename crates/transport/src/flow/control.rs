@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The sender half: bytes kept until acknowledged, ranges to send.
 #[derive(Debug, Default)]
-pub struct ControlSender {
+pub(crate) struct ControlSender {
     bytes: VecDeque<u8>,
     /// Stream offset of the first byte in `bytes`.
     base: u64,
@@ -25,28 +25,28 @@ impl ControlSender {
     const DOUBLED_AT_MOST: u64 = 16_384;
 
     /// Appends bytes to the stream.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
     }
 
     /// Bytes written and not acknowledged.
-    pub fn backlog(&self) -> usize {
+    pub(crate) fn backlog(&self) -> usize {
         self.bytes.len()
     }
 
     /// The peer's absolute limit.
-    pub fn grant(&mut self, limit: u64) {
+    pub(crate) fn grant(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
     /// Something can be sent now.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.again.is_empty() || self.next < self.sendable_end()
     }
 
     /// Nothing is left to be sent for the last time that everything unacknowledged may be sent once more: a message at
     /// the end has no successor to reveal its loss (design section 10).
-    pub fn double(&mut self) {
+    pub(crate) fn double(&mut self) {
         let from = self.doubled.max(self.base).max(self.next.saturating_sub(Self::DOUBLED_AT_MOST));
         if from < self.next && self.again.is_empty() {
             self.again.insert(from, self.next);
@@ -55,7 +55,7 @@ impl ControlSender {
     }
 
     /// The oldest `most` unacknowledged bytes go out again: a probe is worth more with them.
-    pub fn repeat_oldest(&mut self, most: usize) {
+    pub(crate) fn repeat_oldest(&mut self, most: usize) {
         let end = self.next.min(self.base + most as u64);
         if self.again.is_empty() && self.base < end {
             self.again.insert(self.base, end);
@@ -63,7 +63,7 @@ impl ControlSender {
     }
 
     /// The next range to send, at most `most` bytes, appended to `out`.
-    pub fn take(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Range<u64>> {
+    pub(crate) fn take(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Range<u64>> {
         let range = self.take_again(most).or_else(|| {
             let end = self.sendable_end().min(self.next + most as u64);
             let range = (self.next < end).then_some(self.next..end)?;
@@ -76,7 +76,7 @@ impl ControlSender {
     }
 
     /// A packet with this range arrived.
-    pub fn on_delivered(&mut self, range: Range<u64>) {
+    pub(crate) fn on_delivered(&mut self, range: Range<u64>) {
         merge(&mut self.acknowledged, range);
         while let Some(entry) = self.acknowledged.first_entry().filter(|entry| *entry.key() <= self.base) {
             let end = entry.remove();
@@ -88,7 +88,7 @@ impl ControlSender {
     }
 
     /// A packet with this range is lost: what of it is not acknowledged goes out again.
-    pub fn on_lost(&mut self, range: Range<u64>) {
+    pub(crate) fn on_lost(&mut self, range: Range<u64>) {
         let mut start = range.start.max(self.base);
         for (from, to) in &self.acknowledged {
             if *from >= range.end {
@@ -126,7 +126,7 @@ impl ControlSender {
 
 /// The receiver half: puts bytes in order, within the credit it gave.
 #[derive(Debug)]
-pub struct ControlReceiver {
+pub(crate) struct ControlReceiver {
     room: u64,
     /// In order and not read yet.
     ready: VecDeque<u8>,
@@ -140,16 +140,16 @@ pub struct ControlReceiver {
 
 /// The peer sent control bytes beyond its credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BeyondCredit;
+pub(crate) struct BeyondCredit;
 
 impl ControlReceiver {
     /// Room for `room` bytes that are not read yet.
-    pub const fn new(room: u64) -> Self {
+    pub(crate) const fn new(room: u64) -> Self {
         Self { room, ready: VecDeque::new(), next: 0, read: 0, early: BTreeMap::new() }
     }
 
     /// The absolute limit to grant.
-    pub const fn granted(&self) -> u64 {
+    pub(crate) const fn granted(&self) -> u64 {
         self.read + self.room
     }
 
@@ -157,7 +157,7 @@ impl ControlReceiver {
     ///
     /// # Errors
     /// [`BeyondCredit`] when they lie past what was granted.
-    pub fn on_data(&mut self, offset: u64, data: &[u8]) -> Result<bool, BeyondCredit> {
+    pub(crate) fn on_data(&mut self, offset: u64, data: &[u8]) -> Result<bool, BeyondCredit> {
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= self.granted()).ok_or(BeyondCredit)?;
         if end <= self.next {
             return Ok(false);
@@ -175,7 +175,7 @@ impl ControlReceiver {
     }
 
     /// Moves what is in order to `out`; the credit for it goes back to the peer.
-    pub fn read(&mut self, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let count = self.ready.len();
         out.extend(self.ready.drain(..));
         self.read += count as u64;

@@ -8,19 +8,19 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The sender's side.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SendCredit {
+pub(crate) struct SendCredit {
     granted: u64,
     started: u64,
 }
 
 impl SendCredit {
     /// The peer's absolute grant; older, smaller ones change nothing.
-    pub fn grant(&mut self, symbols: u64) {
+    pub(crate) fn grant(&mut self, symbols: u64) {
         self.granted = self.granted.max(symbols);
     }
 
     /// Starts a block of `k` symbols, if the grant covers it.
-    pub fn take(&mut self, k: u32) -> bool {
+    pub(crate) fn take(&mut self, k: u32) -> bool {
         let after = self.started + u64::from(k);
         let covered = after <= self.granted;
         if covered {
@@ -30,7 +30,7 @@ impl SendCredit {
     }
 
     /// Whether a block of `k` symbols could be started.
-    pub fn covers(&self, k: u32) -> bool {
+    pub(crate) fn covers(&self, k: u32) -> bool {
         self.started + u64::from(k) <= self.granted
     }
 }
@@ -47,7 +47,7 @@ const REMEMBERED: usize = 4;
 /// The receiver's side. It begins with all the room there may be, since nothing is known of the path, and then follows what
 /// the path is seen to need. Credit never falls: room shrinks by what is written and not granted again.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceiveCredit {
+pub(crate) struct ReceiveCredit {
     limit: u64,
     room: u64,
     granted: u64,
@@ -64,7 +64,7 @@ pub struct ReceiveCredit {
 
 impl ReceiveCredit {
     /// Room for at most `limit` source symbols that are started and not written.
-    pub const fn new(limit: u64) -> Self {
+    pub(crate) const fn new(limit: u64) -> Self {
         Self {
             limit,
             room: limit,
@@ -79,12 +79,12 @@ impl ReceiveCredit {
     }
 
     /// The absolute grant.
-    pub const fn granted(&self) -> u64 {
+    pub(crate) const fn granted(&self) -> u64 {
         self.granted
     }
 
     /// A block of `k` symbols begins; false when the sender had no credit for it.
-    pub fn start(&mut self, k: u32) -> bool {
+    pub(crate) fn start(&mut self, k: u32) -> bool {
         let after = self.started + u64::from(k);
         let covered = after <= self.granted;
         if covered {
@@ -94,7 +94,7 @@ impl ReceiveCredit {
     }
 
     /// Blocks of `k` symbols are to come: one has to be on its way while another is written.
-    pub fn expect_blocks(&mut self, k: u32) {
+    pub(crate) fn expect_blocks(&mut self, k: u32) {
         self.largest = self.largest.max(k.into());
         self.room = self.room.max(self.floor());
         self.grant();
@@ -105,12 +105,12 @@ impl ReceiveCredit {
     }
 
     /// A symbol brought its block forward.
-    pub const fn note_arrival(&mut self) {
+    pub(crate) const fn note_arrival(&mut self) {
         self.arrived += 1;
     }
 
     /// Blocks of so many symbols in all are written, or will never be.
-    pub fn give_back_symbols(&mut self, symbols: u64) {
+    pub(crate) fn give_back_symbols(&mut self, symbols: u64) {
         self.returned += symbols;
         self.grant();
     }
@@ -118,7 +118,7 @@ impl ReceiveCredit {
     /// Looks, once a round trip, what the path needs. `waiting` symbols are complete and not written: where they are most of
     /// the room, more of it would not make writing faster; where they are few and the sender has used up its credit, more of it
     /// is what is missing.
-    pub fn follow(&mut self, now: Time, rtt: Duration, waiting: u64) {
+    pub(crate) fn follow(&mut self, now: Time, rtt: Duration, waiting: u64) {
         let elapsed = now.since(self.since);
         if rtt.is_zero() || elapsed < rtt.max(LEAST_INTERVAL) {
             return;
@@ -148,55 +148,55 @@ impl ReceiveCredit {
 /// One stream's use of credit, as either side counts it: symbols started and not read. Up to `own` they are the stream's alone;
 /// what lies above comes out of a store that all streams of a direction share.
 #[derive(Clone, Copy, Debug)]
-pub struct StreamUse {
+pub(crate) struct StreamCredit {
     own: u64,
     started: u64,
     read: u64,
 }
 
-impl StreamUse {
+impl StreamCredit {
     /// Nothing is started.
-    pub const fn new(own: u32) -> Self {
+    pub(crate) const fn new(own: u32) -> Self {
         Self { own: own as u64, started: 0, read: 0 }
     }
 
     /// Symbols started and not read.
-    pub const fn outstanding(&self) -> u64 {
+    pub(crate) const fn outstanding(&self) -> u64 {
         self.started - self.read
     }
 
     /// Symbols out of the shared store.
-    pub const fn shared(&self) -> u64 {
+    pub(crate) const fn shared(&self) -> u64 {
         self.outstanding().saturating_sub(self.own)
     }
 
     /// Symbols that may be started when `shared` may come out of the store in all.
-    pub const fn left(&self, shared: u64) -> u64 {
+    pub(crate) const fn left(&self, shared: u64) -> u64 {
         (self.own + shared).saturating_sub(self.outstanding())
     }
 
     /// Symbols of its own.
-    pub const fn own(&self) -> u64 {
+    pub(crate) const fn own(&self) -> u64 {
         self.own
     }
 
     /// Symbols read so far.
-    pub const fn read(&self) -> u64 {
+    pub(crate) const fn read(&self) -> u64 {
         self.read
     }
 
     /// Symbols started so far.
-    pub const fn started(&self) -> u64 {
+    pub(crate) const fn started(&self) -> u64 {
         self.started
     }
 
     /// A block of so many symbols begins.
-    pub const fn start(&mut self, symbols: u64) {
+    pub(crate) const fn start(&mut self, symbols: u64) {
         self.started += symbols;
     }
 
     /// So many symbols are read in all; a number that is no news, or of what was never started, changes nothing.
-    pub const fn note_read(&mut self, symbols: u64) {
+    pub(crate) const fn note_read(&mut self, symbols: u64) {
         if symbols > self.read && symbols <= self.started {
             self.read = symbols;
         }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_stream_takes_its_own_first() {
-        let mut usage = StreamUse::new(10);
+        let mut usage = StreamCredit::new(10);
         assert_eq!((usage.left(0), usage.left(5)), (10, 15));
         usage.start(12);
         assert_eq!((usage.shared(), usage.left(5), usage.left(1)), (2, 3, 0));

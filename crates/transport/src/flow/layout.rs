@@ -5,27 +5,27 @@ use erasure::BlockCode;
 
 /// A block's place and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockShape {
+pub(crate) struct BlockShape {
     /// The block's number in its flow.
-    pub number: u32,
+    pub(crate) number: u32,
     /// The plan that says how it is coded.
-    pub plan: u8,
+    pub(crate) plan: u8,
     /// Source symbols.
-    pub k: u32,
+    pub(crate) k: u32,
     /// The code.
-    pub code: BlockCode,
+    pub(crate) code: BlockCode,
     /// First byte in the object.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Bytes of the object in it; the rest of the last symbol is zero.
-    pub length: usize,
+    pub(crate) length: usize,
     /// What it costs of the credit: its source symbols at the size that the object was announced with.
-    pub cost: u32,
+    pub(crate) cost: u32,
 }
 
 /// Why a plan is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plan does not fit the flow")]
-pub struct BadPlan;
+pub(crate) struct BadPlan;
 
 /// Symbols of this size that so many bytes take.
 pub(super) fn cut(bytes: u64, symbol_size: u16) -> u32 {
@@ -34,7 +34,7 @@ pub(super) fn cut(bytes: u64, symbol_size: u16) -> u32 {
 
 /// An object cut into blocks by its plans.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     length: u64,
     /// Bytes per symbol that the object was announced with: plans and credit count in it, for ever.
     unit: u16,
@@ -48,7 +48,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`BadPlan`] when the numbers contradict each other or no block can be made of them.
-    pub fn new(announcement: &Announcement) -> Result<Self, BadPlan> {
+    pub(crate) fn new(announcement: &Announcement) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
         let fits = announcement.symbol_size > 0
             && plan.number == 0
@@ -66,7 +66,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`BadPlan`] when it leaves a gap, overlaps, or contradicts what is known.
-    pub fn add(&mut self, plan: Plan) -> Result<(), BadPlan> {
+    pub(crate) fn add(&mut self, plan: Plan) -> Result<(), BadPlan> {
         if let Some(known) = self.plans.get(usize::from(plan.number)) {
             return (*known == plan).then_some(()).ok_or(BadPlan);
         }
@@ -93,7 +93,7 @@ impl Layout {
     /// # Errors
     /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
     /// suit a plan's code.
-    pub fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+    pub(crate) fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
         if !self.can_shrink(symbol_size) {
             return Err(BadPlan);
         }
@@ -102,18 +102,18 @@ impl Layout {
     }
 
     /// Source symbols of one of its blocks at the present size.
-    pub fn k_of(&self, shape: &BlockShape) -> u32 {
+    pub(crate) fn k_of(&self, shape: &BlockShape) -> u32 {
         cut(shape.length as u64, self.symbol_size)
     }
 
     /// Whether [`Layout::shrink`] would do it.
-    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
         let fits = symbol_size < self.symbol_size && u32::from(symbol_size) * 2 >= u32::from(self.unit);
         fits && self.plans.iter().all(|plan| self.codes(plan, symbol_size))
     }
 
     /// Source symbols of block `first` and all behind it, at the present size.
-    pub fn source_from(&self, first: u32) -> u64 {
+    pub(crate) fn source_from(&self, first: u32) -> u64 {
         let ends = self.plans.iter().skip(1).map(|plan| plan.first_block).chain([u32::MAX]);
         let mut symbols = 0;
         for (plan, end) in self.plans.iter().zip(ends) {
@@ -134,33 +134,33 @@ impl Layout {
     }
 
     /// Source symbols of the whole object at the size that it was announced with.
-    pub fn symbols(&self) -> u64 {
+    pub(crate) fn symbols(&self) -> u64 {
         self.length.div_ceil(u64::from(self.unit))
     }
 
     /// Bytes per symbol that the object was announced with.
-    pub fn unit(&self) -> u16 {
+    pub(crate) fn unit(&self) -> u16 {
         self.unit
     }
 
     /// Bytes per symbol.
-    pub fn symbol_size(&self) -> usize {
+    pub(crate) fn symbol_size(&self) -> usize {
         usize::from(self.symbol_size)
     }
 
     /// Bytes of the whole object.
-    pub fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// The plans known so far, in order of their numbers.
-    pub fn plans(&self) -> &[Plan] {
+    pub(crate) fn plans(&self) -> &[Plan] {
         &self.plans
     }
 
     /// The shape of block `number` as `plan` describes it; `None` when the object has no such block, or the plan is not
     /// known or not the block's.
-    pub fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
+    pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let at = usize::from(plan);
         let chosen = self.plans.get(at)?;
         if self.plans.get(at + 1).is_some_and(|next| number >= next.first_block) {
@@ -177,7 +177,7 @@ impl Layout {
     }
 
     /// The shape of block `number` by the plan in force there.
-    pub fn block(&self, number: u32) -> Option<BlockShape> {
+    pub(crate) fn block(&self, number: u32) -> Option<BlockShape> {
         let plan = self.plans.iter().rev().find(|plan| plan.first_block <= number)?;
         self.shape(number, plan.number)
     }

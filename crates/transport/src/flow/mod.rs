@@ -1,42 +1,29 @@
-//! Flows: objects and streams cut into blocks, what goes next, what is still needed. No packet number is known here.
+//! Flows: objects and streams cut into blocks, which symbol goes next, what is still needed. No packet number is known here.
 
-mod assembly;
 mod control;
 mod credit;
 mod layout;
 mod pool;
-mod receiving;
+mod receive;
 mod request;
 pub mod schedule;
-mod send_block;
-mod sender;
-mod sending;
+mod send;
 mod sizing;
 mod stream_layout;
-mod stream_receiving;
-mod stream_sending;
 mod tail;
-mod window_receiving;
-mod window_sending;
 
-pub use assembly::Undecodable;
-pub use control::{BeyondCredit, ControlReceiver, ControlSender};
-pub use credit::{ReceiveCredit, SendCredit, StreamUse};
-pub use layout::{BadPlan, BlockShape, Layout};
-pub use pool::Pool;
-pub use receiving::{FlowLimits, ObjectReceiver, Taken};
+pub(crate) use control::{ControlReceiver, ControlSender};
+pub(crate) use credit::{ReceiveCredit, SendCredit};
+pub(crate) use layout::BadPlan;
+pub(crate) use pool::Pool;
+pub use receive::FlowLimits;
+pub(crate) use receive::{BadDecode, ObjectReceiver, StreamReceiver, SymbolOutcome, largest_window};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
     BlockAtATimeConfig, ChunksConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
     WindowedConfig,
 };
-pub use send_block::SendBlock;
-pub use sender::{FlowSender, FlowView, Picked, Step, SymbolKind};
-pub use sending::ObjectSender;
-pub use sizing::{
-    BlockSizer, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
-};
+pub(crate) use send::{BlockSender, ObjectSender, Pick, PickedSymbol, StreamSender, SymbolKind};
+pub use send::{SendBlock, SendBlocks};
+pub use sizing::{BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding};
 pub use stream_layout::StreamLayout;
-pub use stream_receiving::{BadBlock, BadDecode, StreamReceiver};
-pub use stream_sending::StreamSender;
-pub use window_receiving::largest_window;

@@ -21,7 +21,7 @@ pub use interleaved::InterleavedConfig;
 pub use proactive::ProactiveConfig;
 pub use windowed::WindowedConfig;
 
-use super::sender::FlowView;
+use super::SendBlocks;
 use super::tail::Odds;
 use crate::recovery::Report;
 use crate::settings::choices;
@@ -81,10 +81,10 @@ pub enum Next {
 /// Decides which symbol of one flow goes next.
 pub trait Schedule: Debug + Send {
     /// The next thing to send.
-    fn next(&mut self, now: Time, flow: &FlowView, path: &PathEstimate) -> Next;
+    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next;
 
     /// The fate of packets is known, of this flow's or of others.
-    fn on_report(&mut self, report: &Report<'_>, flow: &FlowView);
+    fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks);
 
     /// Lost source symbols are sent again. Where they are not, a probe carries repair rather than source.
     fn resends(&self) -> bool {
@@ -93,7 +93,7 @@ pub trait Schedule: Debug + Send {
 
     /// A block for which the schedule has nothing more, and that the receiver lacks all the same, gets symbols again. Where none do, the
     /// transfer fails.
-    fn gives_again(&self) -> bool {
+    fn recovers_stalled(&self) -> bool {
         true
     }
 
@@ -105,7 +105,7 @@ pub trait Schedule: Debug + Send {
 }
 
 /// The next source symbol, if one can go out now.
-fn source(flow: &FlowView) -> Next {
+fn source(flow: &SendBlocks) -> Next {
     if flow.source_ready() { Next::Source } else { Next::Idle }
 }
 

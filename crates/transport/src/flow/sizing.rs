@@ -87,7 +87,7 @@ impl Default for BlockSizing {
 
 impl BlockSizing {
     /// Who says how blocks are cut where that is not settled before the first one.
-    pub fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+    pub(crate) fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
             Self::LtTcp(blocks) => Some(Box::new(lt_tcp::Calculator::new(blocks.clone()))),
@@ -97,7 +97,7 @@ impl BlockSizing {
 
     /// Who says how the blocks of an object are cut that is under way, and whose first blocks were cut otherwise; `None` where only a
     /// whole object can be cut so.
-    pub fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+    pub(crate) fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
             Self::Partition | Self::SubFiles(_) => None,
@@ -107,7 +107,7 @@ impl BlockSizing {
 
     /// Who says how large the next block of a stream is that is under way. Its code is the one it was announced with, and so is the size of
     /// the largest block.
-    pub fn live_stream_sizer(&self, symbol_size: u16) -> Box<dyn BlockSizer> {
+    pub(crate) fn live_stream_sizer(&self, symbol_size: u16) -> Box<dyn BlockSizer> {
         // What waits of a stream is no last block: more may be written.
         self.sizer(symbol_size).unwrap_or_else(|| Box::new(FixedBlocks { small_k: 0, ..self.of_streams(symbol_size) }))
     }
@@ -125,7 +125,7 @@ impl BlockSizing {
     }
 
     /// How the blocks of a stream are cut, the length of which nobody knows.
-    pub fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
+    pub(crate) fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
         let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
         match self {
             Self::Fixed(blocks) => blocks.clone(),
@@ -140,7 +140,14 @@ impl BlockSizing {
 
     /// The plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most `most`, then what is left.
     /// Where a [`BlockSizing::sizer`] cuts the blocks, the plan of the first one.
-    pub fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32, path: &PathEstimate) -> Vec<Plan> {
+    pub(crate) fn plans(
+        &self,
+        flow: FlowId,
+        symbols: u64,
+        symbol_size: u16,
+        most: u32,
+        path: &PathEstimate,
+    ) -> Vec<Plan> {
         let alike = |k: u32, code| FixedBlocks { k: k.min(most).max(1), code, small_code: code, small_k: 0 };
         match self {
             Self::Fixed(blocks) => FixedBlocks { k: blocks.k.min(most).max(1), ..blocks.clone() }.plans(flow, symbols),
@@ -182,7 +189,7 @@ impl FixedBlocks {
 }
 
 /// Says how the blocks of one object are cut and coded, each as it is opened.
-pub trait BlockSizer: Debug + Send {
+pub(crate) trait BlockSizer: Debug + Send {
     /// Source symbols and code of the next block. `left` symbols of the object are in no block yet; where there are fewer than the
     /// block would have, it has those.
     fn next(&mut self, left: u64, path: &PathEstimate) -> (u32, BlockCode);

@@ -22,30 +22,30 @@ pub struct StreamLayout {
 /// What a window code works on. Its source symbols count through all blocks, from 0 on: symbol `esi` of block n is the one
 /// with the number `n x per_block + esi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WindowShape {
-    pub(super) symbol_size: usize,
+pub(crate) struct WindowShape {
+    pub(crate) symbol_size: usize,
     /// Source symbols of each block.
-    pub(super) per_block: u32,
+    pub(crate) per_block: u32,
     /// Source symbols of the largest window.
-    pub(super) symbols: u32,
+    pub(crate) symbols: u32,
 }
 
 /// The beginning of a block: how many bytes of the stream it has, and whether they are the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StreamHeader {
-    pub(super) length: u32,
-    pub(super) end: bool,
+pub(crate) struct StreamHeader {
+    pub(crate) length: u32,
+    pub(crate) end: bool,
 }
 
 impl StreamHeader {
-    pub(super) fn encode(self) -> [u8; STREAM_HEADER] {
+    pub(crate) fn encode(self) -> [u8; STREAM_HEADER] {
         let [a, b, c, d] = self.length.to_be_bytes();
         [a, b, c, d, u8::from(self.end)]
     }
 
     /// The header at the beginning of a block of `size` bytes; `None` where it makes no sense: more bytes than there are, none
     /// although more is to come, or flags that mean nothing.
-    pub(super) fn decode(block: &[u8], size: usize) -> Option<Self> {
+    pub(crate) fn decode(block: &[u8], size: usize) -> Option<Self> {
         let [a, b, c, d, flags] = *block.first_chunk()?;
         let length = u32::from_be_bytes([a, b, c, d]);
         let fits = length as usize <= size.checked_sub(STREAM_HEADER)?;
@@ -61,17 +61,17 @@ impl StreamLayout {
     }
 
     /// What it was made from.
-    pub const fn announcement(&self) -> &StreamAnnouncement {
+    pub(crate) const fn announcement(&self) -> &StreamAnnouncement {
         &self.announcement
     }
 
     /// Bytes per symbol.
-    pub fn symbol_size(&self) -> usize {
+    pub(crate) fn symbol_size(&self) -> usize {
         usize::from(self.symbol_size)
     }
 
     /// Bytes per symbol that the stream was announced with.
-    pub fn unit(&self) -> usize {
+    pub(crate) fn unit(&self) -> usize {
         usize::from(self.announcement.symbol_size)
     }
 
@@ -80,7 +80,7 @@ impl StreamLayout {
     /// # Errors
     /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
     /// suit one of the codes.
-    pub fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+    pub(crate) fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
         if !self.can_shrink(symbol_size) {
             return Err(BadPlan);
         }
@@ -89,7 +89,7 @@ impl StreamLayout {
     }
 
     /// Whether [`StreamLayout::shrink`] would do it.
-    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
         let StreamAnnouncement { code, short_code, .. } = self.announcement;
         let k = self.full();
         let size = usize::from(symbol_size);
@@ -104,7 +104,7 @@ impl StreamLayout {
     }
 
     /// Source symbols of a full block at the size that the stream was announced with.
-    pub const fn full(&self) -> u32 {
+    pub(crate) const fn full(&self) -> u32 {
         match self.announcement.code {
             Code::Block(_) => self.announcement.k,
             Code::Window(_) => 1,
@@ -112,14 +112,14 @@ impl StreamLayout {
     }
 
     /// What a window code works on, at the present size of symbols; `None` where blocks are coded.
-    pub(super) fn window(&self) -> Option<WindowShape> {
+    pub(crate) fn window(&self) -> Option<WindowShape> {
         let Code::Window(_) = self.announcement.code else { return None };
         let per_block = cut(self.unit() as u64, self.symbol_size);
         Some(WindowShape { symbol_size: self.symbol_size(), per_block, symbols: self.announcement.k * per_block })
     }
 
     /// Source symbols of one of its blocks at the present size.
-    pub fn k_of(&self, shape: &BlockShape) -> u32 {
+    pub(crate) fn k_of(&self, shape: &BlockShape) -> u32 {
         cut((shape.cost as usize * self.unit()) as u64, self.symbol_size)
     }
 
@@ -140,7 +140,7 @@ impl StreamLayout {
     }
 
     /// The shape of a block with this plan, all of whose bytes count.
-    pub fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
+    pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let cost = self.cost(plan)?;
         let announcement = &self.announcement;
         let short = (1..=SHORT_K).contains(&u32::from(plan));
@@ -155,7 +155,7 @@ impl StreamLayout {
 
     /// The plan of a block that is to carry `symbols` source symbols of the size that the stream was announced with and may have
     /// at most `most`, both at least 1: the smallest that has room for all, else the largest there may be.
-    pub(super) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
+    pub(crate) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
         let wanted = symbols.min(most);
         if wanted <= SHORT_K && wanted < self.full() {
             return wanted as u8;

@@ -2,7 +2,7 @@
 
 use super::Incoming;
 use crate::connection::arrivals::ReceivedEcn;
-use crate::flow::{ObjectReceiver, StreamReceiver, Taken};
+use crate::flow::{ObjectReceiver, StreamReceiver, SymbolOutcome};
 use crate::time::Time;
 use crate::wire::limits::MAX_COMPLETE_TOLD;
 use crate::wire::{BlockMask, BlocksTold, Feedback, FlowId, FlowStatus, SymbolId, SymbolRun};
@@ -43,10 +43,12 @@ impl Incoming {
     }
 
     /// A symbol brought its block forward.
-    pub(super) fn on_gain(&mut self, taken: Taken, complete: bool) {
-        if complete || (taken == Taken::Last && matches!(self.choice.blocks, Some(BlocksTold::Received(_)))) {
+    pub(super) fn on_gain(&mut self, taken: SymbolOutcome, complete: bool) {
+        if complete
+            || (taken == SymbolOutcome::CompletesBlock && matches!(self.choice.blocks, Some(BlocksTold::Received(_))))
+        {
             self.clock.hurry();
-        } else if taken == Taken::Last {
+        } else if taken == SymbolOutcome::CompletesBlock {
             self.clock.on_done();
         }
     }

@@ -1,7 +1,7 @@
 //! The streams among what comes in.
 
 use super::{Broken, Event, Incoming, MAX_LINGERING, Piece, Violation};
-use crate::flow::{BadDecode, DecodeJob, Request, StreamReceiver, Taken};
+use crate::flow::{BadDecode, DecodeJob, Request, StreamReceiver, SymbolOutcome};
 use crate::wire::{FlowId, Refused, StreamAnnouncement, StreamSuccessor, SymbolId};
 use erasure::Progress;
 
@@ -84,10 +84,10 @@ impl Incoming {
         self.streams.iter().find(|(_, stream)| stream.stream() == name).map(|(id, _)| *id)
     }
 
-    pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<Taken, Refused> {
-        let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(Taken::Surplus) };
+    pub(super) fn on_stream_symbol(&mut self, id: SymbolId, plan: u8, symbol: &[u8]) -> Result<SymbolOutcome, Refused> {
+        let Some(stream) = self.streams.get_mut(&id.flow) else { return Ok(SymbolOutcome::Surplus) };
         match stream.on_symbol(id, plan, symbol, &mut self.stream_store, &mut self.pool) {
-            Ok(taken @ (Taken::New | Taken::Last)) => {
+            Ok(taken @ (SymbolOutcome::New | SymbolOutcome::CompletesBlock)) => {
                 // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, all
                 // that waits for feedback is the probe.
                 let (complete, lacks_nothing) = (stream.is_complete(), stream.lacks_nothing());
@@ -97,11 +97,11 @@ impl Incoming {
                 self.on_gain(taken, complete);
                 Ok(taken)
             }
-            Ok(Taken::Surplus) => {
+            Ok(SymbolOutcome::Surplus) => {
                 self.surplus += 1;
-                Ok(Taken::Surplus)
+                Ok(SymbolOutcome::Surplus)
             }
-            Ok(Taken::UnknownPlan | Taken::Refused) => Err(Refused::Unacceptable),
+            Ok(SymbolOutcome::UnknownPlan | SymbolOutcome::Refused) => Err(Refused::Unacceptable),
             Err(_) => {
                 self.broken = Some(Broken::Violation(IMPOSSIBLE_BLOCK));
                 Err(Refused::Unacceptable)

@@ -40,7 +40,7 @@ impl AddedSchedule {
 #[cfg(test)]
 mod tests {
     use super::super::harness::Line;
-    use super::super::{FlowView, Next, PathEstimate};
+    use super::super::{Next, PathEstimate, SendBlocks};
     use super::*;
     use crate::recovery::Report;
     use crate::settings::{Choice, Count, Setting, Settings, field, read};
@@ -58,12 +58,12 @@ mod tests {
     }
 
     impl Schedule for Resting {
-        fn next(&mut self, now: Time, _flow: &FlowView, _path: &PathEstimate) -> Next {
+        fn next(&mut self, now: Time, _flow: &SendBlocks, _path: &PathEstimate) -> Next {
             self.sent += 1;
             if self.sent > self.after { Next::Wait(now + std::time::Duration::from_secs(1)) } else { Next::Source }
         }
 
-        fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+        fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
     }
 
     fn build(numbers: &str) -> Result<Box<dyn Schedule>, SettingError> {

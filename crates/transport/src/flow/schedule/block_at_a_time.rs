@@ -1,8 +1,8 @@
 //! One block at a time: coded symbols of it stream until the receiver has it (rc-udp §IV-B).
 
 use super::{MOST_LOSS, Next, PathEstimate, Schedule};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::recovery::Report;
 use crate::settings::{Count, Setting, Settings, Share, Span, field};
 use crate::time::Time;
@@ -75,13 +75,13 @@ impl BlockAtATime {
     }
 
     /// The open block whose turn comes next.
-    fn following<'a>(&self, flow: &'a FlowView) -> Option<&'a SendBlock> {
+    fn following<'a>(&self, flow: &'a SendBlocks) -> Option<&'a SendBlock> {
         flow.open_blocks().find(|block| block.number() >= self.upcoming)
     }
 
     /// Lets go of the blocks that the receiver has. Where the next is encoded already, T = (Ps - (1 + epsilon) K / r) x delta-t passes before
     /// its turn (rc-udp §IV-B b), counted from when the sender would go on.
-    fn retire(&mut self, now: Time, flow: &FlowView) {
+    fn retire(&mut self, now: Time, flow: &SendBlocks) {
         let is_done = |sending: &Sending| flow.block(sending.number).is_none_or(SendBlock::is_done);
         if !self.sending.iter().any(is_done) {
             return;
@@ -95,7 +95,7 @@ impl BlockAtATime {
     }
 
     /// Symbols that are missing: of a block whose turn it is before they run out, of those that follow all that they will need.
-    fn prepare(&self, flow: &FlowView, path: &PathEstimate) -> Option<Next> {
+    fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
         let at_once = (self.config.blocks + self.config.ahead) as usize;
         flow.open_blocks().take(at_once).find_map(|block| {
             let k = block.k();
@@ -119,7 +119,7 @@ impl BlockAtATime {
     }
 
     /// The next block's turn comes as soon as it is encoded.
-    fn admit(&mut self, now: Time, flow: &FlowView) {
+    fn admit(&mut self, now: Time, flow: &SendBlocks) {
         while self.sending.len() < self.config.blocks as usize
             && self.silent_until <= now
             && let Some(block) = self.following(flow).filter(|block| is_encoded(block))
@@ -130,7 +130,7 @@ impl BlockAtATime {
     }
 
     /// A symbol of a block whose turn it is. Of several, the oldest that has not had enough goes first; when all have, they take turns.
-    fn serve(&mut self, flow: &FlowView, path: &PathEstimate) -> Option<Next> {
+    fn serve(&mut self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
         let wanting = self.sending.iter().position(|sending| sending.sent < self.enough(sending.k, path));
         let count = self.sending.len();
         let first = wanting.unwrap_or(0);
@@ -154,7 +154,7 @@ fn is_encoded(block: &SendBlock) -> bool {
 }
 
 /// A symbol of the block: source of a code that needs it, then repair, and what is left when there is no more repair.
-fn symbol(flow: &FlowView, block: &SendBlock) -> Option<Next> {
+fn symbol(flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
     if block.source_ready() && flow.source_block() == block.number() {
         return Some(Next::Source);
     }
@@ -165,7 +165,7 @@ fn symbol(flow: &FlowView, block: &SendBlock) -> Option<Next> {
 }
 
 impl Schedule for BlockAtATime {
-    fn next(&mut self, now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         // rc-udp §IV-B a: encoding starts when the decoder has acknowledged the parameters.
         if !flow.announced() {
             return Next::Idle;
@@ -182,7 +182,7 @@ impl Schedule for BlockAtATime {
         }
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
 
     // rc-udp §IV-B: a stream of coded symbols, and nothing else.
     fn resends(&self) -> bool {

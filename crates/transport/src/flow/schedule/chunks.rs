@@ -3,8 +3,8 @@
 
 use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
 use crate::settings::{Or, Setting, Settings, Share, Switch, field};
@@ -64,24 +64,24 @@ impl Chunks {
 }
 
 /// What serves a chunk that has failed: its lost source, which is what it lacks.
-fn mend(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
+fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> Next {
     flow.first_lost_of(block).map_or(Next::Idle, Next::Resend)
 }
 
 /// ttp §I: "the potential cost of failed transfers".
-fn give_up(flow: &FlowView, block: &SendBlock, _missing: u32) -> Next {
+fn give_up(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> Next {
     Next::GiveUp(flow.id_of(block))
 }
 
 impl Schedule for Chunks {
-    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
         // ttp §II-C: while a chunk is sent the next one is encoded.
         rounds.next(flow, 1, padding, if config.mend { mend } else { give_up })
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {
         self.rounds.on_report();
     }
 
@@ -89,7 +89,7 @@ impl Schedule for Chunks {
         self.config.mend
     }
 
-    fn gives_again(&self) -> bool {
+    fn recovers_stalled(&self) -> bool {
         self.config.mend
     }
 }

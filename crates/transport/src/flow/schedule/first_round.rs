@@ -2,8 +2,8 @@
 
 use super::wants::Wants;
 use super::{Next, source};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::wire::FlowId;
 use std::collections::VecDeque;
 
@@ -22,10 +22,10 @@ impl Rounds {
     /// goes out now, and of `ahead` behind it, has as much repair as `repair` says.
     pub(super) fn next(
         &mut self,
-        flow: &FlowView,
+        flow: &SendBlocks,
         ahead: u32,
         repair: impl FnMut(&SendBlock) -> u32,
-        supply: impl Fn(&FlowView, &SendBlock, u32) -> Next,
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
     ) -> Next {
         self.first.begin(flow, ahead, repair);
         if !self.current {
@@ -59,7 +59,7 @@ struct FirstRound {
 
 impl FirstRound {
     /// Begins the coding of the block whose source goes out now, and of `ahead` behind it; `repair` says how many repair symbols one gets.
-    fn begin(&mut self, flow: &FlowView, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
+    fn begin(&mut self, flow: &SendBlocks, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
         if self.flow != Some(flow.id()) {
             *self = Self { flow: Some(flow.id()), ..Self::default() };
         }
@@ -82,7 +82,7 @@ impl FirstRound {
     }
 
     /// The next repair symbol of a block whose source is all sent, or the work that has to be done for one.
-    fn next(&mut self, flow: &FlowView) -> Option<Next> {
+    fn next(&mut self, flow: &SendBlocks) -> Option<Next> {
         let left = |number: u32, count: u32| {
             let block = flow.block(number).filter(|block| !block.is_done())?;
             Some((block, count.saturating_sub(block.repair_sent()))).filter(|(_, left)| *left > 0)
@@ -112,7 +112,7 @@ impl FirstRound {
 }
 
 /// What goes out next may be the last of a block's first round; losses of it may be known already.
-fn may_end_round(flow: &FlowView, next: Next) -> bool {
+fn may_end_round(flow: &SendBlocks, next: Next) -> bool {
     match next {
         Next::Source => flow.block(flow.source_block()).is_some_and(|block| block.source_left() == 1),
         Next::Repair(_) => true,

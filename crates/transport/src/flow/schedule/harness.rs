@@ -4,7 +4,7 @@ use super::{PathEstimate, ScheduleConfig};
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
 use crate::flow::request::{EncodeJob, Reply, Request};
-use crate::flow::sender::{FlowSender, Picked, Step, SymbolKind};
+use crate::flow::{BlockSender, Pick, PickedSymbol, SymbolKind};
 use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
@@ -17,7 +17,7 @@ const SYMBOL: usize = 8;
 /// A flow whose blocks are all open and filled.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) flow: FlowSender,
+    pub(super) flow: BlockSender,
     pub(super) path: PathEstimate,
     pub(super) now: Time,
     /// What was ordered of the encoder: block and number of symbols.
@@ -29,7 +29,7 @@ pub(super) struct Line {
 
 /// What a flow does when it is asked.
 enum Done {
-    Sent(Picked),
+    Sent(PickedSymbol),
     /// An order for so many repair symbols of a block.
     Ordered(u32, u32),
     GaveUp,
@@ -39,7 +39,7 @@ enum Done {
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sent(Picked { id: SymbolId { block, esi, .. }, kind, .. }) => match kind {
+            Self::Sent(PickedSymbol { id: SymbolId { block, esi, .. }, kind, .. }) => match kind {
                 SymbolKind::Source => write!(f, "{block}:{esi}"),
                 SymbolKind::Repair | SymbolKind::Coded => write!(f, "{block}:+{esi}"),
                 SymbolKind::Resent => write!(f, "{block}:{esi} again"),
@@ -60,7 +60,7 @@ impl Line {
     pub(super) fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
         let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
         let code = code.parse().expect("a code");
-        let mut flow = FlowSender::new(FLOW, SYMBOL, blocks.iter().copied().map(u64::from).sum(), schedule.build());
+        let mut flow = BlockSender::new(FLOW, SYMBOL, blocks.iter().copied().map(u64::from).sum(), schedule.build());
         let mut offset = 0;
         for (number, k) in (0..).zip(blocks) {
             let length = *k as usize * SYMBOL;
@@ -150,13 +150,13 @@ impl Line {
         self.done(step)
     }
 
-    fn done(&mut self, step: Step) -> Option<Done> {
+    fn done(&mut self, step: Pick) -> Option<Done> {
         match step {
-            Step::Symbol(picked) => {
+            Pick::Symbol(picked) => {
                 assert_eq!(self.flow.symbol(picked.id).len(), SYMBOL);
                 Some(Done::Sent(picked))
             }
-            Step::Request(Request::Encode(job)) => {
+            Pick::Request(Request::Encode(job)) => {
                 let (block, count) = (job.block, job.count);
                 self.encodes.push((block, count));
                 self.held.push(job);
@@ -165,9 +165,9 @@ impl Line {
                 }
                 Some(Done::Ordered(block, count))
             }
-            Step::Request(other) => panic!("{other:?}"),
-            Step::Failed => Some(Done::GaveUp),
-            Step::Idle => None,
+            Pick::Request(other) => panic!("{other:?}"),
+            Pick::Failed => Some(Done::GaveUp),
+            Pick::Idle => None,
         }
     }
 

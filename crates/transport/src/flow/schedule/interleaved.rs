@@ -2,8 +2,8 @@
 //! (tornado-transfer §2.1).
 
 use super::{Next, PathEstimate, Schedule};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
 use crate::settings::{Count, Or, Setting, Settings, Share, field};
@@ -72,7 +72,7 @@ impl Interleaved {
     }
 
     /// One repair symbol of the block, or the order for some. `None` while it is being made; a code that has no more sends lost source again.
-    fn repair(&self, flow: &FlowView, block: &SendBlock) -> Option<Next> {
+    fn repair(&self, flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
         let id = flow.id_of(block);
         if block.repair_ready() > 0 {
             return Some(Next::Repair(id));
@@ -84,7 +84,7 @@ impl Interleaved {
     }
 
     /// While there is source.
-    fn with_source(&mut self, flow: &FlowView, path: &PathEstimate, block: &SendBlock) -> Next {
+    fn with_source(&mut self, flow: &SendBlocks, path: &PathEstimate, block: &SendBlock) -> Next {
         let number = block.number();
         if self.block != Some(number) {
             self.block = Some(number);
@@ -113,7 +113,7 @@ impl Interleaved {
     }
 
     /// While there is none: it has all gone out, or waits for the receiver to have some of the blocks.
-    fn without_source(&mut self, flow: &FlowView) -> Next {
+    fn without_source(&mut self, flow: &SendBlocks) -> Next {
         let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_coded();
         let after = |block: &&SendBlock| self.turn.is_none_or(|turn| block.number() > turn);
         let others = flow.open_blocks().filter(sent).take_while(|block| !after(block));
@@ -133,14 +133,14 @@ impl Interleaved {
 }
 
 impl Schedule for Interleaved {
-    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         match flow.block(flow.source_block()).filter(|_| flow.source_ready()) {
             Some(block) => self.with_source(flow, path, block),
             None => self.without_source(flow),
         }
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
 
     // tornado-transfer §2.1: there is no need for retransmission.
     fn resends(&self) -> bool {

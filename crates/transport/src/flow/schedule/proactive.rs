@@ -3,8 +3,8 @@
 
 use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, field};
@@ -50,7 +50,7 @@ impl Proactive {
 
 /// What serves a block that wants `missing` symbols. Repair, for lt-tcp sends nothing twice (§3.5).
 /// Departs: a code with few symbols may have sent them all, of which the document does not speak; then lost source goes again.
-fn supply(flow: &FlowView, block: &SendBlock, missing: u32) -> Next {
+fn supply(flow: &SendBlocks, block: &SendBlock, missing: u32) -> Next {
     let id = flow.id_of(block);
     if block.repair_ready() > 0 {
         return Next::Repair(id);
@@ -65,12 +65,12 @@ fn supply(flow: &FlowView, block: &SendBlock, missing: u32) -> Next {
 }
 
 impl Schedule for Proactive {
-    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         let Self { config, rounds } = self;
         rounds.next(flow, 0, |block| config.repair(block, path), supply)
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {
         self.rounds.on_report();
     }
 }

@@ -1,8 +1,8 @@
 //! Blocks that want symbols, and how many: worked out once after something was heard, served one symbol at a time.
 
 use super::Next;
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use std::collections::VecDeque;
 
 /// What open blocks want, oldest first.
@@ -11,7 +11,7 @@ pub(super) struct Wants(VecDeque<(u32, u32)>);
 
 impl Wants {
     /// What the open blocks want as `wanted` sees them.
-    pub(super) fn survey(&mut self, flow: &FlowView, mut wanted: impl FnMut(&SendBlock) -> u32) {
+    pub(super) fn survey(&mut self, flow: &SendBlocks, mut wanted: impl FnMut(&SendBlock) -> u32) {
         self.0.clear();
         let wants = flow.open_blocks().map(|block| (block.number(), wanted(block)));
         self.0.extend(wants.filter(|(_, symbols)| *symbols > 0));
@@ -21,8 +21,8 @@ impl Wants {
     /// lets others go first.
     pub(super) fn serve(
         &mut self,
-        flow: &FlowView,
-        supply: impl Fn(&FlowView, &SendBlock, u32) -> Next,
+        flow: &SendBlocks,
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
     ) -> Option<Next> {
         for at in 0..self.0.len() {
             let (number, wanted) = self.0[at];

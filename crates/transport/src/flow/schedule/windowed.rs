@@ -5,8 +5,8 @@
 
 use super::wants::Wants;
 use super::{Next, PathEstimate, Schedule, source};
-use crate::flow::send_block::SendBlock;
-use crate::flow::sender::FlowView;
+use crate::flow::SendBlock;
+use crate::flow::SendBlocks;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, Span, field};
@@ -51,7 +51,7 @@ impl Windowed {
     }
 
     /// Works out anew what each open block wants.
-    fn survey(&mut self, flow: &FlowView, path: &PathEstimate) {
+    fn survey(&mut self, flow: &SendBlocks, path: &PathEstimate) {
         self.current = true;
         // The chance is for all blocks together.
         let odds = path.odds(self.config.tail_failure / flow.unfinished().max(1) as f64);
@@ -69,7 +69,7 @@ impl Windowed {
 }
 
 /// What serves a block that wants `extra` symbols: lost source first, since it may spare the decoder, then repair.
-fn supply(flow: &FlowView, block: &SendBlock, extra: u32) -> Next {
+fn supply(flow: &SendBlocks, block: &SendBlock, extra: u32) -> Next {
     let id = flow.id_of(block);
     if let Some(lost) = flow.first_lost_of(block) {
         return Next::Resend(lost);
@@ -81,7 +81,7 @@ fn supply(flow: &FlowView, block: &SendBlock, extra: u32) -> Next {
 }
 
 impl Schedule for Windowed {
-    fn next(&mut self, _now: Time, flow: &FlowView, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         let coding = path.rtt.is_none_or(|rtt| rtt >= self.config.repair_from_rtt);
         if flow.more_to_come() || !coding {
             self.current = false;
@@ -96,7 +96,7 @@ impl Schedule for Windowed {
         self.wants.serve(flow, supply).unwrap_or(Next::Idle)
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {
         self.current = false;
     }
 }

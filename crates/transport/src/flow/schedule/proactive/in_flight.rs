@@ -1,8 +1,8 @@
 //! lt-tcp §3.5 wants packets in flight counted block by block, lest a single count drift. Blocks have these counts, and the flight, which
 //! counts packet by packet, is their sum: nothing in it outlives the fate of its packet.
 
+use crate::flow::SendBlock;
 use crate::flow::schedule::harness::Line;
-use crate::flow::send_block::SendBlock;
 use crate::recovery::{Admission, Cause, Content, Recovery, RecoveryConfig, Sent, Timeout, Told};
 use crate::time::Time;
 use crate::wire::{FlowId, PacketRanges, SymbolId};

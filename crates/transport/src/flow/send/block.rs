@@ -1,7 +1,7 @@
 //! A sender's open block: what was sent of it, what arrived, and its repair symbols.
 
-use super::layout::BlockShape;
-use super::request::{EncodeJob, Request};
+use crate::flow::layout::BlockShape;
+use crate::flow::request::{EncodeJob, Request};
 use crate::wire::FlowId;
 use erasure::{Block, BlockCode, Encoder};
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ pub struct SendBlock {
     /// What the receiver said it needs, less what is known to have arrived since.
     reported_need: Option<u32>,
     repairs: Repairs,
-    again: Rounds,
+    stall: Rounds,
     done: bool,
 }
 
@@ -89,7 +89,7 @@ struct Rounds {
 
 impl SendBlock {
     /// A block whose bytes are not here. `coded`: repair alone is to go out, if its code can do that.
-    pub(super) fn new(shape: BlockShape, symbol_size: usize, coded: bool) -> Self {
+    pub(in crate::flow) fn new(shape: BlockShape, symbol_size: usize, coded: bool) -> Self {
         let delivered = Bits::new(shape.k);
         Self {
             shape,
@@ -105,7 +105,7 @@ impl SendBlock {
             lost: VecDeque::new(),
             reported_need: None,
             repairs: Repairs::default(),
-            again: Rounds::default(),
+            stall: Rounds::default(),
             done: false,
         }
     }
@@ -141,7 +141,7 @@ impl SendBlock {
     }
 
     /// Repair alone is to go out from now on, or source too.
-    pub(super) fn set_coded(&mut self, coded: bool) {
+    pub(in crate::flow) fn set_coded(&mut self, coded: bool) {
         self.coded = coded && is_fountain(self.shape.code);
     }
 
@@ -162,7 +162,7 @@ impl SendBlock {
     }
 
     /// The receiver needs something of it, as far as is known.
-    pub(super) fn is_lacking(&self) -> bool {
+    pub(in crate::flow) fn is_lacking(&self) -> bool {
         !self.done && self.need() > 0
     }
 
@@ -182,7 +182,7 @@ impl SendBlock {
     }
 
     /// Every repair symbol that its code has is made.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub(in crate::flow) fn is_exhausted(&self) -> bool {
         self.shape.k + self.repairs.made >= self.code().symbol_limit(self.shape.k)
     }
 
@@ -203,70 +203,70 @@ impl SendBlock {
     }
 
     /// A source symbol when no more repair can be made: one that is lost; of a block of repair alone, one that was never sent.
-    pub(super) fn last_resort(&self) -> Option<u32> {
+    pub(in crate::flow) fn last_resort(&self) -> Option<u32> {
         let spent = self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0 && !self.can_prepare();
         let unsent = || (self.coded && self.next_source < self.shape.k).then_some(self.next_source);
         self.first_lost().filter(|_| spent).or_else(|| unsent().filter(|_| spent))
     }
 
     /// Repair symbols are being made.
-    pub(super) const fn is_encoding(&self) -> bool {
+    pub(in crate::flow) const fn is_encoding(&self) -> bool {
         self.repairs.busy
     }
 
     /// It waits and nothing of it is under way. Where it did so before and nothing has gone out since, the number of symbols that it gets
     /// again: what the receiver is known to need, or one; four times as many each time, until it is all of it.
-    pub(super) fn wait_a_round(&mut self) -> Option<u32> {
-        if !std::mem::replace(&mut self.again.quiet, true) {
+    pub(in crate::flow) fn wait_a_round(&mut self) -> Option<u32> {
+        if !std::mem::replace(&mut self.stall.quiet, true) {
             return None;
         }
-        let round = self.again.count;
-        self.again.count += 1;
+        let round = self.stall.count;
+        self.stall.count += 1;
         Some(self.need().max(1).saturating_mul(4u32.saturating_pow(round)).min(self.shape.k))
     }
 
     /// Rounds for which it has waited with nothing of it under way.
-    pub(super) const fn rounds(&self) -> u32 {
-        self.again.count
+    pub(in crate::flow) const fn rounds(&self) -> u32 {
+        self.stall.count
     }
 
     /// The source symbol that is given again next, of those that were sent.
-    pub(super) fn next_again(&mut self) -> Option<u32> {
+    pub(in crate::flow) fn next_in_turn(&mut self) -> Option<u32> {
         let sent = if self.coded { self.shape.k } else { self.next_source };
-        let esi = self.again.turn.checked_rem(sent)?;
-        self.again.turn = esi + 1;
+        let esi = self.stall.turn.checked_rem(sent)?;
+        self.stall.turn = esi + 1;
         Some(esi)
     }
 
     /// The block's bytes have come.
-    pub(super) const fn is_filled(&self) -> bool {
+    pub(in crate::flow) const fn is_filled(&self) -> bool {
         self.data.is_some()
     }
 
-    pub(super) const fn shape(&self) -> &BlockShape {
+    pub(in crate::flow) const fn shape(&self) -> &BlockShape {
         &self.shape
     }
 
     /// A lost source symbol that has not arrived since; those that have are forgotten.
-    pub(super) fn prune_lost(&mut self) -> bool {
+    pub(in crate::flow) fn prune_lost(&mut self) -> bool {
         while self.lost.front().is_some_and(|esi| self.delivered.get(*esi)) {
             self.lost.pop_front();
         }
         !self.lost.is_empty()
     }
 
-    pub(super) fn first_lost(&self) -> Option<u32> {
+    pub(in crate::flow) fn first_lost(&self) -> Option<u32> {
         self.lost.front().copied()
     }
 
     /// The oldest source symbol sent that is not known to have arrived: what a probe may carry.
-    pub(super) fn oldest_unacknowledged(&self) -> Option<u32> {
+    pub(in crate::flow) fn oldest_unacknowledged(&self) -> Option<u32> {
         let esi = self.delivered.first_clear();
         (self.data.is_some() && esi < self.next_source).then_some(esi)
     }
 
     /// The block's bytes have come. They are shared with whoever digests them.
-    pub(super) fn fill(&mut self, mut buffer: Vec<u8>) -> Arc<Block> {
+    pub(in crate::flow) fn fill(&mut self, mut buffer: Vec<u8>) -> Arc<Block> {
         let whole = self.shape.k as usize * self.symbol_size;
         buffer.truncate(self.shape.length);
         buffer.resize(whole, 0);
@@ -275,15 +275,15 @@ impl SendBlock {
         data
     }
 
-    pub(super) fn take_source(&mut self) -> u32 {
-        self.again.quiet = false;
+    pub(in crate::flow) fn take_source(&mut self) -> u32 {
+        self.stall.quiet = false;
         self.next_source += 1;
         self.in_flight += 1;
         self.next_source - 1
     }
 
-    pub(super) fn take_resend(&mut self, esi: u32) {
-        self.again.quiet = false;
+    pub(in crate::flow) fn take_resend(&mut self, esi: u32) {
+        self.stall.quiet = false;
         if self.lost.front() == Some(&esi) {
             self.lost.pop_front();
         } else if self.coded && esi == self.next_source {
@@ -292,15 +292,15 @@ impl SendBlock {
         self.in_flight += 1;
     }
 
-    pub(super) fn take_repair(&mut self) -> u32 {
-        self.again.quiet = false;
+    pub(in crate::flow) fn take_repair(&mut self) -> u32 {
+        self.stall.quiet = false;
         self.repairs.sent += 1;
         self.in_flight += 1;
         self.shape.k + self.repairs.sent - 1
     }
 
     /// The bytes of a symbol that `take_*` named.
-    pub(super) fn symbol(&self, esi: u32) -> &[u8] {
+    pub(in crate::flow) fn symbol(&self, esi: u32) -> &[u8] {
         if esi < self.shape.k {
             return self.data.as_ref().and_then(|data| data.symbol(esi)).unwrap_or_default();
         }
@@ -310,12 +310,12 @@ impl SendBlock {
 
     /// Bytes of repair symbols that are kept.
     #[cfg(test)]
-    pub(super) const fn memory_of_repair(&self) -> usize {
+    pub(in crate::flow) const fn memory_of_repair(&self) -> usize {
         self.repairs.symbols.len()
     }
 
     /// Asks for `count` more repair symbols.
-    pub(super) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<Request> {
+    pub(in crate::flow) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<Request> {
         let source = Arc::clone(self.data.as_ref()?);
         let encoder = match self.repairs.encoder.take() {
             Some(encoder) => encoder,
@@ -328,7 +328,7 @@ impl SendBlock {
         Some(Request::Encode(EncodeJob { flow, block: self.number(), source, encoder, first, count, symbols }))
     }
 
-    pub(super) fn prepared(&mut self, job: EncodeJob) {
+    pub(in crate::flow) fn prepared(&mut self, job: EncodeJob) {
         let repairs = &mut self.repairs;
         repairs.busy = false;
         repairs.encoder = Some(job.encoder);
@@ -345,13 +345,13 @@ impl SendBlock {
         repairs.made += job.count;
     }
 
-    pub(super) fn on_delivered(&mut self, esi: u32) {
+    pub(in crate::flow) fn on_delivered(&mut self, esi: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.on_arrived(esi);
     }
 
     /// A symbol arrived that had been called lost.
-    pub(super) fn on_spurious(&mut self, esi: u32) {
+    pub(in crate::flow) fn on_spurious(&mut self, esi: u32) {
         self.called_lost = self.called_lost.saturating_sub(1);
         self.on_arrived(esi);
     }
@@ -370,7 +370,7 @@ impl SendBlock {
         }
     }
 
-    pub(super) fn on_lost(&mut self, esi: u32) {
+    pub(in crate::flow) fn on_lost(&mut self, esi: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.called_lost += 1;
         if esi < self.shape.k
@@ -383,17 +383,17 @@ impl SendBlock {
     }
 
     /// A block needs no more than all of it: who claims so would have us make repair without end.
-    pub(super) fn on_need(&mut self, need: u32) {
+    pub(in crate::flow) fn on_need(&mut self, need: u32) {
         self.reported_need = Some(need.min(self.shape.k));
     }
 
     /// The block's bytes, if they have come.
-    pub(super) fn into_data(self) -> Option<Arc<Block>> {
+    pub(in crate::flow) fn into_data(self) -> Option<Arc<Block>> {
         self.data
     }
 
     /// The receiver has the block: its memory is free again.
-    pub(super) fn finish(&mut self) -> Option<Arc<Block>> {
+    pub(in crate::flow) fn finish(&mut self) -> Option<Arc<Block>> {
         self.done = true;
         self.lost = VecDeque::new();
         self.repairs = Repairs { made: self.repairs.sent, sent: self.repairs.sent, ..Repairs::default() };

@@ -1,40 +1,15 @@
 //! The receiver half of an object flow: blocks that are done are digested and written.
 
-use super::assembly::{Assembly, Gain, Tried, Undecodable};
-use super::credit::ReceiveCredit;
-use super::layout::{BadPlan, BlockShape, Layout};
-use super::pool::Pool;
-use super::request::{DecodeJob, Direction, FlowKey, Request};
+use super::FlowLimits;
+use super::block_receiver::{BlockReceiver, DecodeOutcome, Placed, SymbolOutcome, Undecodable};
+use crate::flow::credit::ReceiveCredit;
+use crate::flow::layout::{BadPlan, BlockShape, Layout};
+use crate::flow::pool::Pool;
+use crate::flow::request::{DecodeJob, Direction, FlowKey, Request};
 use crate::wire::{Announcement, BlockMask, BlocksTold, FlowId, FlowStatus, Plan, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What this side accepts of a peer's flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowLimits {
-    /// Largest number of source symbols in a block.
-    pub largest_k: u32,
-    /// Largest symbol in bytes.
-    pub largest_symbol: u16,
-    /// Most symbols in a packet.
-    pub most_per_packet: u8,
-}
-
-/// What a symbol was good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It brought its block forward.
-    New,
-    /// It was the last that its block lacked: the sender is to hear that the block is done.
-    Last,
-    /// Nothing: known, or more than was needed.
-    Surplus,
-    /// It cannot be placed until a plan comes.
-    UnknownPlan,
-    /// It breaks the flow's layout, its limits or its credit.
-    Refused,
-}
 
 /// A block that is done.
 #[derive(Debug)]
@@ -47,12 +22,12 @@ enum Done {
 
 /// An object on its way in.
 #[derive(Debug)]
-pub struct ObjectReceiver {
+pub(crate) struct ObjectReceiver {
     /// The first flow that carried the object: what the program knows it by.
     object: FlowId,
     per_packet: u8,
     layout: Layout,
-    assembly: Assembly,
+    assembly: BlockReceiver,
     /// Blocks that are done and not written.
     done: BTreeMap<u32, Done>,
     /// `Some(digest wanted)` once the program takes the flow.
@@ -69,7 +44,7 @@ impl ObjectReceiver {
     ///
     /// # Errors
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
-    pub fn new(announcement: &Announcement, limits: FlowLimits, told: BlocksTold) -> Result<Self, BadPlan> {
+    pub(crate) fn new(announcement: &Announcement, limits: FlowLimits, told: BlocksTold) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
         let fits = plan.k <= limits.largest_k
             && announcement.symbol_size <= limits.largest_symbol
@@ -81,7 +56,7 @@ impl ObjectReceiver {
             object: announcement.flow,
             per_packet: announcement.symbols_per_packet,
             layout: Layout::new(announcement)?,
-            assembly: Assembly::new(announcement.flow, usize::from(announcement.symbol_size), told),
+            assembly: BlockReceiver::new(announcement.flow, usize::from(announcement.symbol_size), told),
             done: BTreeMap::new(),
             accepted: None,
             written_symbols: 0,
@@ -95,7 +70,7 @@ impl ObjectReceiver {
     ///
     /// # Errors
     /// [`BadPlan`] when it does not fit the flow or is larger than `limits`.
-    pub fn add_plan(&mut self, plan: Plan, limits: FlowLimits) -> Result<(), BadPlan> {
+    pub(crate) fn add_plan(&mut self, plan: Plan, limits: FlowLimits) -> Result<(), BadPlan> {
         let known = usize::from(plan.number) < self.layout.plans().len();
         // A block keeps the shape it began with: a new plan covers none that has begun.
         let begun = self.assembly.begun_below();
@@ -106,17 +81,12 @@ impl ObjectReceiver {
     }
 
     /// Plans known: the number of the next one.
-    pub fn plan_count(&self) -> usize {
+    pub(crate) fn plan_count(&self) -> usize {
         self.layout.plans().len()
     }
 
-    /// Length of the object in bytes.
-    pub fn length(&self) -> u64 {
-        self.layout.length()
-    }
-
     /// Whether the announcement repeats the one this flow was made from.
-    pub fn is_announced_by(&self, announcement: &Announcement) -> bool {
+    pub(crate) fn is_announced_by(&self, announcement: &Announcement) -> bool {
         self.layout.plans()[0] == announcement.plan
             && self.layout.length() == announcement.length
             && self.layout.unit() == announcement.symbol_size
@@ -124,7 +94,7 @@ impl ObjectReceiver {
     }
 
     /// The first flow that carried the object: what the program knows it by.
-    pub const fn object(&self) -> FlowId {
+    pub(crate) const fn object(&self) -> FlowId {
         self.object
     }
 
@@ -132,7 +102,7 @@ impl ObjectReceiver {
     ///
     /// # Errors
     /// [`BadPlan`] for a size that does not suit the object; nothing has changed then.
-    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
+    pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
         let layout = &self.layout;
         self.assembly.succeed(flow, layout.symbol_size(), pool, |shape| layout.k_of(shape));
@@ -140,17 +110,17 @@ impl ObjectReceiver {
     }
 
     /// Bytes per symbol.
-    pub fn symbol_size(&self) -> usize {
+    pub(crate) fn symbol_size(&self) -> usize {
         self.layout.symbol_size()
     }
 
     /// r: the most symbols in a packet.
-    pub const fn per_packet(&self) -> u8 {
+    pub(crate) const fn per_packet(&self) -> u8 {
         self.per_packet
     }
 
     /// The program takes the flow: blocks are digested, if wanted, and written from now on.
-    pub fn accept(&mut self, digest: bool) {
+    pub(crate) fn accept(&mut self, digest: bool) {
         self.accepted = Some(digest);
         let held: Vec<u32> =
             self.done.iter().filter(|(_, s)| matches!(s, Done::Held(..))).map(|(number, _)| *number).collect();
@@ -162,33 +132,33 @@ impl ObjectReceiver {
     }
 
     /// A symbol arrived. `credit` is asked when it opens a block.
-    pub fn on_symbol(
+    pub(crate) fn on_symbol(
         &mut self,
         id: SymbolId,
         plan: u8,
         symbol: &[u8],
         credit: &mut ReceiveCredit,
         pool: &mut Pool,
-    ) -> Taken {
+    ) -> SymbolOutcome {
         let layout = &self.layout;
         let open = || {
             if usize::from(plan) >= layout.plans().len() {
-                return Err(Taken::UnknownPlan);
+                return Err(SymbolOutcome::UnknownPlan);
             }
-            let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
+            let shape = layout.shape(id.block, plan).ok_or(SymbolOutcome::Refused)?;
             let granted = id.esi < shape.code.symbol_limit(shape.k) && credit.start(shape.cost);
-            granted.then_some(shape).ok_or(Taken::Refused)
+            granted.then_some(shape).ok_or(SymbolOutcome::Refused)
         };
         let taken = match self.assembly.on_symbol(id, plan, symbol, pool, open) {
-            Gain::Taken(Taken::New) => Taken::New,
-            Gain::Taken(taken) => return taken,
-            Gain::Decode(job) => {
+            Placed::Symbol(SymbolOutcome::New) => SymbolOutcome::New,
+            Placed::Symbol(taken) => return taken,
+            Placed::Decodable(job) => {
                 self.requests.push(Request::Decode(job));
-                if self.assembly.is_early() { Taken::Last } else { Taken::New }
+                if self.assembly.is_early() { SymbolOutcome::CompletesBlock } else { SymbolOutcome::New }
             }
-            Gain::Whole(shape, block) => {
+            Placed::Complete(shape, block) => {
                 self.finish_block(shape, block);
-                Taken::Last
+                SymbolOutcome::CompletesBlock
             }
         };
         credit.note_arrival();
@@ -199,23 +169,23 @@ impl ObjectReceiver {
     ///
     /// # Errors
     /// [`Undecodable`] when it failed and the sender was told that the block is done.
-    pub fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Result<(), Undecodable> {
+    pub(crate) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Result<(), Undecodable> {
         match self.assembly.on_decoded(job, progress) {
-            Tried::Whole(shape, block) => self.finish_block(shape, block),
-            Tried::Open => {}
-            Tried::Lost => return Err(Undecodable),
+            DecodeOutcome::Complete(shape, block) => self.finish_block(shape, block),
+            DecodeOutcome::Incomplete => {}
+            DecodeOutcome::Lost => return Err(Undecodable),
         }
         Ok(())
     }
 
     /// The sender was told that a block is done which a decoder still has.
-    pub fn has_promised(&self) -> bool {
+    pub(crate) fn has_promised(&self) -> bool {
         self.assembly.has_promised()
     }
 
     /// A digest or a write of a block is done; answers with the block's cost and bytes when nothing of it is
     /// pending any more.
-    pub fn on_stored(&mut self, number: u32) -> Option<(u32, usize)> {
+    pub(crate) fn on_stored(&mut self, number: u32) -> Option<(u32, usize)> {
         let Some(Done::Storing { cost, length, replies }) = self.done.get_mut(&number) else {
             return None;
         };
@@ -231,54 +201,54 @@ impl ObjectReceiver {
     }
 
     /// Work this flow wants done.
-    pub fn take_requests(&mut self) -> impl Iterator<Item = Request> {
+    pub(crate) fn take_requests(&mut self) -> impl Iterator<Item = Request> {
         self.requests.drain(..)
     }
 
     /// True once: when every byte of an accepted flow is written.
-    pub fn newly_received(&mut self) -> bool {
+    pub(crate) fn newly_received(&mut self) -> bool {
         let now = self.accepted.is_some() && self.is_received() && !self.received_told;
         self.received_told |= now;
         now
     }
 
     /// Every byte is written.
-    pub fn is_received(&self) -> bool {
+    pub(crate) fn is_received(&self) -> bool {
         self.written_symbols == self.layout.symbols()
     }
 
     /// Every byte is written and the program knows.
-    pub fn is_received_and_told(&self) -> bool {
+    pub(crate) fn is_received_and_told(&self) -> bool {
         self.received_told
     }
 
     /// Every block is done, written or not.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.layout.block(self.assembly.done_below()).is_none()
     }
 
     /// The cost of blocks that are done and not written.
-    pub const fn waiting_symbols(&self) -> u64 {
+    pub(crate) const fn waiting_symbols(&self) -> u64 {
         self.waiting_symbols
     }
 
     /// Something of it has come.
-    pub fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.assembly.begun_below() > 0
     }
 
     /// The first source symbol, by block and esi, that has not come.
-    pub fn gap(&mut self) -> (u32, u32) {
+    pub(crate) fn gap(&mut self) -> (u32, u32) {
         self.assembly.gap()
     }
 
     /// What feedback says of this flow in a mask, if the sender wants that and it is long enough.
-    pub fn mask(&self) -> Option<BlockMask> {
+    pub(crate) fn mask(&self) -> Option<BlockMask> {
         self.assembly.mask().filter(|_| self.layout.block(256).is_none())
     }
 
     /// What feedback says of this flow.
-    pub fn status(&self) -> FlowStatus {
+    pub(crate) fn status(&self) -> FlowStatus {
         self.assembly.status()
     }
 

@@ -1,6 +1,6 @@
 //! Repair symbols of a stream with a window code, where they arrive.
 
-use super::stream_layout::WindowShape;
+use crate::flow::stream_layout::WindowShape;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::Progress;
 use erasure::rlc::{Decoder, Density, Field, Repair};
@@ -14,13 +14,13 @@ const QUIET_WINDOWS: u32 = 2;
 const SHARE_OF_OWN: u32 = 4;
 
 /// The largest window of a stream that has `own` symbols of its own.
-pub fn largest_window(own: u32) -> u32 {
+pub(crate) fn largest_window(own: u32) -> u32 {
     (own / SHARE_OF_OWN).max(1)
 }
 
 /// What makes lost symbols of a stream good.
 #[derive(Debug)]
-pub(super) struct WindowReceiver {
+pub(in crate::flow) struct WindowReceiver {
     shape: WindowShape,
     /// None while no repair is expected.
     decoder: Option<Decoder>,
@@ -29,7 +29,7 @@ pub(super) struct WindowReceiver {
 }
 
 impl WindowReceiver {
-    pub(super) fn new(shape: WindowShape) -> Self {
+    pub(in crate::flow) fn new(shape: WindowShape) -> Self {
         Self { shape, decoder: Some(Self::decoder(shape)), quiet: 0 }
     }
 
@@ -38,17 +38,17 @@ impl WindowReceiver {
     }
 
     /// Whether this is a repair symbol.
-    pub(super) const fn is_repair(id: SymbolId) -> bool {
+    pub(in crate::flow) const fn is_repair(id: SymbolId) -> bool {
         id.esi >= WINDOW_REPAIR
     }
 
     /// Whether its block has such a source symbol.
-    pub(super) const fn has_source(&self, id: SymbolId) -> bool {
+    pub(in crate::flow) const fn has_source(&self, id: SymbolId) -> bool {
         id.esi < self.shape.per_block
     }
 
     /// What a repair symbol's header says; `None` for a window that cannot be.
-    pub(super) fn repair(&self, id: SymbolId) -> Option<Repair> {
+    pub(in crate::flow) fn repair(&self, id: SymbolId) -> Option<Repair> {
         let (symbols, key) = (id.esi / WINDOW_REPAIR, (id.esi % WINDOW_REPAIR) as u16);
         let end = (u64::from(id.block) + 1) * u64::from(self.shape.per_block);
         let first = end.checked_sub(symbols.into()).filter(|_| symbols <= self.shape.symbols)?;
@@ -56,7 +56,7 @@ impl WindowReceiver {
     }
 
     /// A source symbol arrived.
-    pub(super) fn on_source(&mut self, id: SymbolId, symbol: &[u8]) {
+    pub(in crate::flow) fn on_source(&mut self, id: SymbolId, symbol: &[u8]) {
         let Some(decoder) = &mut self.decoder else { return };
         decoder.source(u64::from(id.block) * u64::from(self.shape.per_block) + u64::from(id.esi), symbol);
         self.quiet += 1;
@@ -66,7 +66,7 @@ impl WindowReceiver {
     }
 
     /// A repair symbol arrived; whether it said anything new. What came before anything was kept counts as missing.
-    pub(super) fn on_repair(&mut self, repair: Repair, symbol: &[u8]) -> bool {
+    pub(in crate::flow) fn on_repair(&mut self, repair: Repair, symbol: &[u8]) -> bool {
         self.quiet = 0;
         let shape = self.shape;
         let decoder = self.decoder.get_or_insert_with(|| Self::decoder(shape));
@@ -74,7 +74,7 @@ impl WindowReceiver {
     }
 
     /// A symbol that was made good.
-    pub(super) fn next_recovered(&mut self, flow: FlowId) -> Option<(SymbolId, &[u8])> {
+    pub(in crate::flow) fn next_recovered(&mut self, flow: FlowId) -> Option<(SymbolId, &[u8])> {
         let per_block = u64::from(self.shape.per_block);
         let (number, symbol) = self.decoder.as_mut()?.next_recovered()?;
         let (block, esi) = (u32::try_from(number / per_block).ok()?, (number % per_block) as u32);
@@ -82,7 +82,7 @@ impl WindowReceiver {
     }
 
     /// Nothing more is wanted.
-    pub(super) fn close(&mut self) {
+    pub(in crate::flow) fn close(&mut self) {
         self.decoder = None;
     }
 }

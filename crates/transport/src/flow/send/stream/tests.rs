@@ -53,7 +53,7 @@ fn an_empty_block_follows_one_that_is_on_its_way() {
         stream.write(&[7; 700]);
         assert_eq!(open(&mut stream, 0), [(700, false)]);
         for _ in 0..sent {
-            assert!(matches!(stream.next(Time::ZERO, &PATH), Step::Symbol(_)));
+            assert!(matches!(stream.next(Time::ZERO, &PATH), Pick::Symbol(_)));
         }
         stream.finish();
         assert_eq!(open(&mut stream, 0), [(700, false), (0, true)], "after {sent} symbols");

@@ -1,41 +1,41 @@
 //! The blocks of a flow on their way out, as its schedule sees them.
 
-use crate::flow::send_block::SendBlock;
+use super::block::SendBlock;
 use crate::wire::{BlockId, FlowId, SymbolId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What a schedule sees of its flow.
 #[derive(Debug)]
-pub struct FlowView {
-    pub(super) id: FlowId,
+pub struct SendBlocks {
+    pub(in crate::flow) id: FlowId,
     /// Open blocks, by number from `base` on. Blocks done before their elders stay, empty, until those are done.
-    pub(super) blocks: VecDeque<SendBlock>,
-    pub(super) base: u32,
+    pub(in crate::flow) queue: VecDeque<SendBlock>,
+    pub(in crate::flow) base: u32,
     /// The block whose source goes out now.
-    pub(super) cursor: u32,
+    pub(in crate::flow) cursor: u32,
     /// Open blocks with source symbols that are known lost.
-    pub(super) with_lost: BTreeSet<u32>,
+    pub(in crate::flow) with_lost: BTreeSet<u32>,
     /// Open blocks that the receiver does not have yet.
-    pub(super) unfinished: usize,
+    pub(in crate::flow) unfinished: usize,
     /// Those of them that it needs something of, as far as is known.
-    pub(super) lacking: usize,
+    pub(in crate::flow) lacking: usize,
     /// Source symbols of the flow that have not gone out yet.
-    pub(super) source_left: u64,
+    pub(in crate::flow) source_left: u64,
     /// More is to come that is no symbol of this flow yet.
-    pub(super) others_waiting: bool,
+    pub(in crate::flow) others_waiting: bool,
     /// The receiver knows of the flow.
-    pub(super) announced: bool,
+    pub(in crate::flow) announced: bool,
     /// The block of the packet that is being filled, once it has a symbol.
-    pub(super) packet: Option<u32>,
+    pub(in crate::flow) packet: Option<u32>,
 }
 
-impl FlowView {
+impl SendBlocks {
     /// A flow none of whose blocks is open.
-    pub(super) const fn new(id: FlowId, source_left: u64) -> Self {
+    pub(in crate::flow) const fn new(id: FlowId, source_left: u64) -> Self {
         Self {
             id,
             source_left,
-            blocks: VecDeque::new(),
+            queue: VecDeque::new(),
             base: 0,
             cursor: 0,
             with_lost: BTreeSet::new(),
@@ -100,12 +100,12 @@ impl FlowView {
 
     /// An open block.
     pub fn block(&self, number: u32) -> Option<&SendBlock> {
-        self.blocks.get(number.checked_sub(self.base)? as usize)
+        self.queue.get(number.checked_sub(self.base)? as usize)
     }
 
     /// Blocks that were opened and that the receiver does not have yet, oldest first.
     pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
-        self.blocks.iter().filter(|block| !block.is_done())
+        self.queue.iter().filter(|block| !block.is_done())
     }
 
     /// The oldest block that the receiver is not known to have.
@@ -113,17 +113,17 @@ impl FlowView {
         self.base
     }
 
-    /// How many [`FlowView::open_blocks`] there are.
+    /// How many [`SendBlocks::open_blocks`] there are.
     pub const fn unfinished(&self) -> usize {
         self.unfinished
     }
 
-    pub(super) fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
-        self.blocks.get_mut(number.checked_sub(self.base)? as usize)
+    pub(in crate::flow) fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
+        self.queue.get_mut(number.checked_sub(self.base)? as usize)
     }
 
     /// Does to a block what may change what the receiver needs of it.
-    pub(super) fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut SendBlock) -> R) -> Option<R> {
+    pub(in crate::flow) fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut SendBlock) -> R) -> Option<R> {
         let block = self.block_mut(number)?;
         let before = block.is_lacking();
         let result = change(block);
@@ -133,7 +133,7 @@ impl FlowView {
     }
 
     /// Whether source symbols of a block are known lost may have changed.
-    pub(super) fn note_lost(&mut self, number: u32) {
+    pub(in crate::flow) fn note_lost(&mut self, number: u32) {
         let Some(block) = self.block_mut(number) else {
             return;
         };
@@ -145,7 +145,7 @@ impl FlowView {
     }
 
     /// To the first block with source to send; past the open ones it waits for the next to be opened.
-    pub(super) fn advance_cursor(&mut self) {
+    pub(in crate::flow) fn advance_cursor(&mut self) {
         while self.block(self.cursor).is_some_and(|block| block.is_done() || block.source_left() == 0) {
             self.cursor += 1;
         }

@@ -5,15 +5,15 @@ use erasure::BlockCode;
 use std::time::Duration;
 
 /// The flow's own count, which must be what a scan finds.
-fn lacking(flow: &FlowSender) -> usize {
-    let scanned = flow.view.open_blocks().filter(|block| block.need() > 0).count();
-    assert_eq!(flow.view.lacking, scanned);
+fn lacking(flow: &BlockSender) -> usize {
+    let scanned = flow.blocks.open_blocks().filter(|block| block.need() > 0).count();
+    assert_eq!(flow.blocks.lacking, scanned);
     scanned
 }
 
 #[test]
 fn blocks_that_the_receiver_needs_something_of_are_counted() {
-    let mut flow = FlowSender::new(FlowId(1), 8, 0, ScheduleConfig::Arq.build());
+    let mut flow = BlockSender::new(FlowId(1), 8, 0, ScheduleConfig::Arq.build());
     for number in 0..6 {
         let code = BlockCode::Uncoded;
         flow.add_source(2);
@@ -25,7 +25,7 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
         let blocks = blocks.iter().map(|&(block, need)| BlockStatus { block, need }).collect();
         FlowStatus { flow: FlowId(1), done_below, blocks }
     };
-    let hear = |flow: &mut FlowSender, status| flow.on_status(&status, &mut Pool::default(), &mut |_| {});
+    let hear = |flow: &mut BlockSender, status| flow.on_status(&status, &mut Pool::default(), &mut |_| {});
     assert_eq!(lacking(&flow), 6);
     flow.on_delivered(id(0, 0));
     assert_eq!(lacking(&flow), 6, "half of it");
@@ -55,7 +55,7 @@ const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, wind
 struct RepairAlone;
 
 impl Schedule for RepairAlone {
-    fn next(&mut self, now: Time, flow: &FlowView, _path: &PathEstimate) -> Next {
+    fn next(&mut self, now: Time, flow: &SendBlocks, _path: &PathEstimate) -> Next {
         let block = flow.block(0).expect("it is open");
         let id = BlockId { flow: flow.id(), block: 0 };
         if let Some(lost) = flow.last_resort_of(block) {
@@ -68,7 +68,7 @@ impl Schedule for RepairAlone {
         }
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &FlowView) {}
+    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
 
     fn sends_source(&self) -> bool {
         false
@@ -79,8 +79,8 @@ impl Schedule for RepairAlone {
     }
 }
 
-fn repair_alone(code: BlockCode, k: u32) -> FlowSender {
-    let mut flow = FlowSender::new(FlowId(1), 8, k.into(), Box::new(RepairAlone));
+fn repair_alone(code: BlockCode, k: u32) -> BlockSender {
+    let mut flow = BlockSender::new(FlowId(1), 8, k.into(), Box::new(RepairAlone));
     let length = 8 * k as usize;
     flow.open(BlockShape { number: 0, plan: 0, k, code, offset: 0, length, cost: k });
     flow.block_mut(0).expect("it is open").fill((0..length).map(|at| at as u8).collect());
@@ -88,18 +88,18 @@ fn repair_alone(code: BlockCode, k: u32) -> FlowSender {
 }
 
 /// The next symbol's number, with all the work done that it takes; its bytes are what the code says.
-fn next_esi(flow: &mut FlowSender) -> Option<u32> {
+fn next_esi(flow: &mut BlockSender) -> Option<u32> {
     loop {
         match flow.next(Time::ZERO, &PATH, false) {
-            Step::Symbol(picked) => {
+            Pick::Symbol(picked) => {
                 assert_eq!(flow.symbol(picked.id).len(), 8);
                 return Some(picked.id.esi);
             }
-            Step::Request(request) => match request.run_pure() {
+            Pick::Request(request) => match request.run_pure() {
                 Ok(crate::flow::Reply::Encoded(job)) => flow.on_encoded(job),
                 other => panic!("{other:?}"),
             },
-            Step::Idle | Step::Failed => return None,
+            Pick::Idle | Pick::Failed => return None,
         }
     }
 }
@@ -110,7 +110,7 @@ fn a_block_of_repair_alone_sends_no_source() {
     assert_eq!(flow.source_left(), 4, "as many symbols are to go out at least");
     let sent: Vec<_> = (0..25).map_while(|_| next_esi(&mut flow)).collect();
     assert_eq!(sent, (4..29).collect::<Vec<_>>());
-    assert_eq!((flow.source_left(), flow.view.more_to_come(), flow.view.source_ready()), (0, false, false));
+    assert_eq!((flow.source_left(), flow.blocks.more_to_come(), flow.blocks.source_ready()), (0, false, false));
     let block = flow.block(0).expect("it is open");
     assert_eq!((block.source_sent(), block.repair_sent(), block.in_flight()), (0, 25, 25));
     // A probe carries one of those that are made, and none of the source.
@@ -136,7 +136,7 @@ fn when_repair_runs_out_source_goes_out() {
 fn other_codes_keep_their_source() {
     let mut flow = repair_alone(BlockCode::ReedSolomon, 4);
     assert!(!flow.block(0).expect("it is open").is_coded());
-    assert!(flow.view.source_ready());
+    assert!(flow.blocks.source_ready());
     assert_eq!(next_esi(&mut flow), Some(4), "as the schedule says");
     assert_eq!(flow.source_left(), 4);
 }
@@ -145,7 +145,8 @@ fn other_codes_keep_their_source() {
 #[test]
 fn repair_made_ahead_follows_what_is_left() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
-    let block = |flow: &FlowSender| (0..40).map(|n| flow.view.block(0).expect("open").symbol(4 + n).to_vec()).collect();
+    let block =
+        |flow: &BlockSender| (0..40).map(|n| flow.blocks.block(0).expect("open").symbol(4 + n).to_vec()).collect();
     let all: Vec<Vec<u8>> = {
         let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 40)).expect("it can");
         let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
@@ -154,7 +155,7 @@ fn repair_made_ahead_follows_what_is_left() {
     };
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
     for nth in 0..40u32 {
-        let ready = flow.view.block(0).expect("open").repair_ready();
+        let ready = flow.blocks.block(0).expect("open").repair_ready();
         if ready < 5 {
             let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 10)).expect("it can");
             let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
@@ -163,6 +164,6 @@ fn repair_made_ahead_follows_what_is_left() {
         let id = flow.take_repair(0).expect("one is ready").id;
         assert_eq!(id.esi, 4 + nth);
         assert_eq!(flow.symbol(id), all[nth as usize], "symbol {nth}");
-        assert!(flow.view.block(0).expect("open").memory_of_repair() <= 15 * 8);
+        assert!(flow.blocks.block(0).expect("open").memory_of_repair() <= 15 * 8);
     }
 }

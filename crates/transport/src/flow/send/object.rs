@@ -1,13 +1,13 @@
 //! The sender half of an object flow: blocks read in order and kept until the receiver has them.
 
-use super::credit::SendCredit;
-use super::layout::{BadPlan, BlockShape, Layout};
-use super::pool::Pool;
-use super::request::{Direction, FlowKey, Request};
-use super::schedule::{PathEstimate, Schedule};
-use super::send_block::SendBlock;
-use super::sender::FlowSender;
-use super::sizing::BlockSizer;
+use super::block::SendBlock;
+use super::block_sender::BlockSender;
+use crate::flow::credit::SendCredit;
+use crate::flow::layout::{BadPlan, BlockShape, Layout};
+use crate::flow::pool::Pool;
+use crate::flow::request::{Direction, FlowKey, Request};
+use crate::flow::schedule::{PathEstimate, Schedule};
+use crate::flow::sizing::BlockSizer;
 use crate::wire::{Announcement, FlowId, FlowStatus, Plan, Successor};
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ const LAST_PLANS: usize = 16;
 
 /// An object on its way out.
 #[derive(Debug)]
-pub struct ObjectSender {
-    flow: FlowSender,
+pub(crate) struct ObjectSender {
+    flow: BlockSender,
     /// The first flow that carried the object: what the program knows it by.
     object: FlowId,
     /// r: the most symbols in a packet.
@@ -48,7 +48,7 @@ impl ObjectSender {
     ///
     /// # Errors
     /// [`BadPlan`] for plans that do not make the object; those of [`BlockSizing`](super::BlockSizing) do.
-    pub fn new(
+    pub(crate) fn new(
         announcement: &Announcement,
         further: &[Plan],
         schedule: Box<dyn Schedule>,
@@ -57,7 +57,7 @@ impl ObjectSender {
         let mut layout = Layout::new(announcement)?;
         further.iter().try_for_each(|plan| layout.add(*plan))?;
         Ok(Self {
-            flow: FlowSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),
+            flow: BlockSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),
             object: announcement.flow,
             per_packet: announcement.symbols_per_packet,
             layout,
@@ -70,27 +70,27 @@ impl ObjectSender {
     }
 
     /// Blocks that are not open yet are cut as `rule` says, into at most `largest_k` source symbols each.
-    pub fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
+    pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
         self.sizer = rule.map(|rule| Sizer { rule, largest_k });
     }
 
     /// The flow.
-    pub const fn id(&self) -> FlowId {
+    pub(crate) const fn id(&self) -> FlowId {
         self.flow.id()
     }
 
     /// Its blocks on their way.
-    pub const fn flow(&self) -> &FlowSender {
+    pub(crate) const fn flow(&self) -> &BlockSender {
         &self.flow
     }
 
     /// Its blocks on their way.
-    pub const fn flow_mut(&mut self) -> &mut FlowSender {
+    pub(crate) const fn flow_mut(&mut self) -> &mut BlockSender {
         &mut self.flow
     }
 
     /// The announcement of the object.
-    pub fn announcement(&self) -> Announcement {
+    pub(crate) fn announcement(&self) -> Announcement {
         Announcement {
             flow: self.object,
             length: self.layout.length(),
@@ -102,23 +102,23 @@ impl ObjectSender {
     }
 
     /// The first flow that carried the object: what the program knows it by.
-    pub const fn object(&self) -> FlowId {
+    pub(crate) const fn object(&self) -> FlowId {
         self.object
     }
 
     /// r: the most symbols in a packet, as announced.
-    pub const fn per_packet(&self) -> u8 {
+    pub(crate) const fn per_packet(&self) -> u8 {
         self.per_packet
     }
 
     /// What announces the flow, where it is not the object's first.
-    pub fn successor(&self) -> Option<Successor> {
+    pub(crate) fn successor(&self) -> Option<Successor> {
         let symbol_size = self.layout.symbol_size() as u16;
         (self.id() != self.object).then(|| Successor { flow: self.id(), symbol_size, object: self.announcement() })
     }
 
     /// Whether the object can go on in symbols of this size.
-    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
         self.layout.can_shrink(symbol_size)
     }
 
@@ -126,7 +126,7 @@ impl ObjectSender {
     ///
     /// # Errors
     /// [`BadPlan`] where [`ObjectSender::can_shrink`] says no; nothing has changed then.
-    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
+    pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
         let layout = &self.layout;
         let unopened = layout.source_from(self.flow.next_number());
@@ -135,43 +135,43 @@ impl ObjectSender {
     }
 
     /// A plan of the flow.
-    pub fn plan(&self, number: u8) -> Option<Plan> {
+    pub(crate) fn plan(&self, number: u8) -> Option<Plan> {
         self.layout.plans().get(usize::from(number)).map(|plan| Plan { flow: self.id(), ..*plan })
     }
 
     /// Numbers of the plans after plan 0.
-    pub fn further_plans(&self) -> std::ops::Range<u8> {
+    pub(crate) fn further_plans(&self) -> std::ops::Range<u8> {
         1..self.layout.plans().len() as u8
     }
 
     /// What the next block to be opened costs of the credit.
-    pub fn next_cost(&self) -> Option<u32> {
+    pub(crate) fn next_cost(&self) -> Option<u32> {
         self.layout.block(self.flow.next_number()).map(|shape| shape.cost)
     }
 
     /// Blocks are left to be opened.
-    pub fn has_unopened(&self) -> bool {
+    pub(crate) fn has_unopened(&self) -> bool {
         self.next_cost().is_some()
     }
 
     /// The cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
-    pub const fn held_symbols(&self) -> u64 {
+    pub(crate) const fn held_symbols(&self) -> u64 {
         self.flow.open_symbols() + self.done_digesting
     }
 
     /// The announcement has arrived.
-    pub const fn on_announced(&mut self) {
+    pub(crate) const fn on_announced(&mut self) {
         self.flow.on_announced();
     }
 
     /// The receiver has every block and knows of the flow, and every digest is made.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.flow.announced() && self.flow.span() == 0 && self.flow.source_left() == 0 && self.digesting.is_empty()
     }
 
     /// Opens the next block when credit and the read-ahead allow it: its bytes are asked for. It may need a plan of its own, the
     /// last of [`ObjectSender::further_plans`] then.
-    pub fn open_block(
+    pub(crate) fn open_block(
         &mut self,
         credit: &mut SendCredit,
         read_ahead: u64,
@@ -219,7 +219,7 @@ impl ObjectSender {
     }
 
     /// The bytes of a block have come; answers with the request for its digest, when digests are wanted.
-    pub fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
+    pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         let (digest, flow) = (self.digest, self.object);
         let block = self.flow.block_mut(number).filter(|block| !block.is_done() && !block.is_filled())?;
         let BlockShape { offset, length, cost, .. } = *block.shape();
@@ -233,7 +233,7 @@ impl ObjectSender {
     }
 
     /// A digest has been made.
-    pub fn on_digest(&mut self, number: u32) {
+    pub(crate) fn on_digest(&mut self, number: u32) {
         let Some(cost) = self.digesting.remove(&number) else { return };
         if self.flow.block(number).is_none_or(SendBlock::is_done) {
             self.done_digesting -= u64::from(cost);
@@ -242,7 +242,7 @@ impl ObjectSender {
 
     /// The receiver's view of the blocks; answers with the bytes newly known to have arrived. Blocks that are done give
     /// their memory back to `pool`.
-    pub fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+    pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
         let Self { flow, digesting, done_digesting, .. } = self;
         let mut bytes = 0;
         flow.on_status(status, pool, &mut |shape| {

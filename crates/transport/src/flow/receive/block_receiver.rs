@@ -1,9 +1,8 @@
 //! What object and stream flows have in common where they receive: symbols into blocks, blocks decoded, blocks done.
 
-use super::layout::BlockShape;
-use super::pool::Pool;
-use super::receiving::Taken;
-use super::request::DecodeJob;
+use crate::flow::layout::BlockShape;
+use crate::flow::pool::Pool;
+use crate::flow::request::DecodeJob;
 use crate::wire::{
     BlockMask, BlockStatus, BlocksTold, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
 };
@@ -11,11 +10,11 @@ use erasure::{Block, BlockCode, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
-pub(super) const MOST_AHEAD: u32 = 4_096;
+pub(in crate::flow) const MOST_AHEAD: u32 = 4_096;
 
 /// A block that is not done yet.
 #[derive(Debug)]
-pub(super) struct Filling {
+pub(in crate::flow) struct Filling {
     shape: BlockShape,
     block: Block,
     decoder: Option<Box<dyn Decoder>>,
@@ -51,24 +50,39 @@ fn first_try(shape: &BlockShape, told: BlocksTold) -> u32 {
     u32::try_from(wanted).unwrap_or(u32::MAX).min(shape.code.symbol_limit(shape.k)).max(shape.k)
 }
 
+/// What a symbol was good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SymbolOutcome {
+    /// It brought its block forward.
+    New,
+    /// It was the last that its block lacked: the sender is to hear that the block is done.
+    CompletesBlock,
+    /// Nothing: known, or more than was needed.
+    Surplus,
+    /// It cannot be placed until a plan comes.
+    UnknownPlan,
+    /// It breaks the flow's layout, its limits or its credit.
+    Refused,
+}
+
 /// What a symbol led to.
 #[derive(Debug)]
-pub(super) enum Gain {
+pub(in crate::flow) enum Placed {
     /// Nothing, or a step.
-    Taken(Taken),
+    Symbol(SymbolOutcome),
     /// Its block can be decoded.
-    Decode(DecodeJob),
+    Decodable(DecodeJob),
     /// Its block is done.
-    Whole(BlockShape, Block),
+    Complete(BlockShape, Block),
 }
 
 /// What became of a block that a decoder has tried.
 #[derive(Debug)]
-pub(super) enum Tried {
+pub(in crate::flow) enum DecodeOutcome {
     /// It is done.
-    Whole(BlockShape, Block),
+    Complete(BlockShape, Block),
     /// It needs more symbols, or nobody waits for it any more.
-    Open,
+    Incomplete,
     /// It needs more symbols, and the sender was told that it is done.
     Lost,
 }
@@ -76,11 +90,11 @@ pub(super) enum Tried {
 /// A block that the sender was told is done cannot be decoded: its bytes are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a block was acknowledged before it was decoded, and cannot be")]
-pub struct Undecodable;
+pub(crate) struct Undecodable;
 
 /// The blocks of one flow as they fill.
 #[derive(Debug)]
-pub(super) struct Assembly {
+pub(in crate::flow) struct BlockReceiver {
     flow: FlowId,
     symbol_size: usize,
     /// What the sender hears of blocks.
@@ -94,30 +108,30 @@ pub(super) struct Assembly {
     done_above: BTreeSet<u32>,
 }
 
-impl Assembly {
-    pub(super) fn new(flow: FlowId, symbol_size: usize, told: BlocksTold) -> Self {
+impl BlockReceiver {
+    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlocksTold) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
         Self { flow, symbol_size, told, blocks, done_below: 0, gap: (0, 0), done_above }
     }
 
-    pub(super) const fn flow(&self) -> FlowId {
+    pub(in crate::flow) const fn flow(&self) -> FlowId {
         self.flow
     }
 
     /// Every block below is done.
-    pub(super) const fn done_below(&self) -> u32 {
+    pub(in crate::flow) const fn done_below(&self) -> u32 {
         self.done_below
     }
 
     /// The number after the highest block of which anything has come.
-    pub(super) fn begun_below(&self) -> u32 {
+    pub(in crate::flow) fn begun_below(&self) -> u32 {
         let open = self.blocks.last_key_value().map(|(number, _)| number + 1);
         let done = self.done_above.last().map(|number| number + 1);
         open.max(done).unwrap_or(0).max(self.done_below)
     }
 
     /// What has come of a block that is not done and not with a decoder.
-    pub(super) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
+    pub(in crate::flow) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
             Some(State::Filling(filling)) => Some((&filling.shape, &filling.block)),
             _ => None,
@@ -125,47 +139,47 @@ impl Assembly {
     }
 
     /// A symbol arrived. `open` is asked for the shape of a block of which nothing has come, or why it cannot be.
-    pub(super) fn on_symbol(
+    pub(in crate::flow) fn on_symbol(
         &mut self,
         id: SymbolId,
         plan: u8,
         symbol: &[u8],
         pool: &mut Pool,
-        open: impl FnOnce() -> Result<BlockShape, Taken>,
-    ) -> Gain {
+        open: impl FnOnce() -> Result<BlockShape, SymbolOutcome>,
+    ) -> Placed {
         if symbol.len() != self.symbol_size {
-            return Gain::Taken(Taken::Refused);
+            return Placed::Symbol(SymbolOutcome::Refused);
         }
         if self.is_done(id.block) {
-            return Gain::Taken(Taken::Surplus);
+            return Placed::Symbol(SymbolOutcome::Surplus);
         }
         if !self.blocks.contains_key(&id.block) {
             if !self.is_near(id.block) {
-                return Gain::Taken(Taken::Refused);
+                return Placed::Symbol(SymbolOutcome::Refused);
             }
             let shape = match open() {
                 Ok(shape) => shape,
-                Err(taken) => return Gain::Taken(taken),
+                Err(taken) => return Placed::Symbol(taken),
             };
             self.blocks.insert(id.block, State::filling(shape, self.symbol_size, self.told, pool));
         }
         let Some(State::Filling(filling)) = self.blocks.get_mut(&id.block) else {
-            return Gain::Taken(Taken::Surplus);
+            return Placed::Symbol(SymbolOutcome::Surplus);
         };
         if filling.shape.plan != plan {
-            return Gain::Taken(Taken::Refused);
+            return Placed::Symbol(SymbolOutcome::Refused);
         }
         match filling.take(id.esi, symbol) {
-            Progress::Useless => Gain::Taken(Taken::Surplus),
-            Progress::Need(_) => Gain::Taken(Taken::New),
+            Progress::Useless => Placed::Symbol(SymbolOutcome::Surplus),
+            Progress::Need(_) => Placed::Symbol(SymbolOutcome::New),
             Progress::Ready => self.advance(id.block),
         }
     }
 
     /// A decoder has tried.
-    pub(super) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> Tried {
+    pub(in crate::flow) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> DecodeOutcome {
         let number = job.block;
-        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return Tried::Open };
+        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return DecodeOutcome::Incomplete };
         let shape = *shape;
         let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
         let DecodeJob { partial: block, decoder, repairs, .. } = job;
@@ -173,29 +187,29 @@ impl Assembly {
         if block.is_complete() {
             self.blocks.remove(&number);
             self.mark_done(number);
-            return Tried::Whole(shape, block);
+            return DecodeOutcome::Complete(shape, block);
         }
         if self.is_early() {
-            return Tried::Lost;
+            return DecodeOutcome::Lost;
         }
         let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
         self.blocks.insert(number, State::Filling(Box::new(filling)));
-        Tried::Open
+        DecodeOutcome::Incomplete
     }
 
     /// Blocks are called done before they are decoded.
-    pub(super) const fn is_early(&self) -> bool {
+    pub(in crate::flow) const fn is_early(&self) -> bool {
         matches!(self.told, BlocksTold::Received(_))
     }
 
     /// A block was called done and is with a decoder.
-    pub(super) fn has_promised(&self) -> bool {
+    pub(in crate::flow) fn has_promised(&self) -> bool {
         self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(_)))
     }
 
     /// Goes on as another flow. What is done stays, under the same numbers. What is not begins anew, with `k` symbols: those of
     /// another size would not fit it. It keeps its cost, so that no credit moves.
-    pub(super) fn succeed(
+    pub(in crate::flow) fn succeed(
         &mut self,
         flow: FlowId,
         symbol_size: usize,
@@ -214,12 +228,12 @@ impl Assembly {
     }
 
     /// Forgets the blocks that are not done.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::flow) fn clear(&mut self) {
         self.blocks.clear();
     }
 
     /// What feedback says of this flow.
-    pub(super) fn status(&self) -> FlowStatus {
+    pub(in crate::flow) fn status(&self) -> FlowStatus {
         let mut blocks: Vec<BlockStatus> =
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
@@ -237,7 +251,7 @@ impl Assembly {
     }
 
     /// The same of a flow with at most 256 blocks, if that is how the sender wants to be told.
-    pub(super) fn mask(&self) -> Option<BlockMask> {
+    pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
         if self.told != BlocksTold::Mask {
             return None;
         }
@@ -249,7 +263,7 @@ impl Assembly {
     }
 
     /// The first source symbol of the flow, by block and esi, that has not come: all before it is there. Each is looked at once.
-    pub(super) fn gap(&mut self) -> (u32, u32) {
+    pub(in crate::flow) fn gap(&mut self) -> (u32, u32) {
         if self.gap.0 != self.done_below {
             self.gap = (self.done_below, 0);
         }
@@ -262,7 +276,7 @@ impl Assembly {
     }
 
     /// Whether the block is not too far ahead of the first that is not done.
-    pub(super) const fn is_near(&self, number: u32) -> bool {
+    pub(in crate::flow) const fn is_near(&self, number: u32) -> bool {
         number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
 
@@ -271,19 +285,19 @@ impl Assembly {
     }
 
     /// A block has what it needs: on to the decoder, or done when no symbol is missing.
-    fn advance(&mut self, number: u32) -> Gain {
+    fn advance(&mut self, number: u32) -> Placed {
         let Some(State::Filling(filling)) = self.blocks.remove(&number) else {
-            return Gain::Taken(Taken::Surplus);
+            return Placed::Symbol(SymbolOutcome::Surplus);
         };
         let Filling { shape, block, decoder, repairs, .. } = *filling;
         match decoder {
             Some(decoder) if !block.is_complete() => {
                 self.blocks.insert(number, State::Decoding(shape));
-                Gain::Decode(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
+                Placed::Decodable(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
             }
             _ => {
                 self.mark_done(number);
-                Gain::Whole(shape, block)
+                Placed::Complete(shape, block)
             }
         }
     }

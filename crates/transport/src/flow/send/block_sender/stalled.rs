@@ -5,9 +5,9 @@
 //! it is under way and the schedule has nothing more for it, gets symbols again: few at first, since it may be with the decoder, and
 //! more each time.
 
-use super::{FlowSender, Step};
+use super::{BlockSender, Pick};
+use crate::flow::SendBlock;
 use crate::flow::schedule::PathEstimate;
-use crate::flow::send_block::SendBlock;
 use crate::recovery::INITIAL_RTT;
 use crate::time::Time;
 use crate::wire::SymbolId;
@@ -22,51 +22,52 @@ const GIVEN_UP_AFTER: u32 = 40;
 
 /// Blocks that wait although nothing is under way for them.
 #[derive(Debug, Default)]
-pub(super) struct Again {
+pub(super) struct Stalled {
     /// When the blocks are looked at next.
     look_at: Time,
     /// Blocks that get symbols again, and how many.
     waiting: VecDeque<(u32, u32)>,
 }
 
-impl FlowSender {
+impl BlockSender {
     /// What goes out where the schedule has nothing.
-    pub(super) fn give_again(&mut self, now: Time, path: &PathEstimate) -> Step {
-        if self.view.unfinished == 0 {
-            return Step::Idle;
+    pub(super) fn recover_stalled(&mut self, now: Time, path: &PathEstimate) -> Pick {
+        if self.blocks.unfinished == 0 {
+            return Pick::Idle;
         }
-        let looks = self.again.look_at <= now;
+        let looks = self.stalled.look_at <= now;
         let quiet = !looks || self.look(now, path);
-        if looks && !self.schedule.gives_again() && self.view.open_blocks().any(|b| b.rounds() >= GIVEN_UP_AFTER) {
-            return Step::Failed;
+        if looks && !self.schedule.recovers_stalled() && self.blocks.open_blocks().any(|b| b.rounds() >= GIVEN_UP_AFTER)
+        {
+            return Pick::Failed;
         }
-        while let Some((number, left)) = self.again.waiting.pop_front() {
-            let step = self.again_of(number, left);
+        while let Some((number, left)) = self.stalled.waiting.pop_front() {
+            let step = self.recover(number, left);
             if let Some(step) = step {
-                let left = left - u32::from(matches!(step, Step::Symbol(_)));
+                let left = left - u32::from(matches!(step, Pick::Symbol(_)));
                 if left > 0 {
-                    self.again.waiting.push_front((number, left));
+                    self.stalled.waiting.push_front((number, left));
                 }
                 return step;
             }
         }
         if quiet {
-            self.wait = self.wait.into_iter().chain([self.again.look_at]).min();
+            self.wait = self.wait.into_iter().chain([self.stalled.look_at]).min();
         }
-        Step::Idle
+        Pick::Idle
     }
 
     /// Looks for blocks of which nothing has been under way since the last look; whether of any nothing is.
     fn look(&mut self, now: Time, path: &PathEstimate) -> bool {
-        self.again.look_at = now + path.rtt.unwrap_or(INITIAL_RTT) * 2 + SLACK;
-        self.again.waiting.clear();
+        self.stalled.look_at = now + path.rtt.unwrap_or(INITIAL_RTT) * 2 + SLACK;
+        self.stalled.waiting.clear();
         let mut quiet = false;
-        for block in self.view.blocks.iter_mut().filter(|block| block.is_quiet()) {
+        for block in self.blocks.queue.iter_mut().filter(|block| block.is_quiet()) {
             quiet = true;
             if let Some(symbols) = block.wait_a_round()
-                && self.schedule.gives_again()
+                && self.schedule.recovers_stalled()
             {
-                self.again.waiting.push_back((block.number(), symbols));
+                self.stalled.waiting.push_back((block.number(), symbols));
             }
         }
         quiet
@@ -74,17 +75,17 @@ impl FlowSender {
 
     /// One more symbol of a block: repair as long as there is any, since it is worth something whatever is missing; then source, what is
     /// known lost first, and then each in turn.
-    fn again_of(&mut self, number: u32, left: u32) -> Option<Step> {
-        let flow = self.view.id;
-        let block = self.view.block_mut(number).filter(|block| !block.is_done())?;
+    fn recover(&mut self, number: u32, left: u32) -> Option<Pick> {
+        let flow = self.blocks.id;
+        let block = self.blocks.block_mut(number).filter(|block| !block.is_done())?;
         if block.repair_ready() > 0 {
-            return self.take_repair(number).map(Step::Symbol);
+            return self.take_repair(number).map(Pick::Symbol);
         }
         if block.can_prepare() {
-            return block.prepare(flow, left).map(Step::Request);
+            return block.prepare(flow, left).map(Pick::Request);
         }
-        let esi = block.first_lost().or_else(|| block.next_again())?;
-        self.resend(SymbolId { flow, block: number, esi }).map(Step::Symbol)
+        let esi = block.first_lost().or_else(|| block.next_in_turn())?;
+        self.resend(SymbolId { flow, block: number, esi }).map(Pick::Symbol)
     }
 }
 
@@ -97,7 +98,7 @@ impl SendBlock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FlowSender, Step};
+    use super::super::{BlockSender, Pick};
     use crate::flow::layout::BlockShape;
     use crate::flow::pool::Pool;
     use crate::flow::{PathEstimate, Reply, ScheduleConfig};
@@ -111,10 +112,10 @@ mod tests {
     const ROUND: Duration = Duration::from_millis(45);
 
     /// One block of 10 symbols, all of which are sent and said to have arrived.
-    fn arrived(schedule: &str, code: &str) -> FlowSender {
+    fn arrived(schedule: &str, code: &str) -> BlockSender {
         let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
         let code = code.parse().expect("a code");
-        let mut flow = FlowSender::new(FLOW, 8, 10, schedule.build());
+        let mut flow = BlockSender::new(FLOW, 8, 10, schedule.build());
         flow.open(BlockShape { number: 0, plan: 0, k: 10, code, offset: 0, length: 80, cost: 10 });
         flow.block_mut(0).expect("it is open").fill(vec![7; 80]);
         let sent = send(&mut flow, Time::ZERO).expect("no failure");
@@ -124,18 +125,18 @@ mod tests {
     }
 
     /// What goes out at this time, and arrives as far as the sender can tell.
-    fn send(flow: &mut FlowSender, now: Time) -> Option<Vec<u32>> {
+    fn send(flow: &mut BlockSender, now: Time) -> Option<Vec<u32>> {
         let path = PathEstimate { rtt: Some(RTT), loss: 0.0, burst: 1.0, window: 100 };
         let mut sent = Vec::new();
         loop {
             match flow.next(now, &path, false) {
-                Step::Symbol(picked) => sent.push(picked.id.esi),
-                Step::Request(request) => match request.run_pure() {
+                Pick::Symbol(picked) => sent.push(picked.id.esi),
+                Pick::Request(request) => match request.run_pure() {
                     Ok(Reply::Encoded(job)) => flow.on_encoded(job),
                     other => panic!("{other:?}"),
                 },
-                Step::Idle => break,
-                Step::Failed => return None,
+                Pick::Idle => break,
+                Pick::Failed => return None,
             }
         }
         for esi in &sent {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     /// What goes out each time that the flow wants to be asked.
-    fn rounds(flow: &mut FlowSender, count: usize) -> Vec<Vec<u32>> {
+    fn rounds(flow: &mut BlockSender, count: usize) -> Vec<Vec<u32>> {
         let mut now = Time::ZERO;
         let mut sent = Vec::new();
         while sent.len() < count {

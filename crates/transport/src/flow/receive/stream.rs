@@ -1,13 +1,14 @@
 //! The receiver half of a stream: bytes in order out of blocks that fill in any order.
 
-use super::assembly::{Assembly, Gain, Tried, Undecodable};
-use super::credit::StreamUse;
-use super::layout::{BadPlan, BlockShape};
-use super::pool::Pool;
-use super::receiving::{FlowLimits, Taken};
-use super::request::{DecodeJob, Request};
-use super::stream_layout::{StreamHeader, StreamLayout};
-use super::window_receiving::{WindowReceiver, largest_window};
+use super::FlowLimits;
+use super::block_receiver::SymbolOutcome;
+use super::block_receiver::{BlockReceiver, DecodeOutcome, Placed, Undecodable};
+use super::window::{WindowReceiver, largest_window};
+use crate::flow::credit::StreamCredit;
+use crate::flow::layout::{BadPlan, BlockShape};
+use crate::flow::pool::Pool;
+use crate::flow::request::{DecodeJob, Request};
+use crate::flow::stream_layout::{StreamHeader, StreamLayout};
 use crate::wire::{BlocksTold, FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
@@ -16,11 +17,11 @@ use std::ops::Range;
 /// A block whose header contradicts itself or another: the peer is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("impossible block of a stream")]
-pub struct BadBlock;
+pub(crate) struct BadBlock;
 
 /// What is wrong with a block that a decoder has tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadDecode {
+pub(crate) enum BadDecode {
     /// The peer is broken.
     #[error(transparent)]
     Block(#[from] BadBlock),
@@ -41,12 +42,12 @@ enum Phase {
 
 /// A stream on its way in.
 #[derive(Debug)]
-pub struct StreamReceiver {
+pub(crate) struct StreamReceiver {
     layout: StreamLayout,
-    assembly: Assembly,
+    assembly: BlockReceiver,
     /// Blocks that are done and not read to their end, with their cost.
     whole: BTreeMap<u32, (u32, Block)>,
-    usage: StreamUse,
+    usage: StreamCredit,
     /// The symbols of which the sender was told last that they are read.
     told: u64,
     /// The block that is being read, and the place of the next byte in it.
@@ -65,7 +66,12 @@ pub struct StreamReceiver {
 impl StreamReceiver {
     /// A stream that the peer announced, with `window` symbols of its own, which wants to hear of its blocks as `told` says; `None` when it asks
     /// for more than `limits`.
-    pub fn new(announcement: StreamAnnouncement, window: u32, limits: FlowLimits, told: BlocksTold) -> Option<Self> {
+    pub(crate) fn new(
+        announcement: StreamAnnouncement,
+        window: u32,
+        limits: FlowLimits,
+        told: BlocksTold,
+    ) -> Option<Self> {
         if announcement.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
             return None;
         }
@@ -76,9 +82,9 @@ impl StreamReceiver {
         Some(Self {
             window: layout.window().map(WindowReceiver::new),
             layout,
-            assembly: Assembly::new(announcement.flow, layout.symbol_size(), told),
+            assembly: BlockReceiver::new(announcement.flow, layout.symbol_size(), told),
             whole: BTreeMap::new(),
-            usage: StreamUse::new(window),
+            usage: StreamCredit::new(window),
             told: 0,
             front: 0,
             at: STREAM_HEADER,
@@ -91,17 +97,17 @@ impl StreamReceiver {
     }
 
     /// Whether the announcement repeats the one this stream was made from.
-    pub fn is_announced_by(&self, announcement: &StreamAnnouncement) -> bool {
+    pub(crate) fn is_announced_by(&self, announcement: &StreamAnnouncement) -> bool {
         self.layout.announcement() == announcement
     }
 
     /// The first flow that carried the stream: what both programs know it by.
-    pub const fn stream(&self) -> FlowId {
+    pub(crate) const fn stream(&self) -> FlowId {
         self.layout.announcement().flow
     }
 
     /// Bytes per symbol.
-    pub fn symbol_size(&self) -> usize {
+    pub(crate) fn symbol_size(&self) -> usize {
         self.layout.symbol_size()
     }
 
@@ -109,7 +115,7 @@ impl StreamReceiver {
     ///
     /// # Errors
     /// [`BadPlan`] for a size that does not suit the stream; nothing has changed then.
-    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
+    pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16, pool: &mut Pool) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
         let layout = &self.layout;
         self.assembly.succeed(flow, layout.symbol_size(), pool, |shape| layout.k_of(shape));
@@ -121,16 +127,16 @@ impl StreamReceiver {
     ///
     /// # Errors
     /// [`BadBlock`] when what came contradicts itself.
-    pub fn on_symbol(
+    pub(crate) fn on_symbol(
         &mut self,
         id: SymbolId,
         plan: u8,
         symbol: &[u8],
         store: &mut u64,
         pool: &mut Pool,
-    ) -> Result<Taken, BadBlock> {
+    ) -> Result<SymbolOutcome, BadBlock> {
         if self.phase != Phase::Open {
-            return Ok(Taken::Surplus);
+            return Ok(SymbolOutcome::Surplus);
         }
         if let Some(window) = &self.window {
             if WindowReceiver::is_repair(id) {
@@ -138,11 +144,11 @@ impl StreamReceiver {
             }
             // Of a block that is done nothing else would look at these.
             if plan != 0 || !window.has_source(id) {
-                return Ok(Taken::Refused);
+                return Ok(SymbolOutcome::Refused);
             }
         }
         let taken = self.place(id, plan, symbol, store, pool)?;
-        if let Some(window) = self.window.as_mut().filter(|_| taken != Taken::Refused) {
+        if let Some(window) = self.window.as_mut().filter(|_| taken != SymbolOutcome::Refused) {
             window.on_source(id, symbol);
             self.make_good(store, pool)?;
         }
@@ -157,18 +163,18 @@ impl StreamReceiver {
         symbol: &[u8],
         store: &mut u64,
         pool: &mut Pool,
-    ) -> Result<Taken, BadBlock> {
+    ) -> Result<SymbolOutcome, BadBlock> {
         let begun = u64::from(self.assembly.begun_below());
         let startable = begun + self.usage.left(self.usage.shared() + *store);
         let within = self.end.is_none_or(|end| id.block <= end) && u64::from(id.block) < startable;
         let fits = plan == 0 && symbol.len() == self.layout.symbol_size() && self.assembly.is_near(id.block);
-        let Some(window) = self.window.as_mut().filter(|_| within && fits) else { return Ok(Taken::Refused) };
-        let Some(repair) = window.repair(id) else { return Ok(Taken::Refused) };
+        let Some(window) = self.window.as_mut().filter(|_| within && fits) else { return Ok(SymbolOutcome::Refused) };
+        let Some(repair) = window.repair(id) else { return Ok(SymbolOutcome::Refused) };
         if !window.on_repair(repair, symbol) {
-            return Ok(Taken::Surplus);
+            return Ok(SymbolOutcome::Surplus);
         }
         self.make_good(store, pool)?;
-        Ok(Taken::New)
+        Ok(SymbolOutcome::New)
     }
 
     /// Takes what was lost and follows from what came, as if it had arrived.
@@ -192,41 +198,41 @@ impl StreamReceiver {
         symbol: &[u8],
         store: &mut u64,
         pool: &mut Pool,
-    ) -> Result<Taken, BadBlock> {
+    ) -> Result<SymbolOutcome, BadBlock> {
         let Self { layout, usage, end, .. } = self;
         let open = || {
-            let shape = layout.shape(id.block, plan).ok_or(Taken::Refused)?;
+            let shape = layout.shape(id.block, plan).ok_or(SymbolOutcome::Refused)?;
             let within = end.is_none_or(|end| id.block <= end) && id.esi < shape.code.symbol_limit(shape.k);
             let (cost, before) = (u64::from(shape.cost), usage.shared());
             if !within || cost > usage.left(before + *store) {
-                return Err(Taken::Refused);
+                return Err(SymbolOutcome::Refused);
             }
             usage.start(cost);
             *store -= usage.shared() - before;
             Ok(shape)
         };
         match self.assembly.on_symbol(id, plan, symbol, pool, open) {
-            Gain::Taken(Taken::New) if id.esi == 0 => {
+            Placed::Symbol(SymbolOutcome::New) if id.esi == 0 => {
                 let length = self.assembly.partial(id.block).map_or(0, |(shape, _)| shape.length);
                 self.check(id.block, symbol, length)?;
             }
-            Gain::Taken(taken) => return Ok(taken),
-            Gain::Decode(job) => {
+            Placed::Symbol(taken) => return Ok(taken),
+            Placed::Decodable(job) => {
                 self.requests.push(Request::Decode(job));
                 if !self.assembly.is_early() {
-                    return Ok(Taken::New);
+                    return Ok(SymbolOutcome::New);
                 }
             }
-            Gain::Whole(shape, block) => self.keep(shape, block, store, pool)?,
+            Placed::Complete(shape, block) => self.keep(shape, block, store, pool)?,
         }
-        Ok(Taken::Last)
+        Ok(SymbolOutcome::CompletesBlock)
     }
 
     /// A decoder has tried.
     ///
     /// # Errors
     /// [`BadDecode`] when the block contradicts itself, or the sender was told that it is done and it cannot be decoded.
-    pub fn on_decoded(
+    pub(crate) fn on_decoded(
         &mut self,
         job: DecodeJob,
         progress: Progress,
@@ -234,24 +240,24 @@ impl StreamReceiver {
         pool: &mut Pool,
     ) -> Result<(), BadDecode> {
         match self.assembly.on_decoded(job, progress) {
-            Tried::Whole(shape, block) => Ok(self.keep(shape, block, store, pool)?),
-            Tried::Open => Ok(()),
-            Tried::Lost => Err(Undecodable.into()),
+            DecodeOutcome::Complete(shape, block) => Ok(self.keep(shape, block, store, pool)?),
+            DecodeOutcome::Incomplete => Ok(()),
+            DecodeOutcome::Lost => Err(Undecodable.into()),
         }
     }
 
     /// The sender was told that a block is done which a decoder still has.
-    pub fn has_promised(&self) -> bool {
+    pub(crate) fn has_promised(&self) -> bool {
         self.assembly.has_promised()
     }
 
     /// The first source symbol, by block and esi, that has not come; `None` when nothing more is wanted.
-    pub fn gap(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn gap(&mut self) -> Option<(u32, u32)> {
         (self.phase == Phase::Open).then(|| self.assembly.gap())
     }
 
     /// Appends at most `max` bytes, the next in order, to `out`; the credit of blocks read to their end goes back.
-    pub fn read(&mut self, out: &mut Vec<u8>, max: usize, store: &mut u64, pool: &mut Pool) -> usize {
+    pub(crate) fn read(&mut self, out: &mut Vec<u8>, max: usize, store: &mut u64, pool: &mut Pool) -> usize {
         let mut read = 0;
         while let Some((block, ready)) = self.ready(max - read).filter(|(_, ready)| !ready.is_empty()) {
             out.extend_from_slice(&block.bytes()[ready.clone()]);
@@ -264,7 +270,7 @@ impl StreamReceiver {
     }
 
     /// The program wants no more of it; false when there is no more.
-    pub fn stop(&mut self) -> bool {
+    pub(crate) fn stop(&mut self) -> bool {
         let open = self.phase == Phase::Open;
         if open {
             self.phase = Phase::Stopped;
@@ -274,46 +280,46 @@ impl StreamReceiver {
     }
 
     /// The program has asked for its end.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.phase == Phase::Stopped
     }
 
     /// Everything is read.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
     /// Every block is done, read or not.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.phase == Phase::Over || self.end.is_some_and(|end| self.assembly.done_below() > end)
     }
 
     /// Every block of which anything has come is done.
-    pub fn lacks_nothing(&self) -> bool {
+    pub(crate) fn lacks_nothing(&self) -> bool {
         self.assembly.begun_below() == self.assembly.done_below()
     }
 
     /// Symbols that it has out of the store: they go back when it is forgotten.
-    pub const fn shared(&self) -> u64 {
+    pub(crate) const fn shared(&self) -> u64 {
         self.usage.shared()
     }
 
     /// True once, until a read finds nothing left: when there are bytes to read.
-    pub fn newly_readable(&mut self) -> bool {
+    pub(crate) fn newly_readable(&mut self) -> bool {
         let now = !self.readable_told && self.is_readable();
         self.readable_told |= now;
         now
     }
 
     /// True once: when everything is read.
-    pub fn newly_finished(&mut self) -> bool {
+    pub(crate) fn newly_finished(&mut self) -> bool {
         let now = self.phase == Phase::Over && !self.finished_told;
         self.finished_told |= now;
         now
     }
 
     /// How many symbols are read, when it is time to tell the sender: a quarter of what it takes for unread.
-    pub fn newly_read(&mut self) -> Option<u64> {
+    pub(crate) fn newly_read(&mut self) -> Option<u64> {
         let (read, taken_for_unread) = (self.usage.read(), self.usage.started() - self.told);
         let worth_it = (read - self.told) * 4 >= taken_for_unread.max(self.usage.own() / 2).max(1);
         if self.phase != Phase::Open || !worth_it {
@@ -324,12 +330,12 @@ impl StreamReceiver {
     }
 
     /// Work this stream wants done.
-    pub fn take_requests(&mut self) -> impl Iterator<Item = Request> {
+    pub(crate) fn take_requests(&mut self) -> impl Iterator<Item = Request> {
         self.requests.drain(..)
     }
 
     /// What feedback says of this stream; `None` when its blocks are of no interest.
-    pub fn status(&self) -> Option<FlowStatus> {
+    pub(crate) fn status(&self) -> Option<FlowStatus> {
         match self.phase {
             Phase::Open => Some(self.assembly.status()),
             Phase::Stopped => None,

@@ -3,9 +3,9 @@
 //! They go between source symbols, as many as a full window needs against the loss that is expected; and when the stream has been
 //! idle for a moment, until what is on its way will do. What is lost is sent again all the same: whichever comes first counts.
 
-use super::schedule::PathEstimate;
-use super::stream_layout::WindowShape;
-use super::tail::Outstanding;
+use crate::flow::schedule::PathEstimate;
+use crate::flow::stream_layout::WindowShape;
+use crate::flow::tail::Outstanding;
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::BlockCode;
@@ -30,7 +30,7 @@ const ODDS_OF: BlockCode = BlockCode::RaptorQ;
 
 /// The repair of one stream on its way out.
 #[derive(Debug)]
-pub(super) struct WindowSender {
+pub(in crate::flow) struct WindowSender {
     shape: WindowShape,
     /// The symbols sent last; none where the path loses nothing.
     encoder: Option<Encoder>,
@@ -53,7 +53,7 @@ pub(super) struct WindowSender {
 }
 
 impl WindowSender {
-    pub(super) const fn new(shape: WindowShape) -> Self {
+    pub(in crate::flow) const fn new(shape: WindowShape) -> Self {
         Self {
             shape,
             encoder: None,
@@ -75,7 +75,7 @@ impl WindowSender {
     }
 
     /// A source symbol goes out for the first time.
-    pub(super) fn on_source(&mut self, now: Time, id: SymbolId, symbol: &[u8], path: &PathEstimate) {
+    pub(in crate::flow) fn on_source(&mut self, now: Time, id: SymbolId, symbol: &[u8], path: &PathEstimate) {
         if path.loss < LEAST_LOSS {
             self.encoder = None;
             return;
@@ -103,12 +103,12 @@ impl WindowSender {
     }
 
     /// A repair symbol that is due between source symbols. `base`: the first block that the receiver may lack.
-    pub(super) fn due(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
+    pub(in crate::flow) fn due(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
         if self.owed < 1.0 { None } else { self.make(flow, base) }
     }
 
     /// A repair symbol for a stream with nothing else to send, of which the receiver may need `lacking` blocks.
-    pub(super) fn idle(
+    pub(in crate::flow) fn idle(
         &mut self,
         now: Time,
         flow: FlowId,
@@ -135,7 +135,7 @@ impl WindowSender {
     }
 
     /// When the stream is to be asked again although nothing was heard or written.
-    pub(super) const fn idle_at(&self) -> Option<Time> {
+    pub(in crate::flow) const fn idle_at(&self) -> Option<Time> {
         self.idle_at
     }
 
@@ -164,17 +164,17 @@ impl WindowSender {
     }
 
     /// The bytes of the repair symbol that was made just now.
-    pub(super) fn symbol(&self) -> &[u8] {
+    pub(in crate::flow) fn symbol(&self) -> &[u8] {
         &self.symbol
     }
 
     /// A repair symbol arrived or is called lost.
-    pub(super) const fn on_settled(&mut self) {
+    pub(in crate::flow) const fn on_settled(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// What is known of the path or of the receiver is new.
-    pub(super) const fn on_report(&mut self) {
+    pub(in crate::flow) const fn on_report(&mut self) {
         self.share = None;
         self.content = false;
     }

@@ -1,13 +1,13 @@
 //! The sender half of a stream: bytes that wait are put into blocks as these may go out, and kept until the receiver has them.
 
-use super::assembly::MOST_AHEAD;
-use super::credit::StreamUse;
-use super::layout::BadPlan;
-use super::pool::Pool;
-use super::schedule::{PathEstimate, Schedule};
-use super::sender::{FlowSender, Step};
-use super::sizing::{BlockSizer, BlockSizing};
-use super::stream_layout::{StreamHeader, StreamLayout};
+use super::block_sender::{BlockSender, Pick};
+use crate::flow::credit::StreamCredit;
+use crate::flow::layout::BadPlan;
+use crate::flow::pool::Pool;
+use crate::flow::receive::MOST_AHEAD;
+use crate::flow::schedule::{PathEstimate, Schedule};
+use crate::flow::sizing::{BlockSizer, BlockSizing};
+use crate::flow::stream_layout::{StreamHeader, StreamLayout};
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, StreamSuccessor};
 use std::collections::VecDeque;
@@ -46,10 +46,10 @@ enum Phase {
 
 /// A stream on its way out.
 #[derive(Debug)]
-pub struct StreamSender {
-    flow: FlowSender,
+pub(crate) struct StreamSender {
+    flow: BlockSender,
     layout: StreamLayout,
-    usage: StreamUse,
+    usage: StreamCredit,
     /// Says how large blocks are as they are opened; without it, as the announcement has it.
     sizer: Option<Box<dyn BlockSizer>>,
     phase: Phase,
@@ -68,14 +68,14 @@ pub struct StreamSender {
 
 impl StreamSender {
     /// A stream as announced, of whose blocks `window` symbols are its own to start.
-    pub fn new(announcement: StreamAnnouncement, window: u32, schedule: Box<dyn Schedule>) -> Self {
+    pub(crate) fn new(announcement: StreamAnnouncement, window: u32, schedule: Box<dyn Schedule>) -> Self {
         let layout = StreamLayout::new(announcement);
-        let mut flow = FlowSender::new(announcement.flow, layout.symbol_size(), 0, schedule);
+        let mut flow = BlockSender::new(announcement.flow, layout.symbol_size(), 0, schedule);
         flow.set_window(layout.window());
         Self {
             flow,
             layout,
-            usage: StreamUse::new(window),
+            usage: StreamCredit::new(window),
             sizer: None,
             phase: Phase::Writing,
             waiting: VecDeque::new(),
@@ -89,37 +89,37 @@ impl StreamSender {
     }
 
     /// Blocks have at most as many source symbols as `rule` says.
-    pub fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>) {
+    pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>) {
         self.sizer = rule;
     }
 
     /// Blocks that are not open yet are cut by another rule, within the largest size and with the code that the stream was announced with.
-    pub fn resize_blocks(&mut self, blocks: &BlockSizing) {
+    pub(crate) fn resize_blocks(&mut self, blocks: &BlockSizing) {
         self.sizer = Some(blocks.live_stream_sizer(self.layout.announcement().symbol_size));
     }
 
     /// The flow.
-    pub const fn id(&self) -> FlowId {
+    pub(crate) const fn id(&self) -> FlowId {
         self.flow.id()
     }
 
     /// The first flow that carried the stream: what both programs know it by.
-    pub const fn stream(&self) -> FlowId {
+    pub(crate) const fn stream(&self) -> FlowId {
         self.layout.announcement().flow
     }
 
     /// Its blocks on their way.
-    pub const fn flow(&self) -> &FlowSender {
+    pub(crate) const fn flow(&self) -> &BlockSender {
         &self.flow
     }
 
     /// Its blocks on their way.
-    pub const fn flow_mut(&mut self) -> &mut FlowSender {
+    pub(crate) const fn flow_mut(&mut self) -> &mut BlockSender {
         &mut self.flow
     }
 
     /// The announcement of the stream; `None` once it is given up.
-    pub const fn announcement(&self) -> Option<StreamAnnouncement> {
+    pub(crate) const fn announcement(&self) -> Option<StreamAnnouncement> {
         match self.phase {
             Phase::Reset(_) | Phase::Over => None,
             _ => Some(*self.layout.announcement()),
@@ -127,19 +127,19 @@ impl StreamSender {
     }
 
     /// What announces the flow, where it is not the stream's first; `None` too once it is given up.
-    pub fn successor(&self) -> Option<StreamSuccessor> {
+    pub(crate) fn successor(&self) -> Option<StreamSuccessor> {
         let (flow, symbol_size) = (self.id(), self.layout.symbol_size() as u16);
         let stream = self.announcement().filter(|stream| stream.flow != flow)?;
         Some(StreamSuccessor { flow, symbol_size, stream })
     }
 
     /// Symbols of it may have to go out yet.
-    pub const fn may_send(&self) -> bool {
+    pub(crate) const fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Writing | Phase::Finishing | Phase::Ended)
     }
 
     /// Whether the stream can go on in symbols of this size.
-    pub fn can_shrink(&self, symbol_size: u16) -> bool {
+    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
         self.layout.can_shrink(symbol_size)
     }
 
@@ -147,7 +147,7 @@ impl StreamSender {
     ///
     /// # Errors
     /// [`BadPlan`] where [`StreamSender::can_shrink`] says no; nothing has changed then.
-    pub fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
+    pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
         self.layout.shrink(symbol_size)?;
         let layout = &self.layout;
         self.flow.succeed(flow, layout.symbol_size(), 0, |shape| layout.k_of(shape));
@@ -156,12 +156,12 @@ impl StreamSender {
     }
 
     /// The announcement has arrived.
-    pub const fn on_announced(&mut self) {
+    pub(crate) const fn on_announced(&mut self) {
         self.flow.on_announced();
     }
 
     /// Takes as many of `bytes` as there is room for; `None` when the stream is finished or given up.
-    pub fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.phase != Phase::Writing {
             return None;
         }
@@ -174,14 +174,14 @@ impl StreamSender {
     /// No more is written. The end is a block's, not a packet's, so that repair brings it like any byte (lt-tcp §3.2): what waits is in blocks
     /// the last of which is marked; where nothing waits, an empty block is.
     /// Departs: a block that is open is not marked any more, sent or not. Its first symbol, and what is coded over it, says what it is.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.phase == Phase::Writing {
             self.phase = Phase::Finishing;
         }
     }
 
     /// The stream is given up; false when it was before, or when there is nothing left to give up.
-    pub fn reset(&mut self, code: u32) -> bool {
+    pub(crate) fn reset(&mut self, code: u32) -> bool {
         if matches!(self.phase, Phase::Reset(_) | Phase::Over) {
             return false;
         }
@@ -193,39 +193,39 @@ impl StreamSender {
     }
 
     /// The code that it was given up with, while the receiver may not know.
-    pub const fn reset_code(&self) -> Option<u32> {
+    pub(crate) const fn reset_code(&self) -> Option<u32> {
         if let Phase::Reset(code) = self.phase { Some(code) } else { None }
     }
 
     /// The receiver knows that the stream is given up.
-    pub fn on_reset_delivered(&mut self) {
+    pub(crate) fn on_reset_delivered(&mut self) {
         if matches!(self.phase, Phase::Reset(_)) {
             self.phase = Phase::Over;
         }
     }
 
     /// The receiver's program has read blocks of so many symbols in all.
-    pub const fn on_read(&mut self, symbols: u64) {
+    pub(crate) const fn on_read(&mut self, symbols: u64) {
         self.usage.note_read(symbols);
     }
 
     /// Symbols that it has out of the store that all streams share.
-    pub const fn shared(&self) -> u64 {
+    pub(crate) const fn shared(&self) -> u64 {
         self.usage.shared()
     }
 
     /// Bytes wait for credit.
-    pub const fn is_held_back(&self) -> bool {
+    pub(crate) const fn is_held_back(&self) -> bool {
         self.held_back
     }
 
     /// When there will be something to do: a short block to open, or repair to send.
-    pub fn due_at(&self) -> Option<Time> {
+    pub(crate) fn due_at(&self) -> Option<Time> {
         self.short_at.into_iter().chain(self.flow.due_at()).min()
     }
 
     /// The receiver lacks something of the stream that is written.
-    pub fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         match self.phase {
             Phase::Writing => !self.flow.announced() || !self.waiting.is_empty() || self.flow.span() > 0,
             Phase::Finishing | Phase::Ended | Phase::Reset(_) => true,
@@ -234,17 +234,17 @@ impl StreamSender {
     }
 
     /// Nothing is left to be said of it: it is read to its end, or the receiver knows that it is given up.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.phase == Phase::Over || (self.phase == Phase::Sent && self.read)
     }
 
     /// Every byte has arrived, and the program knows.
-    pub fn is_sent(&self) -> bool {
+    pub(crate) fn is_sent(&self) -> bool {
         self.phase == Phase::Sent
     }
 
     /// True once: when every byte of a finished stream has arrived.
-    pub fn newly_sent(&mut self) -> bool {
+    pub(crate) fn newly_sent(&mut self) -> bool {
         let now = self.phase == Phase::Ended && self.flow.span() == 0;
         if now {
             self.phase = Phase::Sent;
@@ -253,7 +253,7 @@ impl StreamSender {
     }
 
     /// True once after a write that was cut short: when half of the room is free again.
-    pub fn newly_writable(&mut self) -> bool {
+    pub(crate) fn newly_writable(&mut self) -> bool {
         let now = self.wants_room && self.waiting.len() <= MOST_WAITING / 2;
         self.wants_room &= !now;
         now
@@ -261,7 +261,14 @@ impl StreamSender {
 
     /// Opens a block of at most `room` symbols with what waits: at once when it fills one, or when none has been opened lately.
     /// `shared` symbols may be out of the store that all streams share. Answers whether it opened one.
-    pub fn open_block(&mut self, now: Time, path: &PathEstimate, room: u64, shared: u64, pool: &mut Pool) -> bool {
+    pub(crate) fn open_block(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        room: u64,
+        shared: u64,
+        pool: &mut Pool,
+    ) -> bool {
         (self.held_back, self.short_at) = (false, None);
         let finishing = self.phase == Phase::Finishing;
         if (self.waiting.is_empty() && !finishing) || self.flow.unsent() >= READ_AHEAD {
@@ -311,12 +318,12 @@ impl StreamSender {
     }
 
     /// The next symbol by the stream's schedule. Bytes that only wait for their block to open do not put off repair.
-    pub fn next(&mut self, now: Time, path: &PathEstimate) -> Step {
+    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate) -> Pick {
         self.flow.next(now, path, self.held_back)
     }
 
     /// The receiver's view of the blocks; answers with the bytes of the stream newly known to have arrived.
-    pub fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+    pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
         let mut bytes = 0;
         self.flow.on_status(status, pool, &mut |shape| bytes += (shape.length - STREAM_HEADER) as u64);
         self.read |= status.done_below == u32::MAX && matches!(self.phase, Phase::Ended | Phase::Sent);

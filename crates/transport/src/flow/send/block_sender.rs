@@ -1,0 +1,480 @@
+//! What object and stream flows have in common where they send: blocks on their way, in the order their schedule wants.
+
+mod stalled;
+
+use super::block::SendBlock;
+use super::blocks::SendBlocks;
+use super::window::WindowSender;
+use crate::flow::layout::BlockShape;
+use crate::flow::pool::Pool;
+use crate::flow::request::{EncodeJob, Request};
+use crate::flow::schedule::{Next, PathEstimate, Schedule};
+use crate::flow::stream_layout::WindowShape;
+use crate::recovery::Report;
+use crate::time::Time;
+use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
+use stalled::Stalled;
+use std::sync::Arc;
+
+/// A symbol that a schedule has picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PickedSymbol {
+    /// The symbol.
+    pub(crate) id: SymbolId,
+    /// Its block's plan.
+    pub(crate) plan: u8,
+    /// What it is.
+    pub(crate) kind: SymbolKind,
+}
+
+/// What a symbol on its way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SymbolKind {
+    /// A source symbol for the first time.
+    Source,
+    /// A source symbol again.
+    Resent,
+    /// A repair symbol that goes out instead of a source symbol, of a block that is sent as repair alone.
+    Coded,
+    /// A repair symbol.
+    Repair,
+}
+
+/// What a flow wants done after its schedule was asked.
+#[derive(Debug)]
+pub(crate) enum Pick {
+    /// A symbol to send.
+    Symbol(PickedSymbol),
+    /// Work first; ask again.
+    Request(Request),
+    /// A block cannot be completed any more.
+    Failed,
+    /// Nothing now.
+    Idle,
+}
+
+/// The blocks of one flow on their way out.
+#[derive(Debug)]
+pub(crate) struct BlockSender {
+    blocks: SendBlocks,
+    schedule: Box<dyn Schedule>,
+    symbol_size: usize,
+    /// The cost of the blocks that the receiver does not have yet.
+    open_symbols: u64,
+    /// Repair over all of its blocks, of a stream with a window code.
+    window: Option<WindowSender>,
+    /// What the schedule wanted next when it did not fit the packet being filled: it opens the following one.
+    held: Option<Next>,
+    /// When the schedule wants to be asked again, or waiting blocks are looked at.
+    wait: Option<Time>,
+    stalled: Stalled,
+}
+
+impl BlockSender {
+    /// A flow none of whose blocks is open, with `source_left` source symbols that are to go out.
+    pub(in crate::flow) fn new(id: FlowId, symbol_size: usize, source_left: u64, schedule: Box<dyn Schedule>) -> Self {
+        let blocks = SendBlocks::new(id, source_left);
+        let stalled = Stalled::default();
+        Self { blocks, schedule, symbol_size, open_symbols: 0, window: None, held: None, wait: None, stalled }
+    }
+
+    /// Repair is made of windows of this shape from now on.
+    pub(in crate::flow) fn set_window(&mut self, shape: Option<WindowShape>) {
+        self.window = shape.map(WindowSender::new);
+    }
+
+    /// Another schedule says what is next from now on. That of a window code stays: its repair is none that a schedule asks for.
+    /// Where one sends source and the other does not, blocks on their way change to that.
+    pub(crate) fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
+        if self.window.is_some() {
+            return;
+        }
+        let coded = !schedule.sends_source();
+        self.schedule = schedule;
+        self.held = None;
+        self.wait = None;
+        let blocks = &mut self.blocks;
+        for block in blocks.queue.iter_mut().filter(|block| !block.is_done()) {
+            let before = block.source_left();
+            block.set_coded(coded);
+            blocks.source_left = blocks.source_left + u64::from(block.source_left()) - u64::from(before);
+        }
+        blocks.cursor = blocks.base;
+        blocks.advance_cursor();
+    }
+
+    /// The flow.
+    pub(crate) const fn id(&self) -> FlowId {
+        self.blocks.id
+    }
+
+    /// The receiver is known to have the announcement.
+    pub(crate) const fn on_announced(&mut self) {
+        self.blocks.announced = true;
+    }
+
+    /// The receiver is known to have the announcement.
+    pub(crate) const fn announced(&self) -> bool {
+        self.blocks.announced
+    }
+
+    /// Source symbols not sent for the first time yet: of a block of repair alone, as many of its first symbols.
+    pub(crate) const fn source_left(&self) -> u64 {
+        self.blocks.source_left
+    }
+
+    /// Blocks begun that the receiver is not known to have.
+    pub(crate) const fn unfinished(&self) -> usize {
+        self.blocks.unfinished
+    }
+
+    /// The cost of the blocks that the receiver does not have yet: source symbols at the size that the flow began with.
+    pub(crate) const fn open_symbols(&self) -> u64 {
+        self.open_symbols
+    }
+
+    /// The number of the next block to be opened.
+    pub(in crate::flow) fn next_number(&self) -> u32 {
+        self.blocks.base + self.blocks.queue.len() as u32
+    }
+
+    /// Blocks kept, with those that are done before their elders.
+    pub(in crate::flow) fn span(&self) -> usize {
+        self.blocks.queue.len()
+    }
+
+    pub(in crate::flow) fn block(&self, number: u32) -> Option<&SendBlock> {
+        self.blocks.block(number)
+    }
+
+    pub(in crate::flow) fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
+        self.blocks.block_mut(number)
+    }
+
+    /// Source symbols of open blocks that have not gone out yet. Counted from the back: at most those blocks are looked at.
+    pub(in crate::flow) fn unsent(&self) -> u64 {
+        let unsent = |block: &&SendBlock| block.source_left() > 0;
+        self.blocks.queue.iter().rev().take_while(unsent).map(|block| u64::from(block.source_left())).sum()
+    }
+
+    /// Opens the block after the last one.
+    pub(in crate::flow) fn open(&mut self, shape: BlockShape) {
+        let coded = !self.schedule.sends_source();
+        self.blocks.queue.push_back(SendBlock::new(shape, self.symbol_size, coded));
+        self.blocks.unfinished += 1;
+        self.blocks.lacking += 1;
+        self.open_symbols += u64::from(shape.cost);
+    }
+
+    /// What is not open yet is cut anew, into so many source symbols instead of so many.
+    pub(in crate::flow) const fn recut(&mut self, before: u64, after: u64) {
+        self.blocks.source_left = self.blocks.source_left + after - before;
+    }
+
+    /// More source symbols are to go out.
+    pub(in crate::flow) const fn add_source(&mut self, symbols: u32) {
+        self.blocks.source_left += symbols as u64;
+    }
+
+    /// Nothing of the flow is to be sent any more.
+    pub(in crate::flow) fn give_up(&mut self) {
+        let blocks = &mut self.blocks;
+        blocks.base += blocks.queue.len() as u32;
+        blocks.cursor = blocks.base;
+        blocks.queue.clear();
+        blocks.with_lost.clear();
+        self.window = None;
+        self.held = None;
+        (blocks.unfinished, blocks.lacking, blocks.source_left, self.open_symbols) = (0, 0, 0, 0);
+    }
+
+    /// Repair symbols have been made.
+    pub(crate) fn on_encoded(&mut self, job: EncodeJob) {
+        if let Some(block) = self.blocks.block_mut(job.block).filter(|block| !block.is_done()) {
+            block.prepared(job);
+        }
+    }
+
+    /// What is next: repair of a window that is due, what the schedule says, what an idle window wants, or what is given again.
+    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
+        let (flow, base) = (self.blocks.id, self.blocks.base);
+        if let Some(id) = self.window.as_mut().and_then(|window| window.due(flow, base)) {
+            return Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair });
+        }
+        let step = self.ask(now, path, others_waiting);
+        match self.with_window(now, path, step) {
+            Pick::Idle => self.recover_stalled(now, path),
+            step => step,
+        }
+    }
+
+    /// What the window code adds to what the schedule says.
+    fn with_window(&mut self, now: Time, path: &PathEstimate, step: Pick) -> Pick {
+        let (flow, base) = (self.blocks.id, self.blocks.base);
+        let Some(window) = &mut self.window else { return step };
+        match step {
+            Pick::Symbol(PickedSymbol { id, kind: SymbolKind::Source, .. }) => {
+                let symbol = self.blocks.block(id.block).map_or(&[][..], |block| block.symbol(id.esi));
+                window.on_source(now, id, symbol, path);
+                step
+            }
+            Pick::Idle => match window.idle(now, flow, base, self.blocks.lacking, path) {
+                Some(id) => Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair }),
+                None => step,
+            },
+            _ => step,
+        }
+    }
+
+    /// The symbol after `last` for the packet that ends with it, if that is what the schedule wants next. What else it wants begins the
+    /// next packet.
+    pub(crate) fn next_in_packet(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        others_waiting: bool,
+        last: SymbolId,
+    ) -> Pick {
+        self.blocks.packet = Some(last.block);
+        let next = self.decide(now, path, others_waiting);
+        self.blocks.packet = None;
+        let follower = (last.block, last.esi + 1);
+        match self.names(next) {
+            Some(named) if named != follower => {
+                self.held = Some(next);
+                Pick::Idle
+            }
+            _ => self.obey(now, next),
+        }
+    }
+
+    /// Asks the schedule what is next and does it.
+    fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
+        // What it was then may have been overtaken: the receiver has the block, say.
+        if let Some(picked) = self.held.take().and_then(|held| self.take(held)) {
+            return Pick::Symbol(picked);
+        }
+        let next = self.decide(now, path, others_waiting);
+        self.obey(now, next)
+    }
+
+    fn decide(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Next {
+        self.blocks.others_waiting = others_waiting;
+        self.wait = None;
+        self.schedule.next(now, &self.blocks, path)
+    }
+
+    /// The symbol that [`BlockSender::take`] would take, by block and esi.
+    fn names(&self, next: Next) -> Option<(u32, u32)> {
+        match next {
+            Next::Source => {
+                let block = self.blocks.block(self.blocks.cursor)?;
+                Some((block.number(), block.source_sent()))
+            }
+            Next::Resend(id) => Some((id.block, id.esi)),
+            Next::Repair(id) => Some((id.block, self.blocks.block(id.block).map(|b| b.k() + b.repair_sent())?)),
+            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+        }
+    }
+
+    /// Takes the symbol that the schedule wants, if it wants one and there is one.
+    fn take(&mut self, next: Next) -> Option<PickedSymbol> {
+        match next {
+            Next::Source => self.take_source(),
+            Next::Resend(id) => self.resend(id),
+            Next::Repair(id) => self.take_repair(id.block),
+            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+        }
+    }
+
+    fn obey(&mut self, now: Time, next: Next) -> Pick {
+        match next {
+            Next::Source | Next::Resend(_) | Next::Repair(_) => self.take(next).map_or(Pick::Idle, Pick::Symbol),
+            Next::Prepare { block, count } => {
+                let flow = self.blocks.id;
+                let request = self.blocks.block_mut(block.block).and_then(|block| block.prepare(flow, count));
+                request.map_or(Pick::Idle, Pick::Request)
+            }
+            Next::Wait(at) => {
+                self.wait = Some(at).filter(|at| *at > now);
+                Pick::Idle
+            }
+            Next::GiveUp(_) => Pick::Failed,
+            Next::Idle => Pick::Idle,
+        }
+    }
+
+    /// What a probe carries: the oldest source symbol that may be missing, or repair of the oldest block where no source goes out.
+    pub(crate) fn probe(&mut self) -> Option<PickedSymbol> {
+        let block = self.blocks.open_blocks().next()?;
+        if block.repair_ready() > 0 && !self.schedule.resends() {
+            return self.take_repair(block.number());
+        }
+        let id = SymbolId { flow: self.blocks.id, block: block.number(), esi: block.oldest_unacknowledged()? };
+        self.resend(id)
+    }
+
+    /// The bytes of a symbol that [`BlockSender::next`] or [`BlockSender::probe`] named just now.
+    pub(crate) fn symbol(&self, id: SymbolId) -> &[u8] {
+        if let Some(window) = self.window.as_ref().filter(|_| id.esi >= WINDOW_REPAIR) {
+            return window.symbol();
+        }
+        self.blocks.block(id.block).map_or(&[], |block| block.symbol(id.esi))
+    }
+
+    /// A packet with this symbol arrived.
+    pub(crate) fn on_delivered(&mut self, id: SymbolId) {
+        if let Some(window) = self.window_of(id) {
+            window.on_settled();
+        } else {
+            self.blocks.change(id.block, |block| block.on_delivered(id.esi));
+        }
+    }
+
+    /// A packet with this symbol is called lost.
+    pub(crate) fn on_lost(&mut self, id: SymbolId) {
+        if let Some(window) = self.window_of(id) {
+            window.on_settled();
+        } else if let Some(block) = self.blocks.block_mut(id.block) {
+            block.on_lost(id.esi);
+            self.blocks.note_lost(id.block);
+        }
+    }
+
+    /// A packet with this symbol arrived after it was called lost.
+    pub(crate) fn on_spurious(&mut self, id: SymbolId) {
+        if self.window_of(id).is_some() {
+            return;
+        }
+        if self.blocks.change(id.block, |block| block.on_spurious(id.esi)).is_some() {
+            self.blocks.note_lost(id.block);
+        }
+    }
+
+    /// The fate of packets, told to the schedule once all flows know it.
+    pub(crate) fn on_report(&mut self, report: &Report<'_>) {
+        self.schedule.on_report(report, &self.blocks);
+        if let Some(window) = &mut self.window {
+            window.on_report();
+        }
+    }
+
+    /// When the flow is to be asked again although nothing was heard or written.
+    pub(crate) fn due_at(&self) -> Option<Time> {
+        self.window.as_ref().and_then(WindowSender::idle_at).into_iter().chain(self.wait).min()
+    }
+
+    /// What makes the repair over all blocks, if this symbol is of that.
+    fn window_of(&mut self, id: SymbolId) -> Option<&mut WindowSender> {
+        self.window.as_mut().filter(|_| id.esi >= WINDOW_REPAIR)
+    }
+
+    /// The receiver's view of the blocks. Each block that is newly done is shown to `finished`, and its memory goes to `pool`.
+    pub(in crate::flow) fn on_status(
+        &mut self,
+        status: &FlowStatus,
+        pool: &mut Pool,
+        finished: &mut impl FnMut(&BlockShape),
+    ) {
+        let end = self.next_number();
+        for number in self.blocks.base..status.done_below.min(end) {
+            self.finish_block(number, pool, finished);
+        }
+        for entry in &status.blocks {
+            if entry.need == 0 {
+                self.finish_block(entry.block, pool, finished);
+            } else {
+                self.blocks.change(entry.block, |block| block.on_need(entry.need));
+            }
+        }
+        while self.blocks.queue.front().is_some_and(SendBlock::is_done) {
+            self.blocks.queue.pop_front();
+            self.blocks.base += 1;
+        }
+        self.blocks.cursor = self.blocks.cursor.max(self.blocks.base);
+    }
+
+    /// Goes on as another flow. Blocks keep their numbers, bytes and cost, and have `k` symbols now; those that the receiver does
+    /// not have begin anew. What was sent before means nothing any more. `unopened`: source symbols of blocks that are not open.
+    pub(in crate::flow) fn succeed(
+        &mut self,
+        flow: FlowId,
+        symbol_size: usize,
+        unopened: u64,
+        k: impl Fn(&BlockShape) -> u32,
+    ) {
+        self.symbol_size = symbol_size;
+        self.held = None;
+        let coded = !self.schedule.sends_source();
+        let blocks = &mut self.blocks;
+        blocks.id = flow;
+        blocks.announced = false;
+        blocks.with_lost.clear();
+        blocks.source_left = unopened;
+        blocks.lacking = blocks.unfinished;
+        for block in blocks.queue.iter_mut().filter(|block| !block.is_done()) {
+            let shape = BlockShape { k: k(block.shape()), ..*block.shape() };
+            let before = std::mem::replace(block, SendBlock::new(shape, symbol_size, coded));
+            if let Some(data) = before.into_data() {
+                let bytes =
+                    Arc::try_unwrap(data).map_or_else(|shared| shared.bytes().to_vec(), erasure::Block::into_buffer);
+                block.fill(bytes);
+            }
+            blocks.source_left += u64::from(shape.k);
+        }
+        blocks.cursor = blocks.base;
+        blocks.advance_cursor();
+    }
+
+    fn finish_block(&mut self, number: u32, pool: &mut Pool, finished: &mut impl FnMut(&BlockShape)) {
+        let Some(block) = self.blocks.block(number).filter(|block| !block.is_done()) else {
+            return;
+        };
+        // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
+        let left = u64::from(block.source_left());
+        let shape = *block.shape();
+        if let Some(data) = self.blocks.change(number, SendBlock::finish).flatten() {
+            pool.put_shared(data);
+        }
+        self.blocks.source_left -= left;
+        self.blocks.unfinished -= 1;
+        self.open_symbols -= u64::from(shape.cost);
+        self.blocks.with_lost.remove(&number);
+        self.blocks.advance_cursor();
+        finished(&shape);
+    }
+
+    fn take_source(&mut self) -> Option<PickedSymbol> {
+        let number = self.blocks.cursor;
+        let flow = self.blocks.id;
+        let block = self.blocks.block_mut(number).filter(|block| block.source_ready())?;
+        let (esi, plan) = (block.take_source(), block.shape().plan);
+        self.blocks.source_left -= 1;
+        self.blocks.advance_cursor();
+        Some(PickedSymbol { id: SymbolId { flow, block: number, esi }, plan, kind: SymbolKind::Source })
+    }
+
+    fn take_repair(&mut self, number: u32) -> Option<PickedSymbol> {
+        let flow = self.blocks.id;
+        let block = self.blocks.block_mut(number).filter(|block| block.repair_ready() > 0)?;
+        let left = block.source_left();
+        let (esi, plan) = (block.take_repair(), block.shape().plan);
+        let instead = left - block.source_left();
+        let kind = if instead > 0 { SymbolKind::Coded } else { SymbolKind::Repair };
+        self.blocks.source_left -= u64::from(instead);
+        self.blocks.advance_cursor();
+        Some(PickedSymbol { id: SymbolId { flow, block: number, esi }, plan, kind })
+    }
+
+    fn resend(&mut self, id: SymbolId) -> Option<PickedSymbol> {
+        // A schedule from elsewhere may name what there is not.
+        let block = self.blocks.block_mut(id.block).filter(|block| block.is_filled() && id.esi < block.k())?;
+        block.take_resend(id.esi);
+        let plan = block.shape().plan;
+        self.blocks.note_lost(id.block);
+        Some(PickedSymbol { id, plan, kind: SymbolKind::Resent })
+    }
+}
+
+#[cfg(test)]
+mod tests;
