@@ -1,6 +1,6 @@
 //! Packets of more symbols than the path is known to carry: larger and larger ones are asked about while data goes on (RFC 8899 section 5.2).
 
-use super::paths::Origin;
+use super::path_validator::AddressPair;
 use super::{Batch, Connection};
 use crate::recovery::EcnCodepoint;
 use crate::time::Time;
@@ -49,7 +49,7 @@ impl Connection {
     /// Packets may have so many symbols from now on.
     pub(super) fn set_per_packet(&mut self, count: u8) {
         self.per_packet = count;
-        let full = self.payload_of(count) as u32 + self.sealing.datagram_overhead();
+        let full = self.payload_of(count) as u32 + self.datagram_overhead();
         self.recovery.set_max_packet(full);
         self.recovery.watch_sizes_anew(self.smallest_packet());
     }
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     fn ask_about(&mut self, asked: u8, too_many: u16) {
-        let data = self.sealing.random_bytes();
+        let data = self.crypto.random_bytes();
         self.growth = Some(Growth { asked, too_many, data, copies: 0, sent: None });
     }
 
@@ -99,21 +99,21 @@ impl Connection {
         let mut frames = Vec::new();
         Frame::PathChallenge { data }.encode(&mut frames);
         frames.resize(self.payload_of(symbols) - HEADER - TAG, 0);
-        self.sealing.begin(batch, EcnCodepoint::NotEct);
+        self.begin_batch(batch, EcnCodepoint::NotEct);
         let header = self.next_header(PacketKind::Control);
         batch.push_packet(header, [&frames, &[]]);
-        let bytes = self.payload_of(symbols) as u32 + self.sealing.datagram_overhead();
+        let bytes = self.payload_of(symbols) as u32 + self.datagram_overhead();
         self.recovery.on_untracked(header.number, bytes);
         self.trace.record(now, TraceEvent::PacketSent { number: header.number, bytes, kind: "size" });
         true
     }
 
     /// A response came; whether it is to the packet that was asked about.
-    pub(super) fn on_size_answered(&mut self, now: Time, origin: Origin, data: [u8; 8]) -> bool {
+    pub(super) fn on_size_answered(&mut self, now: Time, path: AddressPair, data: [u8; 8]) -> bool {
         let Some(Growth { asked, too_many, .. }) = self.growth.take_if(|growth| growth.data == data) else {
             return false;
         };
-        if origin.from == self.sealing.remote() {
+        if path.remote == self.remote() {
             self.set_per_packet(asked);
             self.trace.record(now, TraceEvent::PerPacketChanged { count: asked });
         }

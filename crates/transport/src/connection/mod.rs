@@ -4,19 +4,19 @@
 mod arrivals;
 mod batch;
 mod closing;
+mod crypto;
 mod event;
 mod growing;
 mod incoming;
-mod moving;
+mod migration;
 mod opening;
 mod options;
 mod outbox;
 mod outgoing;
-mod paths;
+mod path_validator;
 mod receive;
 mod reconfiguring;
 mod resizing;
-mod sealing;
 mod stats;
 mod streams;
 mod timing;
@@ -39,14 +39,14 @@ use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
+use crypto::Crypto;
 use growing::Growth;
 use incoming::{Broken, Change, Incoming, Violation};
 use opening::Opening;
 use outbox::Piece;
 use outgoing::Outgoing;
-use paths::Paths;
+use path_validator::PathValidator;
 use resizing::Search;
-use sealing::Sealing;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -75,8 +75,8 @@ pub struct Connection {
     phase: Phase,
     profile: Profile,
     limits: Limits,
-    sealing: Sealing,
-    paths: Paths,
+    crypto: Crypto,
+    paths: PathValidator,
     recovery: Recovery,
     outgoing: Outgoing,
     incoming: Incoming,
@@ -100,6 +100,8 @@ pub struct Connection {
     probes: u8,
     /// Questions asked in a row while nothing was in flight and no answer came.
     questions: u32,
+    /// Pings sent in a row while something of the peer's was unfinished and nothing came.
+    listen_pings: u32,
     /// The peer's feedback was seen up to this number, and it has not been told yet.
     seen: Option<u32>,
     seen_told_at: Option<Time>,
@@ -126,17 +128,19 @@ pub(crate) struct Parts {
     pub(crate) now: Time,
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
-    pub(crate) sealing: Sealing,
+    pub(crate) path: AddressPair,
+    /// Of all randomness of the connection.
+    pub(crate) seed: [u8; 32],
     pub(crate) qlog: bool,
 }
 
 pub(crate) use opening::Opening as HandshakeOpening;
-pub(crate) use sealing::Sealing as ConnectionSealing;
+pub(crate) use path_validator::AddressPair;
 
 impl Connection {
     fn new(parts: Parts, phase: Phase) -> Self {
-        let Parts { now, profile, limits, sealing, qlog } = parts;
-        let mut recovery = Recovery::new(&profile.recovery, now, sealing.datagram_overhead());
+        let Parts { now, profile, limits, path, seed, qlog } = parts;
+        let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
         // What the peer wants is known with its parameters; until then no feedback is sent.
         let choice = profile.feedback;
@@ -147,8 +151,8 @@ impl Connection {
             recovery,
             profile,
             limits,
-            sealing,
-            paths: Paths::new(now),
+            crypto: Crypto::new(seed),
+            paths: PathValidator::new(now, path),
             peer: None,
             payload: crate::wire::limits::MIN_MESSAGE1,
             per_packet: 1,
@@ -160,6 +164,7 @@ impl Connection {
             proving: false,
             probes: 0,
             questions: 0,
+            listen_pings: 0,
             seen: None,
             seen_told_at: None,
             last_heard: now,
@@ -190,7 +195,7 @@ impl Connection {
     }
 
     fn establish(&mut self, secrets: &Secrets, peer: Parameters) {
-        self.sealing.establish(secrets, &peer);
+        self.crypto.on_handshake(secrets, &peer);
         self.outgoing.credit.grant(peer.credit.symbols);
         self.outgoing.control.grant(peer.credit.control);
         self.outgoing.allow_streams(peer.streams);
@@ -390,7 +395,7 @@ impl Connection {
 
     /// The peer's address.
     pub const fn remote(&self) -> SocketAddr {
-        self.sealing.remote()
+        self.paths.active().remote
     }
 
     /// The program's bytes in the peer's handshake.
@@ -434,7 +439,7 @@ impl Connection {
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),
-            path_changes: self.paths.changes,
+            path_changes: self.paths.migrations(),
             symbol_size: self.symbol_size(),
             per_packet: self.per_packet,
             window: self.recovery.window(),
@@ -475,9 +480,7 @@ impl Connection {
     /// Another copy of the first message came: the peer is still trying, so its proof may still come. Where copies come from
     /// several addresses, some may be anybody's.
     pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
-        if from != self.sealing.remote() {
-            self.paths.contest();
-        }
+        self.paths.on_first_message(from);
         if let Phase::Answered { until: patience } = &mut self.phase {
             *patience = until;
         }

@@ -2,8 +2,7 @@
 
 use super::closing::Closing;
 use super::incoming::{Arrived, Violation};
-use super::moving::ERRAND_FRAME;
-use super::paths::Origin;
+use super::path_validator::{AddressPair, Arrival};
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::recovery::Told;
 use crate::secure::{Cipher, Opened, Opener};
@@ -19,7 +18,7 @@ use std::time::Duration;
 impl Connection {
     /// Opens this connection's packets; `None` before the handshake is done. Pure: it may work on any thread.
     pub fn opener(&self) -> Option<Opener> {
-        self.sealing.opener()
+        self.crypto.opener()
     }
 
     /// Packets that one read brought, opened already; all with the same mark.
@@ -33,9 +32,9 @@ impl Connection {
         ecn: ReceivedEcn,
         packets: &mut [Opened<'_>],
     ) {
-        let origin = Origin { from, local };
+        let path = AddressPair { remote: from, local };
         for packet in packets {
-            if !self.sealing.is_new(packet.number) {
+            if !self.crypto.is_new(packet.number) {
                 self.refuse(now, Refused::Replayed);
                 continue;
             }
@@ -43,7 +42,8 @@ impl Connection {
             let bytes = self.ip_bytes(packet);
             self.packets_received += 1;
             self.bytes_received += u64::from(bytes);
-            self.on_origin(now, origin, packet.number, bytes.into());
+            self.listen_pings = 0;
+            self.on_packet_path(now, Arrival { path, number: packet.number, ip_bytes: bytes.into() });
             match &mut self.phase {
                 Phase::Answered { .. } => {
                     self.phase = Phase::Open;
@@ -60,7 +60,7 @@ impl Connection {
                 }
                 Phase::Opening(_) | Phase::Drained => continue,
             }
-            if let Err(reason) = self.handle_packet(now, origin, ecn, packet) {
+            if let Err(reason) = self.handle_packet(now, path, ecn, packet) {
                 self.refuse(now, reason);
             }
         }
@@ -71,7 +71,7 @@ impl Connection {
 
     /// IP bytes of the datagram that brought a packet.
     fn ip_bytes(&self, packet: &Opened<'_>) -> u32 {
-        (HEADER + packet.plaintext.len() + TAG) as u32 + self.sealing.datagram_overhead()
+        (HEADER + packet.plaintext.len() + TAG) as u32 + self.datagram_overhead()
     }
 
     /// A datagram for this connection was refused.
@@ -83,7 +83,7 @@ impl Connection {
     fn handle_packet(
         &mut self,
         now: Time,
-        origin: Origin,
+        path: AddressPair,
         ecn: ReceivedEcn,
         packet: &Opened<'_>,
     ) -> Result<(), Refused> {
@@ -100,11 +100,10 @@ impl Connection {
                 Frames::check_all(packet.plaintext)?;
                 self.trace.record(now, TraceEvent::PacketReceived { number, bytes, kind: "control" });
                 let mut asks = false;
-                let alone = packet.plaintext.len() == ERRAND_FRAME;
                 for frame in Frames::new(packet.plaintext) {
                     let frame = frame?;
                     asks |= asks_for_feedback(&frame);
-                    if let Err(Violation(what)) = self.handle_frame(now, (origin, alone), frame) {
+                    if let Err(Violation(what)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
                         self.violation(now, what);
                     }
                     if !matches!(self.phase, Phase::Open) {
@@ -118,8 +117,13 @@ impl Connection {
         Ok(())
     }
 
-    /// `alone`: the packet has room for nothing beside a challenge or a response.
-    fn handle_frame(&mut self, now: Time, (origin, alone): (Origin, bool), frame: Frame<'_>) -> Result<(), Violation> {
+    /// One of the frames of a packet with `plaintext` bytes of them, which came over `path`.
+    fn handle_frame(
+        &mut self,
+        now: Time,
+        (path, plaintext): (AddressPair, usize),
+        frame: Frame<'_>,
+    ) -> Result<(), Violation> {
         match frame {
             Frame::Ping => self.incoming.clock.hurry(),
             Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
@@ -149,8 +153,8 @@ impl Connection {
                     self.on_change(now, change);
                 }
             }
-            Frame::PathChallenge { data } => self.on_challenge(now, origin, data, alone),
-            Frame::PathResponse { data } => self.on_response(now, origin, data),
+            Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
+            Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
                 self.recovery.close(now);
                 self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
@@ -219,8 +223,7 @@ impl Connection {
             self.end(Closed::Violation("the peer chose no cipher that was offered".into()));
             return Ok(());
         }
-        self.sealing.set_remote(opened.remote);
-        self.paths.prove();
+        self.paths.on_handshake(opened.remote);
         self.establish(&opened.established.secrets, peer);
         self.phase = Phase::Open;
         self.last_heard = now;

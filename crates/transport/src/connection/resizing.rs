@@ -48,7 +48,7 @@ impl Connection {
 
     /// IP bytes of it.
     pub(super) fn smallest_packet(&self) -> u32 {
-        self.smallest_payload() as u32 + self.sealing.datagram_overhead()
+        self.smallest_payload() as u32 + self.datagram_overhead()
     }
 
     /// Payload bytes that frames may take in a packet that gets through whatever the path has become: feedback is sent once, and
@@ -84,10 +84,10 @@ impl Connection {
         let mut frames = Vec::new();
         Frame::Ping.encode(&mut frames);
         frames.resize(frames.len().max(size.saturating_sub(HEADER + TAG)), 0);
-        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        self.begin_batch(batch, self.recovery.ecn_codepoint());
         let header = self.next_header(PacketKind::Control);
         batch.push_packet(header, [&frames, &[]]);
-        let bytes = (HEADER + frames.len() + TAG) as u32 + self.sealing.datagram_overhead();
+        let bytes = (HEADER + frames.len() + TAG) as u32 + self.datagram_overhead();
         self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content: Content::Nothing }, true);
         self.last_asked = now;
         self.trace.record(now, TraceEvent::PacketSent { number: header.number, bytes, kind: "size" });

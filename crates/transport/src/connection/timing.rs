@@ -2,6 +2,7 @@
 
 use super::closing::patience;
 use super::outbox::Piece;
+use super::path_validator::QUIET;
 use super::{Closed, Connection, Phase};
 use crate::recovery::{Cause, Timeout};
 use crate::time::Time;
@@ -35,8 +36,8 @@ impl Connection {
                 self.end(Closed::Dead);
             }
             Phase::Open => {
-                self.paths.expire(now);
-                if self.paths.is_proven() {
+                self.paths.on_timer(now);
+                if self.paths.is_validated() {
                     self.handle_open_timeout(now);
                 }
             }
@@ -89,7 +90,7 @@ impl Connection {
         let listening = self.listen_at().is_some_and(|at| at <= now);
         if asking.is_some_and(|at| at <= now) || listening || self.keep_alive_at() <= now {
             self.questions += u32::from(asking.is_some());
-            self.paths.asked += u32::from(listening);
+            self.listen_pings += u32::from(listening);
             self.last_asked = now;
             self.outgoing.outbox.push(Piece::Ping);
         }
@@ -122,6 +123,14 @@ impl Connection {
         self.profile.recovery.timeout.longest().min(QUESTIONS_APART)
     }
 
+    /// Something of the peer's is unfinished and nothing comes: it may be sending to an address that we have left. A ping
+    /// shows it the new one; like a probe, backed off to one a second.
+    fn listen_at(&self) -> Option<Time> {
+        let waits = self.incoming.has_unfinished();
+        let spacing = (self.known_rtt() * 4 + QUIET) * (1 << self.listen_pings.min(10));
+        waits.then(|| self.last_asked.max(self.last_heard) + spacing.min(self.most_apart().max(QUIET)))
+    }
+
     /// When patience ends: with the peer, with one that is said to be gone, or with a path that carries what is small and no symbols.
     fn dead_at(&self) -> Time {
         let since = self.outgoing.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
@@ -141,11 +150,11 @@ impl Connection {
             Phase::Closing(closing) => Some(closing.due()),
             Phase::Open => {
                 let dead = self.dead_at();
-                if !self.paths.is_proven() {
-                    return Some(self.errand_at().unwrap_or(dead).min(dead));
+                if !self.paths.is_validated() {
+                    return Some(self.paths.deadline().unwrap_or(dead).min(dead));
                 }
                 let feedback = [self.incoming.feedback_due(), self.seen_due()];
-                let paths = [self.errand_at(), self.growth_at(), self.listen_at(), self.recovery.sounding_at()];
+                let paths = [self.paths.deadline(), self.growth_at(), self.listen_at(), self.recovery.sounding_at()];
                 let others = [self.recovery.next_timeout(), self.question_at(), self.sign_at(), self.wake];
                 let first = others.into_iter().chain(feedback).chain(paths).flatten().min().unwrap_or(dead);
                 Some(first.min(dead).min(self.keep_alive_at()))

@@ -1,6 +1,7 @@
 //! What goes out, in order: feedback, control frames, probes, data.
 
 use super::outbox::Piece;
+use super::path_validator::AddressPair;
 use super::{Batch, Connection, LimitedBy, Phase};
 use crate::flow::{PathEstimate, PickedSymbol};
 use crate::recovery::{Admission, Content, EcnCodepoint, Sent};
@@ -25,7 +26,7 @@ impl Connection {
             Phase::Answered { .. } | Phase::Drained => false,
             Phase::Closing(_) => self.transmit_close(now, batch),
             Phase::Open => {
-                self.transmit_errand(now, batch) || (self.paths.is_proven() && self.transmit_open(now, batch))
+                self.transmit_path_probe(now, batch) || (self.paths.is_validated() && self.transmit_open(now, batch))
             }
         }
     }
@@ -76,7 +77,7 @@ impl Connection {
             let feedback = self.incoming.feedback(now);
             feedback.encode_within(self.safe_room() - frames.len(), &mut frames);
         }
-        self.sealing.begin(batch, EcnCodepoint::NotEct);
+        self.begin_batch(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
         self.recovery.on_untracked(number, bytes);
         if feedback_due {
@@ -93,7 +94,7 @@ impl Connection {
         }
         let first = self.probes > 1;
         self.probes -= 1;
-        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        self.begin_batch(batch, self.recovery.ecn_codepoint());
         // Control frames and data that nobody has acknowledged are the likelier cause of the silence. But what was lost of the flows goes
         // out too: there is always something of the control frames to repeat until one of so many copies is answered.
         if first {
@@ -126,7 +127,7 @@ impl Connection {
             self.limited_by = LimitedBy::Nothing;
             return false;
         }
-        if self.search.is_some() || self.is_lost_sight_of(now) {
+        if self.search.is_some() || self.paths.is_in_doubt(now, self.known_rtt()) {
             self.limited_by = LimitedBy::Window;
             return false;
         }
@@ -142,7 +143,7 @@ impl Connection {
                 return false;
             }
         };
-        self.sealing.begin(batch, self.recovery.ecn_codepoint());
+        self.begin_batch(batch, self.recovery.ecn_codepoint());
         if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
             self.push_control(now, batch, false);
             return true;
@@ -155,7 +156,7 @@ impl Connection {
         // One symbol size for all flows of a connection: the segments of a batch are equal. Streams have one symbol per packet.
         let most = if self.outgoing.has_objects() { self.per_packet } else { 1 };
         let size = usize::from(most) * usize::from(self.symbol_size()) + SYMBOL_OVERHEAD;
-        let bytes = u64::from(size as u32 + self.sealing.datagram_overhead());
+        let bytes = u64::from(size as u32 + self.datagram_overhead());
         while batch.has_room(size) && (budget >= bytes || batch.segments() == 0) {
             let Some(picked) = self.outgoing.next_symbol(now, &path, &mut self.requests) else {
                 break;
@@ -230,7 +231,7 @@ impl Connection {
                 symbols.count += 1;
             }
         });
-        let (number, bytes) = (header.number, size as u32 + self.sealing.datagram_overhead());
+        let (number, bytes) = (header.number, size as u32 + self.datagram_overhead());
         let content = Content::Symbols(symbols);
         self.recovery.on_sent(Sent { number, time: now, bytes, content }, probe);
         self.last_asked = now;
@@ -243,12 +244,27 @@ impl Connection {
         let header = self.next_header(PacketKind::Control);
         let padding = if self.proving { self.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);
-        let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.sealing.datagram_overhead();
+        let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.datagram_overhead();
         (header.number, bytes)
     }
 
+    /// Bytes that IP and UDP add to a payload on the path in use.
+    pub(super) fn datagram_overhead(&self) -> u32 {
+        self.paths.active().datagram_overhead()
+    }
+
+    /// Begins a batch of packets to the peer.
+    pub(super) fn begin_batch(&self, batch: &mut Batch, ecn: EcnCodepoint) {
+        self.begin_batch_to(batch, self.paths.active(), ecn);
+    }
+
+    /// Begins a batch of packets to an address that need not be the one in use.
+    pub(super) fn begin_batch_to(&self, batch: &mut Batch, path: AddressPair, ecn: EcnCodepoint) {
+        batch.begin(path.remote, path.local, ecn, self.crypto.sealer());
+    }
+
     pub(super) fn next_header(&mut self, kind: PacketKind) -> PacketHeader {
-        let (header, skipped) = self.sealing.next_header(kind);
+        let (header, skipped) = self.crypto.next_header(kind);
         if let Some(number) = skipped {
             self.recovery.on_skipped(number);
         }
@@ -260,7 +276,7 @@ impl Connection {
         let Some(frame) = closing.poll(now) else { return false };
         let mut frames = Vec::new();
         frame.encode(&mut frames);
-        self.sealing.begin(batch, EcnCodepoint::NotEct);
+        self.begin_batch(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
         self.recovery.on_untracked(number, bytes);
         true

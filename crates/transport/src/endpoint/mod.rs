@@ -2,7 +2,7 @@
 
 mod answers;
 
-use crate::connection::{Connection, ConnectionSealing, HandshakeOpening, Limits, Parts, ReceivedEcn};
+use crate::connection::{AddressPair, Connection, HandshakeOpening, Limits, Parts, ReceivedEcn};
 use crate::profile::Profile;
 use crate::secure::{Cipher, Initiator, Opened, Prologue, Psk, respond};
 use crate::time::Time;
@@ -192,7 +192,8 @@ impl Endpoint {
             options.remotes,
             usize::from(largest) + SYMBOL_OVERHEAD,
         );
-        let parts = self.parts(now, options.profile, first, options.qlog);
+        let path = AddressPair { remote: first, local: None };
+        let parts = self.parts(now, options.profile, path, options.qlog);
         Ok(self.insert(id, Connection::initiate(parts, opening)))
     }
 
@@ -312,8 +313,8 @@ impl Endpoint {
         let Some(peer) = peer else {
             return Err(Refused::HandshakeFailed);
         };
-        let mut parts = self.parts(arrival.now, profile, arrival.from, qlog);
-        parts.sealing.set_source(arrival.local);
+        let path = AddressPair { remote: arrival.from, local: arrival.local };
+        let parts = self.parts(arrival.now, profile, path, qlog);
         let connection = Connection::respond(parts, &established.secrets, peer, until);
         let handle = self.insert(id, connection);
         self.events.push_back(EndpointEvent::Accepted { handle, key: message.key });
@@ -410,9 +411,8 @@ impl Endpoint {
         }
     }
 
-    fn parts(&mut self, now: Time, profile: Profile, remote: SocketAddr, qlog: bool) -> Parts {
-        let sealing = ConnectionSealing::new(remote, self.seed());
-        Parts { now, profile, limits: self.config.limits, sealing, qlog }
+    fn parts(&mut self, now: Time, profile: Profile, path: AddressPair, qlog: bool) -> Parts {
+        Parts { now, profile, limits: self.config.limits, path, seed: self.seed(), qlog }
     }
 
     fn insert(&mut self, id: ConnectionId, connection: Connection) -> ConnectionHandle {

@@ -1,22 +1,18 @@
-//! Where a connection's packets go and under which ids, numbers and keys.
+//! Packet protection: the packet numbers, keys and replay window of one connection.
 
-use super::batch::Batch;
-use crate::recovery::EcnCodepoint;
 use crate::secure::{Cipher, Opener, PacketKeys, ReplayWindow, Sealer, Secrets, epoch_of};
 use crate::wire::{ConnectionId, PacketHeader, PacketKind, Parameters};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Packet numbers skipped are so many apart on average: whoever acknowledges what was never sent is soon convicted.
+/// On average one packet number in this many is skipped, so that a peer which acknowledges packets it has not received is soon
+/// caught (RFC 9000 section 21.4).
 const SKIP_EVERY: u32 = 512;
 
-/// Keys, numbers and addresses of one connection.
+/// Protects and numbers packets.
 #[derive(Debug)]
-pub(crate) struct Sealing {
-    remote: SocketAddr,
-    source: Option<IpAddr>,
+pub(super) struct Crypto {
     remote_id: ConnectionId,
     keys: Option<Keys>,
     next_number: u64,
@@ -31,14 +27,12 @@ struct Keys {
     opener: Opener,
 }
 
-impl Sealing {
-    /// Nothing is known yet but where the peer is; `seed` decides which numbers are skipped.
-    pub(crate) fn new(remote: SocketAddr, seed: [u8; 32]) -> Self {
+impl Crypto {
+    /// Without keys yet. All randomness of the connection comes from `seed`.
+    pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
         let skip_at = 1 + u64::from(random.next_u32() % SKIP_EVERY);
         Self {
-            remote,
-            source: None,
             remote_id: ConnectionId([0; 8]),
             keys: None,
             next_number: 0,
@@ -48,8 +42,9 @@ impl Sealing {
         }
     }
 
-    pub(super) fn establish(&mut self, secrets: &Secrets, peer: &Parameters) {
-        // The responder names the one cipher it chose; the endpoint has checked that it is known.
+    /// The handshake has agreed on `secrets`.
+    pub(super) fn on_handshake(&mut self, secrets: &Secrets, peer: &Parameters) {
+        // The responder names the one cipher that it chose; the endpoint has checked that it is known.
         let cipher = peer.ciphers.first().and_then(|number| Cipher::from_wire(*number)).unwrap_or(Cipher::preferred());
         self.remote_id = peer.connection;
         self.keys = Some(Keys {
@@ -58,42 +53,12 @@ impl Sealing {
         });
     }
 
-    pub(super) const fn remote(&self) -> SocketAddr {
-        self.remote
-    }
-
-    pub(super) const fn set_remote(&mut self, remote: SocketAddr) {
-        self.remote = remote;
-    }
-
-    pub(crate) const fn set_source(&mut self, source: Option<IpAddr>) {
-        self.source = source;
-    }
-
-    /// Bytes that IP and UDP add to a payload.
-    pub(super) fn datagram_overhead(&self) -> u32 {
-        let v4 = match self.remote.ip() {
-            IpAddr::V4(_) => true,
-            IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
-        };
-        if v4 { 28 } else { 48 }
-    }
-
-    pub(super) fn begin(&self, batch: &mut Batch, ecn: EcnCodepoint) {
-        self.begin_to(batch, self.remote, self.source, ecn);
-    }
-
-    /// As [`Sealing::begin`], for another address than the one in use.
-    pub(super) fn begin_to(&self, batch: &mut Batch, to: SocketAddr, source: Option<IpAddr>, ecn: EcnCodepoint) {
-        batch.begin(to, source, ecn, self.keys.as_ref().map(|keys| keys.sealer.clone()));
-    }
-
     /// Bytes that nobody can guess.
     pub(super) fn random_bytes(&mut self) -> [u8; 8] {
         self.random.next_u64().to_be_bytes()
     }
 
-    /// The number of the next packet, and the one before it if that is to be skipped. Keys follow the number.
+    /// The header of the next packet, and the packet number before it if that one is skipped. Keys follow the number.
     pub(super) fn next_header(&mut self, kind: PacketKind) -> (PacketHeader, Option<u64>) {
         let skipped = (self.next_number == self.skip_at).then_some(self.next_number);
         if skipped.is_some() {
@@ -110,12 +75,17 @@ impl Sealing {
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
 
+    /// Seals this connection's packets; `None` before the handshake is done.
+    pub(super) fn sealer(&self) -> Option<Sealer> {
+        self.keys.as_ref().map(|keys| keys.sealer.clone())
+    }
+
     /// Opens packets for this connection; `None` before the handshake is done. Pure: may be used on any thread.
     pub(super) fn opener(&self) -> Option<Opener> {
         self.keys.as_ref().map(|keys| keys.opener.clone())
     }
 
-    /// An authentic packet came: whether it is new.
+    /// Whether an authentic packet is new, and not a replay.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         if !self.replay.check_and_set(number) {
             return false;
@@ -126,5 +96,53 @@ impl Sealing {
             keys.opener = Opener::new(Arc::new(advanced));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_packet_number_is_used_or_skipped_once_and_about_one_in_512_is_skipped() {
+        let mut crypto = Crypto::new([7; 32]);
+        let (mut expected, mut skips) = (0, 0);
+        for _ in 0..100_000 {
+            let (header, skipped) = crypto.next_header(PacketKind::Control);
+            if let Some(skipped) = skipped {
+                assert_eq!(skipped, expected);
+                expected += 1;
+                skips += 1;
+            }
+            assert_eq!(header.number, expected);
+            expected += 1;
+        }
+        assert!((100_000 / 512 - 40..100_000 / 512 + 40).contains(&skips), "{skips}");
+    }
+
+    #[test]
+    fn another_seed_skips_other_numbers_and_the_same_one_the_same() {
+        let skipped = |seed| {
+            let mut crypto = Crypto::new([seed; 32]);
+            (0..10_000).filter_map(|_| crypto.next_header(PacketKind::Symbol).1).collect::<Vec<_>>()
+        };
+        assert_eq!(skipped(1), skipped(1));
+        assert_ne!(skipped(1), skipped(2));
+    }
+
+    #[test]
+    fn a_number_is_new_once() {
+        let mut crypto = Crypto::new([7; 32]);
+        assert!(crypto.is_new(5));
+        assert!(!crypto.is_new(5), "a replay");
+        assert!(crypto.is_new(4), "reordered");
+        assert!(!crypto.is_new(4));
+    }
+
+    #[test]
+    fn there_is_nothing_to_seal_or_open_with_before_the_handshake() {
+        let crypto = Crypto::new([7; 32]);
+        assert!(crypto.sealer().is_none());
+        assert!(crypto.opener().is_none());
     }
 }

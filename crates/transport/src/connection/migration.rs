@@ -1,0 +1,92 @@
+//! What follows from a new path: where the peer, or this host, is reached at another address (RFC 9000 section 9).
+
+use super::path_validator::{AddressPair, Arrival, PATH_FRAME, PathFrame, Validation};
+use super::{Batch, Connection, Phase};
+use crate::recovery::EcnCodepoint;
+use crate::time::Time;
+use crate::trace::TraceEvent;
+use crate::wire::{Frame, PacketKind, Refused};
+
+impl Connection {
+    /// Whether the peer may be elsewhere than at [`Connection::remote`]: either that address has not been validated, or another
+    /// one is under validation.
+    pub fn is_validating(&self) -> bool {
+        self.paths.is_validating()
+    }
+
+    /// An authentic, new packet came.
+    pub(super) fn on_packet_path(&mut self, now: Time, packet: Arrival) {
+        if let Phase::Closing(closing) = &mut self.phase {
+            if self.paths.on_packet_while_closing(now, packet) {
+                closing.follow();
+                self.proving = false;
+            }
+            return;
+        }
+        let rtt = self.known_rtt();
+        let Self { paths, crypto, .. } = self;
+        paths.on_packet(now, packet, rtt, || crypto.random_bytes());
+    }
+
+    /// A challenge came in a packet with `plaintext` bytes of frames.
+    pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], plaintext: usize) {
+        if self.paths.on_challenge(now, path, data, plaintext == PATH_FRAME) {
+            self.restart_path(now);
+            self.measure_at_once = true;
+        }
+    }
+
+    pub(super) fn on_response(&mut self, now: Time, path: AddressPair, data: [u8; 8]) {
+        if self.on_size_answered(now, path, data) {
+            return;
+        }
+        match self.paths.on_response(now, path, data) {
+            Validation::Migrated { rtt } => self.on_migration(now, rtt),
+            Validation::Ignored => {}
+            Validation::Unsolicited => self.refuse(now, Refused::Unacceptable),
+        }
+    }
+
+    /// The peer is at another address.
+    fn on_migration(&mut self, now: Time, rtt: Option<std::time::Duration>) {
+        self.set_payload(self.payload);
+        self.restart_path(now);
+        match rtt {
+            Some(rtt) => self.recovery.set_rtt_from_handshake(now, rtt),
+            None => self.measure_at_once = true,
+        }
+        self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
+        // The last feedback went to the old address.
+        self.incoming.clock.hurry();
+        self.grown = false;
+        if self.outgoing.has_objects() {
+            self.begin_growth();
+        }
+    }
+
+    /// Another path: nothing is known of it, and what is in flight on the old one is sent again unless it is acknowledged first.
+    pub(super) fn restart_path(&mut self, now: Time) {
+        self.search = None;
+        self.growth = None;
+        self.recovery.restart(&self.profile.recovery, now);
+        self.spread_report();
+    }
+
+    /// Challenges and responses. Neither window nor pacer counts them.
+    pub(super) fn transmit_path_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let Some(probe) = self.paths.poll_probe(now) else { return false };
+        let mut frames = Vec::new();
+        match probe.frame {
+            PathFrame::Challenge(data) => Frame::PathChallenge { data },
+            PathFrame::Response(data) => Frame::PathResponse { data },
+        }
+        .encode(&mut frames);
+        self.begin_batch_to(batch, probe.to, EcnCodepoint::NotEct);
+        let header = self.next_header(PacketKind::Control);
+        batch.push_packet(header, [&frames, &[]]);
+        self.recovery.on_untracked(header.number, probe.ip_bytes);
+        let event = TraceEvent::PacketSent { number: header.number, bytes: probe.ip_bytes, kind: "path" };
+        self.trace.record(now, event);
+        true
+    }
+}

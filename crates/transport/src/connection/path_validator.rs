@@ -1,0 +1,349 @@
+//! Where the peer is: the path in use, and the addresses that the peer seems to have moved to (RFC 9000 sections 8.2 and 9).
+//!
+//! A packet that opens proves that the peer made it, not that the peer is where it came from: anybody on the way can send a copy
+//! from elsewhere. So a new address is challenged, gets at most three times the bytes that came from it, and becomes the path when
+//! it answers, unless something newer has come over the path in use.
+
+use crate::time::Time;
+use crate::wire::{HEADER, TAG};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Addresses under challenge at once. When there are more, the one with the oldest packet is forgotten.
+const MAX_CANDIDATES: usize = 4;
+
+/// Bytes sent to an unvalidated address for each byte received from it (RFC 9000 section 8).
+const AMPLIFICATION: u64 = 3;
+
+/// An address is challenged for at least this long (RFC 9000 section 8.2.4: three probe timeouts of 1 s).
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What an answer may take beyond two round trips of the path in use.
+const SLACK: Duration = Duration::from_millis(25);
+
+/// The most time between two challenges to one address.
+const MAX_SPACING: Duration = Duration::from_secs(1);
+
+/// A challenge of the peer restarts our congestion control no more often than this, whatever it sends.
+const RESTART_SPACING: Duration = Duration::from_secs(1);
+
+/// A silence that no round trip explains: feedback held back, a block being written, a busy machine.
+pub(super) const QUIET: Duration = Duration::from_millis(100);
+
+/// Bytes of a PATH_CHALLENGE or PATH_RESPONSE frame.
+pub(super) const PATH_FRAME: usize = 9;
+
+/// The two ends of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AddressPair {
+    /// The peer's address, as seen from here.
+    pub(crate) remote: SocketAddr,
+    /// The local address that the peer's packets arrive at, if known: answers leave from there.
+    pub(crate) local: Option<IpAddr>,
+}
+
+impl AddressPair {
+    /// Bytes that IP and UDP add to a payload on this path.
+    pub(super) fn datagram_overhead(&self) -> u32 {
+        let v4 = match self.remote.ip() {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
+        };
+        if v4 { 28 } else { 48 }
+    }
+}
+
+/// A packet that has just been received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) path: AddressPair,
+    pub(super) number: u64,
+    pub(super) ip_bytes: u64,
+}
+
+/// What a path probe asks or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathFrame {
+    Challenge([u8; 8]),
+    Response([u8; 8]),
+}
+
+/// A packet with nothing but a path frame, to an address that is not, or need not be, the one in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PathProbe {
+    pub(super) to: AddressPair,
+    pub(super) frame: PathFrame,
+    pub(super) ip_bytes: u32,
+}
+
+/// An address that the peer may have moved to.
+#[derive(Debug)]
+struct Candidate {
+    path: AddressPair,
+    data: [u8; 8],
+    /// Highest packet number that came from it.
+    highest: u64,
+    /// IP bytes received from it and sent to it.
+    received: u64,
+    sent: u64,
+    /// When it was first challenged, and how often since.
+    first_sent: Option<Time>,
+    copies: u32,
+    next: Time,
+    spacing: Duration,
+    expires: Time,
+}
+
+impl Candidate {
+    const fn affords(&self, bytes: u64) -> bool {
+        self.sent + bytes <= AMPLIFICATION * self.received
+    }
+}
+
+/// What a response to a challenge leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Validation {
+    /// The peer has moved: the path in use is the one it answered on.
+    Migrated {
+        /// The round-trip time of the new path, if only one challenge was sent, so that it is clear which one was answered.
+        rtt: Option<Duration>,
+    },
+    /// It answers for an address that the peer has left again, or again for the one in use.
+    Ignored,
+    /// No challenge carried this data.
+    Unsolicited,
+}
+
+/// Validates the addresses of a peer.
+#[derive(Debug)]
+pub(super) struct PathValidator {
+    active: AddressPair,
+    /// Highest packet number that came over the path in use.
+    highest: Option<u64>,
+    /// When the last packet came over it.
+    last_heard: Time,
+    /// The peer is there. Until that is known, nothing is sent but path probes.
+    validated: bool,
+    /// The first message came from several addresses, so a packet from one of them proves nothing about the address.
+    contested: bool,
+    candidates: Vec<Candidate>,
+    /// The response that is to be sent.
+    response: Option<(AddressPair, [u8; 8])>,
+    /// The last challenge that was answered, and when one last restarted the path.
+    last_challenge: Option<[u8; 8]>,
+    last_restart: Option<Time>,
+    /// The challenge that the path in use has answered.
+    answered: Option<[u8; 8]>,
+    migrations: u64,
+}
+
+impl PathValidator {
+    /// Nothing has come over `path` yet.
+    pub(super) const fn new(now: Time, path: AddressPair) -> Self {
+        Self {
+            active: path,
+            highest: None,
+            last_heard: now,
+            validated: false,
+            contested: false,
+            candidates: Vec::new(),
+            response: None,
+            last_challenge: None,
+            last_restart: None,
+            answered: None,
+            migrations: 0,
+        }
+    }
+
+    /// The path in use.
+    pub(super) const fn active(&self) -> AddressPair {
+        self.active
+    }
+
+    /// Whether the peer is known to be where packets are sent to.
+    pub(super) const fn is_validated(&self) -> bool {
+        self.validated
+    }
+
+    /// Whether the peer may be elsewhere than on the path in use.
+    pub(super) const fn is_validating(&self) -> bool {
+        !self.validated || !self.candidates.is_empty()
+    }
+
+    /// Times that the peer was found to have moved.
+    pub(super) const fn migrations(&self) -> u64 {
+        self.migrations
+    }
+
+    /// The handshake was answered from `remote`, which proves that the peer is there.
+    pub(super) const fn on_handshake(&mut self, remote: SocketAddr) {
+        self.active.remote = remote;
+        self.validated = true;
+    }
+
+    /// A copy of the first message came from this address.
+    pub(super) fn on_first_message(&mut self, remote: SocketAddr) {
+        self.contested |= remote != self.active.remote;
+    }
+
+    /// An authentic, new packet came. Answers to a challenge are expected after `rtt`; `data` draws the bytes of one.
+    pub(super) fn on_packet(&mut self, now: Time, packet: Arrival, rtt: Duration, data: impl FnOnce() -> [u8; 8]) {
+        if self.is_from_active(packet) {
+            return self.on_active_packet(now, packet);
+        }
+        let Arrival { path, number, ip_bytes } = packet;
+        if let Some(known) = self.candidates.iter_mut().find(|known| known.path.remote == path.remote) {
+            known.path = path;
+            known.highest = known.highest.max(number);
+            known.received += ip_bytes;
+            return;
+        }
+        // The newest packet of all tells where the peer may be now.
+        if !self.is_newest(number) {
+            return;
+        }
+        if self.candidates.len() == MAX_CANDIDATES
+            && let Some(oldest) = (0..MAX_CANDIDATES).min_by_key(|at| self.candidates[*at].highest)
+        {
+            self.candidates.swap_remove(oldest);
+        }
+        self.candidates.push(Candidate {
+            path,
+            data: data(),
+            highest: number,
+            received: ip_bytes,
+            sent: 0,
+            first_sent: None,
+            copies: 0,
+            next: now,
+            spacing: rtt * 2 + SLACK,
+            expires: now + VALIDATION_TIMEOUT.max(rtt * 6),
+        });
+    }
+
+    /// An authentic, new packet came to a connection that is closing: there is no time to validate another address, and no need to,
+    /// as each packet gets one answer at most. Whether the path in use has changed.
+    pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: Arrival) -> bool {
+        let moved = !self.is_from_active(packet);
+        if moved && !self.is_newest(packet.number) {
+            return false;
+        }
+        self.active.remote = packet.path.remote;
+        self.on_active_packet(now, packet);
+        moved
+    }
+
+    fn is_from_active(&self, packet: Arrival) -> bool {
+        packet.path.remote == self.active.remote && (self.validated || !self.contested)
+    }
+
+    fn on_active_packet(&mut self, now: Time, packet: Arrival) {
+        self.active.local = packet.path.local;
+        self.highest = self.highest.max(Some(packet.number));
+        self.last_heard = now;
+        self.validated = true;
+    }
+
+    /// Whether packet `number` was sent after all that have come so far.
+    fn is_newest(&self, number: u64) -> bool {
+        let highest = self.candidates.iter().map(|candidate| candidate.highest).max().max(self.highest);
+        highest.is_none_or(|highest| number > highest)
+    }
+
+    /// A challenge came; it is answered where it came from. `alone`: its packet has room for nothing else, so it asks where we are and
+    /// not which packet sizes pass. True when it shows that the peer sees us at another address than before, so that our packets
+    /// take another path too.
+    pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], alone: bool) -> bool {
+        self.response = Some((path, data));
+        let repeated = || self.last_challenge == Some(data);
+        if !alone || repeated() {
+            return false;
+        }
+        self.last_challenge = Some(data);
+        if self.last_restart.is_some_and(|at| now.since(at) < RESTART_SPACING) {
+            return false;
+        }
+        self.last_restart = Some(now);
+        true
+    }
+
+    /// A response came. It counts only from the address that was challenged: from elsewhere the peer may be answering a
+    /// challenge that somebody at that address has passed on.
+    pub(super) fn on_response(&mut self, now: Time, path: AddressPair, data: [u8; 8]) -> Validation {
+        let challenged = |candidate: &Candidate| candidate.data == data && candidate.copies > 0;
+        let Some(at) = self.candidates.iter().position(challenged) else {
+            return if self.answered == Some(data) { Validation::Ignored } else { Validation::Unsolicited };
+        };
+        if self.candidates[at].path.remote != path.remote {
+            return Validation::Ignored;
+        }
+        let candidate = self.candidates.swap_remove(at);
+        if self.highest.is_some_and(|highest| highest > candidate.highest) {
+            return Validation::Ignored;
+        }
+        self.active = candidate.path;
+        self.highest = Some(candidate.highest);
+        self.last_heard = now;
+        self.validated = true;
+        self.answered = Some(data);
+        self.migrations += 1;
+        let first = candidate.first_sent.filter(|_| candidate.copies == 1);
+        Validation::Migrated { rtt: first.map(|first| now.since(first)) }
+    }
+
+    /// The next probe to send. It counts as sent.
+    pub(super) fn poll_probe(&mut self, now: Time) -> Option<PathProbe> {
+        let ip_bytes = self.probe_bytes();
+        let (to, frame) = match self.response.take() {
+            Some((to, data)) => (to, PathFrame::Response(data)),
+            None => self.poll_challenge(now)?,
+        };
+        if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.path.remote == to.remote) {
+            candidate.sent += u64::from(ip_bytes);
+        }
+        Some(PathProbe { to, frame, ip_bytes })
+    }
+
+    fn poll_challenge(&mut self, now: Time) -> Option<(AddressPair, PathFrame)> {
+        let bytes = self.probe_bytes().into();
+        let due = |candidate: &&mut Candidate| candidate.next <= now && candidate.affords(bytes);
+        let candidate = self.candidates.iter_mut().find(due)?;
+        candidate.first_sent.get_or_insert(now);
+        candidate.copies += 1;
+        candidate.next = now + candidate.spacing;
+        candidate.spacing = (candidate.spacing * 2).min(MAX_SPACING);
+        Some((candidate.path, PathFrame::Challenge(candidate.data)))
+    }
+
+    /// IP bytes of a path probe.
+    fn probe_bytes(&self) -> u32 {
+        (HEADER + PATH_FRAME + TAG) as u32 + self.active.datagram_overhead()
+    }
+
+    /// When a probe is to be sent, or a candidate given up.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        if self.response.is_some() {
+            return Some(Time::ZERO);
+        }
+        let bytes = self.probe_bytes().into();
+        let due = |candidate: &Candidate| {
+            if candidate.affords(bytes) { candidate.next.min(candidate.expires) } else { candidate.expires }
+        };
+        self.candidates.iter().map(due).min()
+    }
+
+    /// Forgets addresses that have not answered in time. If the peer speaks from one again, it is challenged again.
+    pub(super) fn on_timer(&mut self, now: Time) {
+        self.candidates.retain(|candidate| candidate.expires > now);
+    }
+
+    /// The peer speaks from elsewhere, and the path in use has been silent for longer than three round trips: only probes are worth
+    /// sending over it.
+    pub(super) fn is_in_doubt(&self, now: Time, rtt: Duration) -> bool {
+        let newer = |candidate: &Candidate| Some(candidate.highest) > self.highest;
+        now.since(self.last_heard) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
+    }
+}
+
+#[cfg(test)]
+mod tests;
