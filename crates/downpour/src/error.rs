@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use transport::{ConnectError, FlowError};
+use net::NetError;
+use transport::FlowError;
 
 use crate::files::{Class, FilesError, display_name};
 use crate::messages::MessageError;
@@ -38,20 +38,9 @@ pub enum Error {
         /// Why the last transfer failed.
         last: Box<Self>,
     },
-    /// No address could be bound.
-    #[error("cannot listen on {}: {source}", address.map_or_else(|| "any address".to_owned(), |a| a.to_string()))]
-    Socket {
-        /// What was asked for.
-        address: Option<SocketAddr>,
-        /// The system's words.
-        source: io::Error,
-    },
-    /// Every port that might be bound is taken.
-    #[error("{} taken", ports_are(ports))]
-    Ports {
-        /// Those that were tried.
-        ports: RangeInclusive<u16>,
-    },
+    /// The network: no socket, no connection, no flow.
+    #[error(transparent)]
+    Net(NetError),
     /// The peer answered at none of its addresses. A wrong key looks the same: strangers get silence.
     #[error("no answer from {} in {} s: check that the other side still runs, that a firewall lets UDP through, and that the ticket is the latest{}", list(addresses), after.as_secs_f64(), hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
     Unreachable {
@@ -151,12 +140,6 @@ pub enum Error {
         /// The peer was found by a ticket, which may be good no longer.
         by_ticket: bool,
     },
-    /// The engine opens no connection.
-    #[error("cannot connect: {0}")]
-    Connect(ConnectError),
-    /// The engine opens no flow.
-    #[error("cannot send: {0}")]
-    Flow(FlowError),
     /// The trace file cannot be written.
     #[error("cannot write the trace {}: {source}", path.display())]
     Trace {
@@ -193,7 +176,7 @@ impl Error {
             Self::Unreachable { .. } => 5,
             Self::Vanished => 8,
             Self::Undecodable => 6,
-            Self::Flow(FlowError::SymbolsTooLarge { .. }) => 2,
+            Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => 2,
             Self::Peer { code, .. } => match code {
                 CloseCode::NoSpace | CloseCode::Permission => 7,
                 CloseCode::Integrity | CloseCode::Undecodable => 6,
@@ -209,13 +192,10 @@ impl Error {
             Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) => 7,
             Self::Kept { error, .. } => error.exit_code(),
             Self::NoSsh { .. }
-            | Self::Socket { .. }
-            | Self::Ports { .. }
+            | Self::Net(_)
             | Self::Version
             | Self::Violation(_)
             | Self::Declined
-            | Self::Connect(_)
-            | Self::Flow(_)
             | Self::System(_)
             | Self::Internal(_) => 1,
         }
@@ -253,6 +233,26 @@ impl Error {
             Self::Declined => "declined by its user".to_owned(),
             other => other.to_string(),
         }
+    }
+}
+
+impl From<NetError> for Error {
+    fn from(error: NetError) -> Self {
+        match error {
+            NetError::PeerLost => Self::Vanished,
+            NetError::ProtocolViolation { reason } => Self::Violation(reason),
+            NetError::System(error) => Self::System(error),
+            NetError::Internal(what) => Self::Internal(what),
+            // What the storage of this library fails with is its own error.
+            NetError::Storage(error) => error.downcast().unwrap_or_else(Self::System),
+            other => Self::Net(other),
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
     }
 }
 
@@ -342,14 +342,6 @@ const fn noun(role: Role) -> &'static str {
     match role {
         Role::Sends => "sender",
         Role::Receives => "receiver",
-    }
-}
-
-fn ports_are(ports: &RangeInclusive<u16>) -> String {
-    if ports.start() == ports.end() {
-        format!("UDP port {} is", ports.start())
-    } else {
-        format!("every UDP port from {} to {} is", ports.start(), ports.end())
     }
 }
 

@@ -3,7 +3,6 @@
 //! [`send`] offers paths, [`receive`] takes them into a folder; the two find each other by a [`Ticket`] that either side may make.
 //! See `examples/send.rs` and `examples/receive.rs`.
 
-mod driver;
 mod error;
 pub mod files;
 pub mod messages;
@@ -12,8 +11,8 @@ pub mod remote;
 pub mod ticket;
 mod transfer;
 
-pub use driver::{Bind, Family};
 pub use error::{CloseCode, Error};
+pub use net::{Bind, Family, NetError};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
     Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary, Transfer,

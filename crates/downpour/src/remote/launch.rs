@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use net::Family;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,7 +19,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::request::Request;
 use super::ssh::{Remote, remote_command};
 use super::{ANSWER, SshOptions};
-use crate::driver::Family;
 use crate::error::Error;
 use crate::ticket::Ticket;
 use crate::transfer::Switch;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use net::Family;
+
 use super::launch::log_in;
 use super::request::Request;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
-use crate::driver::Family;
 use crate::error::{CloseCode, Error};
 use crate::transfer::{PeerLocator, Route, Switch};
 

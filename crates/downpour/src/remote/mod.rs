@@ -18,9 +18,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use net::Family;
 use transport::Profile;
 
-use crate::driver::Family;
 use crate::files::{Compare, Existing, Modes, ScanOptions};
 use serde::{Deserialize, Serialize};
 

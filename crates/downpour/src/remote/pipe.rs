@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use net::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
 use transport::{Closed, ConnectOptions, Profile};
@@ -22,7 +23,6 @@ use super::pipe_frames::Unsent;
 use super::request::{Request, Task};
 use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
-use crate::driver::{Accepted, Bind, Driver, Family, Link, LinkEvent};
 use crate::error::{CloseCode, Error, escaped};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
@@ -288,7 +288,7 @@ impl Piped<'_> {
                     *room.0.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
                     room.1.notify_all();
                 }
-                Input::Link(LinkEvent::Failed(error)) => return Err(error),
+                Input::Link(LinkEvent::Failed(error)) => return Err(error.into()),
                 Input::Link(LinkEvent::Closed { why, send_error, .. }) => {
                     self.closed(why, send_error)?;
                     return self.status();

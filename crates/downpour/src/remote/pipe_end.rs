@@ -1,7 +1,7 @@
 //! The other end of a pipe: a command whose standard input is a stream.
 
 use std::fs::File;
-use std::io::{PipeWriter, Write as _};
+use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -11,12 +11,12 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use net::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
 use super::pipe_frames;
 use super::serve::{Unbuffered, answer, goes_on, ticket};
-use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
@@ -35,12 +35,12 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(super) struct Nothing;
 
 impl Storage for Nothing {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
-        Err(Error::Internal("a pipe has no objects"))
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(Error::Internal("a pipe has no objects").into())
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
-        Err(Error::Violation("it sends an object through a pipe".to_owned()))
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(Error::Violation("it sends an object through a pipe".to_owned()).into())
     }
 }
 
@@ -242,7 +242,7 @@ impl End {
                 }
             }
             LinkEvent::StreamReset { tag: STREAM } => return Err(Error::Violation("it gave the stream up".to_owned())),
-            LinkEvent::Failed(error) => return Err(error),
+            LinkEvent::Failed(error) => return Err(error.into()),
             LinkEvent::Closed { .. } => return Err(Error::Vanished),
             _ => {}
         }

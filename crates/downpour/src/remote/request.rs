@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use data_encoding::BASE64_NOPAD;
+use net::{Bind, Family};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use transport::Profile;
 
 use super::Via;
-use crate::driver::{Bind, Family};
 use crate::error::Error;
 use crate::files::{Compare, Existing, Filter, Links, Modes, ScanOptions};
 

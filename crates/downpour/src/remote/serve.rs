@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use net::Driver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -14,7 +15,6 @@ use super::place::{Destination, sources};
 use super::request::{Request, Task as Wanted};
 use super::ssh::answer_error;
 use super::{ANSWER, Via, doctor, pipe_end};
-use crate::driver::Driver;
 use crate::error::Error;
 use crate::files::{ReceiveSettings, Root, Scanner};
 use crate::protocol::ssh::GO_ON;
@@ -315,14 +315,7 @@ mod tests {
     #[test]
     fn the_role_follows_the_task() {
         let request = |task| {
-            Request::new(
-                task,
-                Via::Ssh,
-                crate::driver::Family::Any,
-                None,
-                transport::Profile::auto(),
-                Duration::from_secs(1),
-            )
+            Request::new(task, Via::Ssh, net::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
         };
         let target = super::super::request::Bytes(b"/tmp".to_vec());
         let task = Wanted::Receive {

@@ -9,9 +9,10 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use net::Family;
+
 use super::SshOptions;
 use super::launch::Process;
-use crate::driver::Family;
 use crate::error::{CloseCode, Error};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use net::{Link, Storage};
 use transport::Profile;
 
 use super::Events;
@@ -19,7 +20,6 @@ use super::session::{Session, application, open_trace};
 use super::step::{Input, Origin, SessionConfig};
 use super::switch::Switch;
 use super::target::Target;
-use crate::driver::{Link, Storage};
 use crate::error::{CloseCode, Error};
 use crate::files::{ReceiveSettings, Root, ScanOptions};
 use crate::ticket::Role;
@@ -211,8 +211,8 @@ impl TransferConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::{Accepted, Driver};
     use crate::transfer::{CommonOptions, ReceiveOptions, Transfer};
+    use net::{Accepted, Driver};
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
@@ -226,7 +226,7 @@ mod tests {
         let options = transport::ConnectOptions {
             profile: config.profile.clone(),
             application: store.application(),
-            remotes: vec![crate::driver::PIPE_PEER],
+            remotes: vec![net::PIPE_PEER],
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
         };

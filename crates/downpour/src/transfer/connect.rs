@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use net::{Accepted, Bind, Driver, PIPE_PEER};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
@@ -15,7 +16,6 @@ use super::mailbox::Mailbox;
 use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
-use crate::driver::{Accepted, Bind, Driver, PIPE_PEER};
 use crate::error::{CloseCode, Error};
 use crate::ticket::Ticket;
 

@@ -1,17 +1,18 @@
 //! Peers that hold the key and break the rules: every one of them ends in one clear error on both sides, and never in a file.
 
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use net::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use tempfile::{TempDir, tempdir};
 use transport::{Closed, ConnectOptions, Profile};
 
 use super::config::{Case, Otherwise, Task};
 use super::session::application;
 use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send, start};
-use crate::driver::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use crate::error::{CloseCode, Error};
 use crate::files::{Entry, FilesError, Kind, Mtime, ReceiveSettings, SkipReason, Skipped, SourceId};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
@@ -23,12 +24,12 @@ const BYTE: u8 = 7;
 struct Sevens;
 
 impl Storage for Sevens {
-    fn read(&self, _: u64, _: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, _: u64, _: u64, out: &mut [u8]) -> io::Result<()> {
         out.fill(BYTE);
         Ok(())
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }

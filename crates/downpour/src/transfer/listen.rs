@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use net::{Accepted, Driver, Link, LinkEvent};
 use transport::AcceptOptions;
 
 use super::addresses::reachable;
@@ -13,7 +14,6 @@ use super::mailbox::Mailbox;
 use super::step::{Input, Origin};
 use super::switch::{Stop, Switch};
 use super::{Events, ListenOptions, TransferEvent};
-use crate::driver::{Accepted, Driver, Link, LinkEvent};
 use crate::error::{CloseCode, Error};
 use crate::files::Class;
 use crate::ticket::{Role, Ticket, fresh_key};

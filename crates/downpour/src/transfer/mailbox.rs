@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
+use net::LinkEvent;
+
 use super::step::Input;
 use super::target::Target;
-use crate::driver::LinkEvent;
 use crate::error::Error;
 
 /// What a session's thread may be busy with, for hours, while its end waits in the queue.

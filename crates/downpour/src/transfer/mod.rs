@@ -29,7 +29,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
-use crate::driver::{Bind, Driver};
 use crate::error::Error;
 use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
@@ -39,6 +38,7 @@ pub(crate) use config::{Case, Otherwise, Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::ListenCarrier;
+use net::{Bind, Driver};
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;

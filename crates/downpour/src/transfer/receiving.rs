@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use net::BlockDigest;
 use transport::FlowId;
 
 use super::TransferEvent;
@@ -12,7 +13,6 @@ use super::checksums::{Checksums, List};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{Target, batch_number};
-use crate::driver::BlockDigest;
 use crate::error::Error;
 use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};

@@ -1,13 +1,15 @@
 //! What a sender sends: batches from a walk through the sources, and the blocks of those that are open.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use net::Storage;
+
 use super::mailbox::Mailbox;
 use super::step::Input;
-use crate::driver::Storage;
 use crate::error::Error;
 use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
@@ -30,14 +32,14 @@ impl Sources {
 }
 
 impl Storage for Sources {
-    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let source = self.batches.read().unwrap_or_else(PoisonError::into_inner).get(&tag).cloned();
         source.ok_or(Error::Internal("a batch that is not open is read"))?.read(offset, out);
         Ok(())
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
-        Err(Error::Violation("it sends files to a sender".to_owned()))
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(Error::Violation("it sends files to a sender".to_owned()).into())
     }
 }
 

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use net::BlockDigest;
+
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::scanning::{Found, Scan, Sources};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
-use crate::driver::BlockDigest;
 use crate::error::Error;
 use crate::files::{Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};

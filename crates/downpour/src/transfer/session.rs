@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use net::{Link, LinkEvent, LinkStats, PIPE_PEER};
 use transport::{Closed, Connector, Rate, floor};
 
 use super::figures::{Meter, PriorAttempts, Progress, Summary};
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
-use crate::driver::{Link, LinkEvent, LinkStats, PIPE_PEER};
 use crate::error::{CloseCode, Error, escaped};
 use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
@@ -309,7 +309,7 @@ impl Session {
                 LinkEvent::Digest(digest) => Step::Digest(digest),
                 LinkEvent::Received { tag } => Step::Received { tag },
                 LinkEvent::Sent { tag } => Step::Sent { tag },
-                LinkEvent::Failed(error) => return Err(error),
+                LinkEvent::Failed(error) => return Err(error.into()),
                 LinkEvent::StreamAnnounced { .. }
                 | LinkEvent::StreamBytes { .. }
                 | LinkEvent::StreamFinished { .. }

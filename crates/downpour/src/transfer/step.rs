@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use net::{BlockDigest, LinkEvent};
 use transport::{FlowId, Rate};
 
 use super::switch::Stop;
-use crate::driver::{BlockDigest, LinkEvent};
 use crate::error::Error;
 use crate::files::display_name;
 use crate::messages::Message;

@@ -1,15 +1,17 @@
 //! The folder of a receiving session, as the driver's workers and the settling thread see it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use net::Storage;
+
 use super::config::{Case, Otherwise};
 use super::mailbox::Mailbox;
 use super::step::Input;
-use crate::driver::Storage;
 use crate::error::Error;
 use crate::files::{Entry, FileSink, FilesError, Kind, ReceiveSettings, SourceId, display_name};
 
@@ -177,12 +179,12 @@ impl Target {
 }
 
 impl Storage for Target {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
-        Err(Error::Internal("a receiver reads"))
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(Error::Internal("a receiver reads").into())
     }
 
-    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.files().write(batch_number(tag)?, offset, bytes)?)
+    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        Ok(self.files().write(batch_number(tag)?, offset, bytes).map_err(Error::from)?)
     }
 }
 

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
+use net::{Bind, Driver};
 use serde::{Deserialize, Serialize};
 
 use super::DEAD_AFTER;
 use super::machine::{self, Machine};
 use super::probe::Answering;
-use crate::driver::{Bind, Driver};
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::place::expand;

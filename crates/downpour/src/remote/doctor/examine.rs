@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use net::{Bind, Driver, PIPE_PEER};
 use serde::de::DeserializeOwned;
 
 use super::attend::Arrivals;
@@ -17,7 +18,6 @@ use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
-use crate::driver::{Bind, Driver, PIPE_PEER};
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::Via;

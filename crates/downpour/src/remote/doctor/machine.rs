@@ -5,12 +5,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use net::SocketFacts;
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 use transport::secure::Cipher;
 
 use super::disk::{self, Disk};
-use crate::driver::SocketFacts;
 use crate::error::escaped;
 
 /// For how long each cipher, and the hash, runs.

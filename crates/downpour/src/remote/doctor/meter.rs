@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use net::{Thread, ThreadTime};
 use serde::{Deserialize, Serialize};
 use transport::{ConnectionStats, LimitedBy};
-
-use crate::driver::{Thread, ThreadTime};
 
 /// Between two looks at a connection.
 pub(super) const TICK: Duration = Duration::from_millis(50);

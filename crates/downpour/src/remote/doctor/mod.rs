@@ -24,17 +24,17 @@ use tokio::sync::mpsc;
 use transport::Profile;
 
 use super::SshOptions;
-use crate::driver::Family;
 use crate::error::Error;
 use crate::transfer::{Stop, Switch};
+use net::Family;
 
-pub use crate::driver::{BufferFacts, SocketFacts};
 pub use advice::Advice;
 pub(super) use attend::attend;
 pub use checkup::{Checkup, Finding, Side, Udp};
 pub use disk::Disk;
 pub use machine::{Core, Machine};
 pub use meter::{ThreadShare, Traffic};
+pub use net::{BufferFacts, SocketFacts};
 pub use verdict::{Bottleneck, Forecast, Speed, Verdict};
 
 /// Events that wait for the program at most: there are fewer.

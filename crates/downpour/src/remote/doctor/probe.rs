@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +12,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use net::{Accepted, Driver, EventSink, Link, LinkEvent, NetError, Storage, Thread};
 use transport::{AcceptOptions, Closed, ConnectOptions, ConnectionStats, Profile};
 
 use super::meter::{Counts, Meter, TICK};
-use crate::driver::{Accepted, Driver, EventSink, Link, LinkEvent, Storage, Thread};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PROBE;
 use crate::remote::serve::VALID_FOR;
@@ -96,11 +97,11 @@ impl From<Error> for Failure {
 struct Nowhere;
 
 impl Storage for Nowhere {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
@@ -205,7 +206,9 @@ impl End {
                     return Err(Failure::Silence(send_error.map(|error| error.to_string())));
                 }
                 // No address can be tried at all, for want of a route or of the address family.
-                Ok(LinkEvent::Failed(Error::Connect(error))) => return Err(Failure::Silence(Some(error.to_string()))),
+                Ok(LinkEvent::Failed(NetError::Connect(error))) => {
+                    return Err(Failure::Silence(Some(error.to_string())));
+                }
                 Ok(event) => heard(event)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Vanished.into()),
@@ -256,7 +259,7 @@ impl End {
 /// What ends a probe early.
 fn heard(event: LinkEvent) -> Result<(), Error> {
     match event {
-        LinkEvent::Failed(error) => Err(error),
+        LinkEvent::Failed(error) => Err(error.into()),
         LinkEvent::Closed { why: Closed::VersionMismatch { .. }, .. } => Err(Error::Version),
         LinkEvent::Closed { why: Closed::Violation(what), .. } => Err(Error::Violation(what)),
         LinkEvent::Closed { .. } => Err(Error::Vanished),

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use net::SocketFacts;
 use transport::LimitedBy;
 
 use super::checkup::{Checkup, Finding, Side, Udp};
@@ -9,7 +10,6 @@ use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
 use super::verdict::{Bottleneck, Forecast, Speed};
-use crate::driver::SocketFacts;
 
 /// Advice that is shown; the rest is in the figures.
 const MAX_ADVICE: usize = 5;

@@ -2,10 +2,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::*;
-use crate::driver::PIPE_PEER;
 use crate::files::{FilesError, ReceiveSettings};
 use crate::transfer::config::Task;
 use crate::transfer::{CommonOptions, Transfer};
+use net::PIPE_PEER;
 use transport::Profile;
 
 /// A listener that receives into `into`, and is told of peers by the test alone.

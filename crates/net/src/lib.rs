@@ -1,4 +1,6 @@
-//! The driver: one thread per endpoint that owns the engine and what carries its datagrams (a UDP socket, or a pair of pipes), and
+//! Connections over UDP, or over a pair of pipes: sockets, clocks and threads for the `transport` engine.
+//!
+//! The driver is one thread per endpoint that owns the engine and what carries its datagrams (a UDP socket, or a pair of pipes), and
 //! worker threads for what the engine asks for.
 //!
 //! A thread of its own and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds and
@@ -7,6 +9,7 @@
 
 mod bind;
 mod carrier;
+mod error;
 mod facts;
 mod inbox;
 mod link;
@@ -35,11 +38,10 @@ use transport::{
     AcceptOptions, Closed, ConnectOptions, Connection, ConnectionStats, EndpointConfig, FlowId, Limits, Rate, Time,
 };
 
-use crate::error::Error;
 pub use bind::{Bind, Family};
 use carrier::{Broken, Carrier};
-pub use facts::{BufferFacts, SocketFacts};
-pub(crate) use facts::{Thread, ThreadTime};
+pub use error::NetError;
+pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
 use inbox::Inbox;
 use pipe::Pipe;
 use run::Running;
@@ -47,23 +49,29 @@ use socket::Socket;
 use workers::{Finished, Workers};
 
 /// What stands for the peer's address, and for our own, where datagrams go through pipes. To connect, it is the only remote.
-pub(crate) const PIPE_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+pub const PIPE_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 /// Where the bytes of a connection's objects come from and go to. Called from worker threads, several at once.
-pub(crate) trait Storage: Send + Sync {
+pub trait Storage: Send + Sync {
     /// Fills `out` with the bytes from `offset` on of the object with tag `tag` that we send.
-    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> Result<(), Error>;
+    ///
+    /// # Errors
+    /// Any: the program gets it back as [`NetError::Storage`].
+    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
     /// Puts `bytes` at `offset` of the object with tag `tag` that we receive.
-    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+    ///
+    /// # Errors
+    /// Any: the program gets it back as [`NetError::Storage`].
+    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// Takes the events of one connection, in order, on the driver's thread: it must not block.
-pub(crate) type EventSink = Box<dyn FnMut(LinkEvent) + Send>;
+pub type EventSink = Box<dyn FnMut(LinkEvent) + Send>;
 
 /// What happens to a connection.
 #[derive(Debug)]
-pub(crate) enum LinkEvent {
+pub enum LinkEvent {
     /// The handshake is done.
     Connected {
         /// Where the peer is.
@@ -136,7 +144,7 @@ pub(crate) enum LinkEvent {
         tag: u64,
     },
     /// A read or write failed, or an object cannot be opened. The connection stands; no reply will come for that block.
-    Failed(Error),
+    Failed(NetError),
     /// Figures, as asked for with [`Link::ask_stats`].
     Stats(Box<LinkStats>),
     /// More of the trace (qlog, JSON-SEQ).
@@ -154,24 +162,24 @@ pub(crate) enum LinkEvent {
 
 /// The digest of one block.
 #[derive(Debug)]
-pub(crate) struct BlockDigest {
+pub struct BlockDigest {
     /// The object's tag.
-    pub(crate) tag: u64,
+    pub tag: u64,
     /// The block's number in the object.
-    pub(crate) block: u32,
+    pub block: u32,
     /// Its bytes in the object.
-    pub(crate) range: Range<u64>,
+    pub range: Range<u64>,
     /// BLAKE3 of them.
-    pub(crate) digest: [u8; 32],
+    pub digest: [u8; 32],
 }
 
 /// What is known of a connection's way through the network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkStats {
+pub struct LinkStats {
     /// The connection's own figures.
-    pub(crate) connection: ConnectionStats,
+    pub connection: ConnectionStats,
     /// Datagrams refused, for any reason, in this connection or in none.
-    pub(crate) refused: u64,
+    pub refused: u64,
 }
 
 impl LinkStats {
@@ -184,17 +192,17 @@ impl LinkStats {
 
 /// One connection, by a number that the driver gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LinkId(u64);
+pub(crate) struct LinkId(u64);
 
 /// What the program does with a peer that has shown a key.
-pub(crate) type Acceptor = Box<dyn FnMut(Link) -> Accepted + Send>;
+pub type Acceptor = Box<dyn FnMut(Link) -> Accepted + Send>;
 
 /// Where an accepted connection's events and bytes go.
-pub(crate) struct Accepted {
+pub struct Accepted {
     /// Takes the events.
-    pub(crate) events: EventSink,
+    pub events: EventSink,
     /// Has the bytes.
-    pub(crate) storage: Arc<dyn Storage>,
+    pub storage: Arc<dyn Storage>,
 }
 
 enum Command {
@@ -239,7 +247,7 @@ impl Clock {
 
 /// A running endpoint. Clones are the same endpoint; when the last goes, its connections are closed and its thread ends.
 #[derive(Clone)]
-pub(crate) struct Driver {
+pub struct Driver {
     handle: Arc<Handle>,
 }
 
@@ -269,10 +277,10 @@ impl Driver {
     /// when the thread has ended, all connections closed.
     ///
     /// # Errors
-    /// [`Error::Socket`] or [`Error::Ports`] when the address cannot be had; [`Error::System`] when the system gives no thread.
-    pub(crate) fn start(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, Error> {
-        let socket = Socket::new(bind.open()?).map_err(Error::System)?;
-        let local_address = socket.local_address().map_err(Error::System)?;
+    /// [`NetError::Bind`] or [`NetError::PortsTaken`] when the address cannot be had; [`NetError::System`] when the system gives no thread.
+    pub fn start(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, NetError> {
+        let socket = Socket::new(bind.open()?).map_err(NetError::System)?;
+        let local_address = socket.local_address().map_err(NetError::System)?;
         let facts = SocketFacts::of(&socket).ok();
         Self::spawn(Carrier::Socket(Box::new(socket)), (local_address, facts), dead_after, until_end)
     }
@@ -283,13 +291,13 @@ impl Driver {
     /// runs as over UDP; rates count the IP headers that are not there.
     ///
     /// # Errors
-    /// [`Error::System`] when the system gives no thread.
-    pub(crate) fn start_over(
+    /// [`NetError::System`] when the system gives no thread.
+    pub fn start_over(
         read: OwnedFd,
         write: OwnedFd,
         dead_after: Duration,
         until_end: impl Any + Send,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NetError> {
         Self::spawn(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), dead_after, until_end)
     }
 
@@ -298,15 +306,15 @@ impl Driver {
         (local_address, facts): (SocketAddr, Option<SocketFacts>),
         dead_after: Duration,
         until_end: impl Any + Send,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NetError> {
         let clock = Clock { origin: Instant::now() };
         let next_link = Arc::new(AtomicU64::new(0));
-        let inbox = Arc::new(Inbox::new().map_err(Error::System)?);
+        let inbox = Arc::new(Inbox::new().map_err(NetError::System)?);
         let workers = Workers::start({
             let inbox = Arc::clone(&inbox);
             move |finished| inbox.push(Message::Finished(finished))
         })
-        .map_err(Error::System)?;
+        .map_err(NetError::System)?;
         let default = Limits::default();
         let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
         let config = EndpointConfig { limits, ..EndpointConfig::default() };
@@ -324,41 +332,41 @@ impl Driver {
                 }
                 drop(until_end);
             })
-            .map_err(Error::System)?;
+            .map_err(NetError::System)?;
         Ok(Self { handle: Arc::new(Handle { inbox, local_address, facts, clock, next_link, thread }) })
     }
 
     /// The address of the socket; [`PIPE_PEER`] over pipes.
-    pub(crate) fn local_address(&self) -> SocketAddr {
+    pub fn local_address(&self) -> SocketAddr {
         self.handle.local_address
     }
 
     /// What the kernel gave the socket; nothing over pipes, or where the kernel does not tell.
-    pub(crate) fn facts(&self) -> Option<SocketFacts> {
+    pub fn facts(&self) -> Option<SocketFacts> {
         self.handle.facts
     }
 
     /// Its thread, to learn how busy that is. It does not keep the driver alive.
-    pub(crate) fn thread(&self) -> Thread {
+    pub fn thread(&self) -> Thread {
         self.handle.thread.clone()
     }
 
     /// Opens a connection; the peer is tried at all of `options.remotes`.
-    pub(crate) fn connect(&self, key: [u8; 32], options: ConnectOptions, accepted: Accepted) -> Link {
+    pub fn connect(&self, key: [u8; 32], options: ConnectOptions, accepted: Accepted) -> Link {
         let id = LinkId(self.handle.next_link.fetch_add(1, Ordering::Relaxed));
         self.command(Command::Connect { link: id, key, options: Box::new(options), accepted });
         Link { id, inbox: Arc::clone(&self.handle.inbox) }
     }
 
     /// Answers whoever shows `key` until `expires`. A driver has one key at a time.
-    pub(crate) fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, acceptor: Acceptor) {
+    pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = Some(self.handle.clock.now() + left);
         self.command(Command::AddKey { key, expires, options: Box::new(options), acceptor });
     }
 
     /// Answers nobody from now on. Connections stay.
-    pub(crate) fn stop_listening(&self) {
+    pub fn stop_listening(&self) {
         self.command(Command::RemoveKey);
     }
 
@@ -369,7 +377,7 @@ impl Driver {
 
 /// One connection of a [`Driver`]. It does not keep the driver alive.
 #[derive(Clone)]
-pub(crate) struct Link {
+pub struct Link {
     id: LinkId,
     inbox: Arc<Inbox<Message>>,
 }
@@ -382,62 +390,62 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Appends to the control stream. How much has not yet arrived is the caller's to bound.
-    pub(crate) fn write_control(&self, bytes: Vec<u8>) {
+    pub fn write_control(&self, bytes: Vec<u8>) {
         self.command(LinkCommand::WriteControl(bytes));
     }
 
     /// Says that `bytes` bytes of [`LinkEvent::Control`] are dealt with, so that more may come.
-    pub(crate) fn control_taken(&self, bytes: usize) {
+    pub fn control_taken(&self, bytes: usize) {
         self.command(LinkCommand::ControlTaken(bytes));
     }
 
     /// Sends the object `tag` of `length` bytes, after those opened before it.
-    pub(crate) fn send_object(&self, tag: u64, length: u64) {
+    pub fn send_object(&self, tag: u64, length: u64) {
         self.command(LinkCommand::SendObject { length, tag });
     }
 
     /// Lets an announced object be written.
-    pub(crate) fn accept_flow(&self, flow: FlowId) {
+    pub fn accept_flow(&self, flow: FlowId) {
         self.command(LinkCommand::AcceptFlow(flow));
     }
 
     /// Sends at `limit` IP bits per second at most from now on; `None` takes away the profile's limit too.
-    pub(crate) fn set_limit(&self, limit: Option<Rate>) {
+    pub fn set_limit(&self, limit: Option<Rate>) {
         self.command(LinkCommand::SetLimit(limit));
     }
 
     /// Opens a stream to the peer under a tag of its own.
-    pub(crate) fn open_stream(&self, tag: u64) {
+    pub fn open_stream(&self, tag: u64) {
         self.command(LinkCommand::OpenStream { tag });
     }
 
     /// Appends to a stream that was opened.
-    pub(crate) fn write_stream(&self, tag: u64, bytes: Vec<u8>) {
+    pub fn write_stream(&self, tag: u64, bytes: Vec<u8>) {
         self.command(LinkCommand::WriteStream { tag, bytes });
     }
 
     /// Ends a stream behind what has been written.
-    pub(crate) fn finish_stream(&self, tag: u64) {
+    pub fn finish_stream(&self, tag: u64) {
         self.command(LinkCommand::FinishStream { tag });
     }
 
     /// Says that `bytes` bytes of [`LinkEvent::StreamBytes`] are dealt with, so that more may come.
-    pub(crate) fn stream_taken(&self, tag: u64, bytes: usize) {
+    pub fn stream_taken(&self, tag: u64, bytes: usize) {
         self.command(LinkCommand::StreamTaken { tag, bytes });
     }
 
     /// Asks for one [`LinkEvent::Stats`].
-    pub(crate) fn ask_stats(&self) {
+    pub fn ask_stats(&self) {
         self.command(LinkCommand::AskStats);
     }
 
     /// Asks the peer for a sign of life now.
-    pub(crate) fn ping(&self) {
+    pub fn ping(&self) {
         self.command(LinkCommand::Ping);
     }
 
     /// Ends the connection and tells the peer why.
-    pub(crate) fn close(&self, code: u32, reason: impl Into<String>) {
+    pub fn close(&self, code: u32, reason: impl Into<String>) {
         self.command(LinkCommand::Close { code, reason: reason.into() });
     }
 
@@ -447,8 +455,8 @@ impl Link {
 }
 
 /// The engine's only randomness.
-fn seed() -> Result<[u8; 32], Error> {
+fn seed() -> Result<[u8; 32], NetError> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| Error::System(io::Error::other(error)))?;
+    getrandom::fill(&mut seed).map_err(|error| NetError::System(io::Error::other(error)))?;
     Ok(seed)
 }

@@ -8,24 +8,24 @@ use std::thread;
 
 use transport::{ConnectionHandle, Reply, Request};
 
-use super::{BlockDigest, Storage};
-use crate::error::Error;
+use crate::error::NetError;
+use crate::{BlockDigest, Storage};
 
 /// A request with what it needs.
-pub(super) struct Job {
-    pub(super) connection: ConnectionHandle,
-    pub(super) request: Request,
+pub(crate) struct Job {
+    pub(crate) connection: ConnectionHandle,
+    pub(crate) request: Request,
     /// The object's tag; unused by coding.
-    pub(super) tag: u64,
-    pub(super) storage: Arc<dyn Storage>,
+    pub(crate) tag: u64,
+    pub(crate) storage: Arc<dyn Storage>,
 }
 
 /// What became of a job.
-pub(super) struct Finished {
-    pub(super) connection: ConnectionHandle,
-    pub(super) result: Result<Reply, Error>,
+pub(crate) struct Finished {
+    pub(crate) connection: ConnectionHandle,
+    pub(crate) result: Result<Reply, NetError>,
     /// The digest of a block, if that was the job.
-    pub(super) digest: Option<BlockDigest>,
+    pub(crate) digest: Option<BlockDigest>,
 }
 
 impl Job {
@@ -34,7 +34,7 @@ impl Job {
         let connection = self.connection;
         panic::catch_unwind(AssertUnwindSafe(|| self.run())).unwrap_or_else(|_| Finished {
             connection,
-            result: Err(Error::Internal("a worker met what it cannot handle")),
+            result: Err(NetError::Internal("a worker met what it cannot handle")),
             digest: None,
         })
     }
@@ -49,11 +49,11 @@ impl Job {
                     buffer.resize(length, 0);
                 }
                 let result = storage.read(tag, offset, &mut buffer[..length]);
-                result.map(|()| Reply::Read { flow, block, buffer })
+                result.map(|()| Reply::Read { flow, block, buffer }).map_err(NetError::Storage)
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
                 let result = storage.write(tag, offset, &data.bytes()[..length]);
-                result.map(|()| Reply::Written { flow, block })
+                result.map(|()| Reply::Written { flow, block }).map_err(NetError::Storage)
             }
             Err(Request::Digest { key, block, offset, length, data }) => {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
@@ -61,7 +61,7 @@ impl Job {
                 told = Some(BlockDigest { tag, block, range, digest });
                 Ok(Reply::Digest { key, block, digest })
             }
-            Err(Request::Encode(_) | Request::Decode(_)) => Err(Error::Internal("coding that does not run")),
+            Err(Request::Encode(_) | Request::Decode(_)) => Err(NetError::Internal("coding that does not run")),
         };
         Finished { connection, result, digest: told }
     }
@@ -73,7 +73,7 @@ struct Queue {
 }
 
 /// A fixed set of threads that end when this is dropped and the jobs are done.
-pub(super) struct Workers {
+pub(crate) struct Workers {
     shared: Arc<(Mutex<Queue>, Condvar)>,
 }
 
@@ -82,7 +82,7 @@ impl Workers {
     ///
     /// # Errors
     /// When the system starts no thread.
-    pub(super) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new((Mutex::new(Queue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
         let workers = Self { shared };
         // One core is the driver's.
@@ -99,7 +99,7 @@ impl Workers {
     }
 
     /// Queues `jobs`, leaving none.
-    pub(super) fn submit(&self, jobs: &mut Vec<Job>) {
+    pub(crate) fn submit(&self, jobs: &mut Vec<Job>) {
         let (queue, added) = &*self.shared;
         let count = jobs.len();
         queue.lock().unwrap_or_else(PoisonError::into_inner).jobs.extend(jobs.drain(..));

@@ -8,11 +8,11 @@ use transport::{
     Closed, Connection, ConnectionHandle, Direction, Event, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
 };
 
-use super::carrier::Broken;
-use super::streams::Streams;
-use super::workers::{Finished, Job};
-use super::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
-use crate::error::Error;
+use crate::carrier::Broken;
+use crate::error::NetError;
+use crate::streams::Streams;
+use crate::workers::{Finished, Job};
+use crate::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
 
 /// Bytes of the control stream that a program may hold unread before the peer gets no more credit for it.
 const MAX_CONTROL_UNREAD: usize = 1 << 20;
@@ -29,8 +29,8 @@ enum Half {
 }
 
 /// A connection as the driver sees it.
-pub(super) struct LinkState {
-    pub(super) handle: ConnectionHandle,
+pub(crate) struct LinkState {
+    pub(crate) handle: ConnectionHandle,
     accepted: Accepted,
     tags: BTreeMap<FlowKey, u64>,
     streams: Streams,
@@ -47,13 +47,13 @@ impl Drop for LinkState {
     /// Nothing comes after it: whoever waits for more must not wait for ever.
     fn drop(&mut self) {
         if !self.closed {
-            self.tell(LinkEvent::Failed(Error::Internal("the network's thread has ended")));
+            self.tell(LinkEvent::Failed(NetError::Internal("the network's thread has ended")));
         }
     }
 }
 
 impl LinkState {
-    pub(super) fn new(handle: ConnectionHandle, accepted: Accepted, trace: bool) -> Self {
+    pub(crate) fn new(handle: ConnectionHandle, accepted: Accepted, trace: bool) -> Self {
         Self {
             handle,
             accepted,
@@ -68,7 +68,7 @@ impl LinkState {
         }
     }
 
-    pub(super) const fn is_closed(&self) -> bool {
+    pub(crate) const fn is_closed(&self) -> bool {
         self.closed
     }
 
@@ -77,7 +77,7 @@ impl LinkState {
     }
 
     /// The carrier is broken: the last events, unless the peer's close came just before and is told now.
-    pub(super) fn end(
+    pub(crate) fn end(
         &mut self,
         connection: &mut Connection,
         broken: &Broken,
@@ -103,7 +103,7 @@ impl LinkState {
         self.tell(LinkEvent::Closed { why, stats, send_error });
     }
 
-    pub(super) fn command(&mut self, connection: &mut Connection, command: LinkCommand, refused: u64, now: Time) {
+    pub(crate) fn command(&mut self, connection: &mut Connection, command: LinkCommand, refused: u64, now: Time) {
         match command {
             LinkCommand::WriteControl(bytes) => {
                 connection.write_control(&bytes);
@@ -118,13 +118,13 @@ impl LinkState {
                     Ok(flow) => {
                         self.tags.insert(FlowKey { direction: Direction::Sending, flow }, tag);
                     }
-                    Err(error) => self.tell(LinkEvent::Failed(Error::Flow(error))),
+                    Err(error) => self.tell(LinkEvent::Failed(NetError::Flow(error))),
                 }
             }
             LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
             LinkCommand::OpenStream { tag } => {
                 if let Err(error) = self.streams.open(connection, now, tag) {
-                    self.tell(LinkEvent::Failed(Error::Flow(error)));
+                    self.tell(LinkEvent::Failed(NetError::Flow(error)));
                 }
             }
             LinkCommand::WriteStream { tag, bytes } => {
@@ -151,7 +151,7 @@ impl LinkState {
     }
 
     /// Gives the engine what a worker has finished.
-    pub(super) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
+    pub(crate) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
         match finished.result {
             Ok(reply) => {
                 // The program hears of a digest before it hears that the object is complete.
@@ -182,14 +182,14 @@ impl LinkState {
     }
 
     /// Hands the workers what the engine asks for.
-    pub(super) fn requests(&mut self, connection: &mut Connection, jobs: &mut Vec<Job>) {
+    pub(crate) fn requests(&mut self, connection: &mut Connection, jobs: &mut Vec<Job>) {
         while let Some(request) = connection.poll_request() {
             self.request(request, jobs);
         }
     }
 
     /// Tells the program what has happened. Comes after sending, so that a program that ends at the last event has said goodbye.
-    pub(super) fn events(
+    pub(crate) fn events(
         &mut self,
         connection: &mut Connection,
         refused: u64,
@@ -258,7 +258,9 @@ impl LinkState {
             None => 0,
             Some(key) => match self.tags.get(&key) {
                 Some(tag) => *tag,
-                None => return self.tell(LinkEvent::Failed(Error::Internal("work for a flow that was never opened"))),
+                None => {
+                    return self.tell(LinkEvent::Failed(NetError::Internal("work for a flow that was never opened")));
+                }
             },
         };
         jobs.push(Job { connection: self.handle, request, tag, storage: Arc::clone(&self.accepted.storage) });
@@ -302,16 +304,16 @@ mod tests {
     use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
 
     use super::*;
-    use crate::driver::{PIPE_PEER, Storage};
+    use crate::{PIPE_PEER, Storage};
 
     struct Nothing;
 
     impl Storage for Nothing {
-        fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+        fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
             Ok(())
         }
 
-        fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+        fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
             Ok(())
         }
     }

@@ -11,8 +11,8 @@ use rustix::net::sockopt;
 use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
-use super::carrier::{Outgoing, Received, Sent};
-use super::unreachable::{self, Told, is_of_an_earlier_datagram};
+use crate::carrier::{Outgoing, Received, Sent};
+use crate::unreachable::{self, Told, is_of_an_earlier_datagram};
 
 /// Buffers filled by one call to the kernel.
 const BUFFERS: usize = 16;
@@ -21,7 +21,7 @@ const BUFFERS: usize = 16;
 const BUFFER_SIZE: usize = 1 << 16;
 
 /// Bytes asked for in the kernel's queues, both ways: 8 ms of 8 Gbit/s, what a busy core may be late.
-pub(super) const KERNEL_BUFFER: usize = 8 << 20;
+pub(crate) const KERNEL_BUFFER: usize = 8 << 20;
 
 /// Addresses remembered for which the kernel refused segmentation offload; beyond it nothing more is offloaded.
 const MAX_WITHOUT_OFFLOAD: usize = 1024;
@@ -33,7 +33,7 @@ const MAX_ERRORS_IN_A_ROW: u32 = 64;
 const MAX_ERRORS: usize = 64;
 
 /// A bound socket with its receive buffers.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     dual_stack: bool,
@@ -51,7 +51,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
+    pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
@@ -72,27 +72,27 @@ impl Socket {
     }
 
     /// The address the socket is bound to.
-    pub(super) fn local_address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// The socket, to wait on.
-    pub(super) fn descriptor(&self) -> &UdpSocket {
+    pub(crate) fn descriptor(&self) -> &UdpSocket {
         &self.socket
     }
 
     /// Datagrams that one call to the kernel sends, and joins, at most.
-    pub(super) fn segments(&self) -> (usize, usize) {
+    pub(crate) fn segments(&self) -> (usize, usize) {
         (self.state.max_gso_segments(), self.state.gro_segments())
     }
 
     /// Datagrams without a byte, and messages of the network about datagrams of ours that say nothing of a peer.
-    pub(super) const fn refused(&self) -> u64 {
+    pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
     /// The last error of sending, to explain a peer that was never reached.
-    pub(super) fn take_send_error(&mut self) -> Option<io::Error> {
+    pub(crate) fn take_send_error(&mut self) -> Option<io::Error> {
         self.send_error.take()
     }
 
@@ -100,7 +100,7 @@ impl Socket {
     ///
     /// # Errors
     /// Only when the socket is of no more use.
-    pub(super) fn receive(&mut self, mut each: impl FnMut(Received<'_>)) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, mut each: impl FnMut(Received<'_>)) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BUFFERS];
         let (rest, []) = self.buffers.as_chunks_mut::<BUFFER_SIZE>() else {
             return Err(io::Error::other("receive buffers of a wrong size"));
@@ -141,15 +141,15 @@ impl Socket {
     }
 
     /// Most buffers that one [`Self::receive`] brings.
-    pub(super) const BATCH: usize = BUFFERS;
+    pub(crate) const BATCH: usize = BUFFERS;
 
     /// There are errors to look at: `poll` says so until somebody does.
-    pub(super) const fn note_error(&mut self) {
+    pub(crate) const fn note_error(&mut self) {
         self.in_error = true;
     }
 
     /// Hands the addresses where nobody listens to `each`, which knows whether that is of use; true when there may be more.
-    pub(super) fn unreachable(&mut self, mut each: impl FnMut(SocketAddr) -> bool) -> bool {
+    pub(crate) fn unreachable(&mut self, mut each: impl FnMut(SocketAddr) -> bool) -> bool {
         for _ in 0..MAX_ERRORS {
             if !self.in_error {
                 return false;
@@ -165,7 +165,7 @@ impl Socket {
     }
 
     /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took.
-    pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
+    pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         let mut source = out.source;
         let mut again = false;
         while *sent < out.bytes.len() {
@@ -281,7 +281,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
-    use crate::driver::Bind;
+    use crate::Bind;
 
     /// Sender, address that was hit, mark, bytes, stride.
     type Datagrams = (SocketAddr, Option<IpAddr>, ReceivedEcn, Vec<u8>, usize);

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::{Closed, Rate};
 
 use super::*;
-use crate::driver::LinkStats;
+use crate::LinkStats;
 
 /// How a connection ends, with its figures and the words for a peer that was never reached.
 pub(super) fn closed(end: &End) -> (Closed, Box<LinkStats>, Option<String>) {
@@ -172,13 +172,13 @@ fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too(
         let told = end.wait(|event| match event {
             LinkEvent::Closed { why, send_error, .. } => Some((why, send_error.map(|error| error.to_string()))),
             // It came when the end was known already.
-            LinkEvent::Failed(Error::Vanished) => Some((Closed::Dead, None)),
+            LinkEvent::Failed(NetError::PeerLost) => Some((Closed::Dead, None)),
             _ => None,
         });
         assert_eq!(told.0, Closed::Dead);
         assert!(ended || told.1.is_some_and(|hint| hint.contains("pipe")), "the hint is there");
         let later = connect(&driver, Arc::new(Memory::default()));
-        later.wait(|event| matches!(event, LinkEvent::Failed(Error::Vanished)).then_some(()));
+        later.wait(|event| matches!(event, LinkEvent::Failed(NetError::PeerLost)).then_some(()));
         assert!(
             arrivals.recv_timeout(PATIENCE).is_err_and(|e| e == RecvTimeoutError::Disconnected),
             "nobody will come"

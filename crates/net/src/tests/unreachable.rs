@@ -5,9 +5,9 @@ use std::net::{SocketAddr, UdpSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::recovery::EcnCodepoint;
 
-use crate::driver::Bind;
-use crate::driver::carrier::{Outgoing, Sent};
-use crate::driver::socket::Socket;
+use crate::Bind;
+use crate::carrier::{Outgoing, Sent};
+use crate::socket::Socket;
 
 fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()

@@ -6,7 +6,7 @@ mod pipes;
 mod unreachable;
 mod workers;
 
-use std::io::pipe;
+use std::io::{self, pipe};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -16,8 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use transport::{AcceptOptions, ConnectOptions, Profile};
 
-use super::{Accepted, Driver, Link, LinkEvent, PIPE_PEER, Storage};
-use crate::error::Error;
+use crate::error::NetError;
+use crate::{Accepted, Driver, Link, LinkEvent, PIPE_PEER, Storage};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -39,12 +39,12 @@ struct Memory {
 }
 
 impl Storage for Memory {
-    fn read(&self, _: u64, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, _: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         (offset..).zip(out).for_each(|(at, out)| *out = byte(at));
         Ok(())
     }
 
-    fn write(&self, _: u64, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&self, _: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let offset = usize::try_from(offset).unwrap();
         let mut received = self.received.lock().unwrap();
         let length = received.len().max(offset + bytes.len());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use transport::{Connection, Event, FlowError, FlowId, StreamOptions, Time};
 
-use super::LinkEvent;
+use crate::LinkEvent;
 
 /// Bytes of a stream that a program may hold unread before no more are read for it.
 const MAX_UNREAD: usize = 1 << 20;
@@ -27,35 +27,35 @@ struct Incoming {
 
 /// All streams of a connection that are open.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: BTreeMap<u64, Incoming>,
 }
 
 impl Streams {
     /// Opens a stream to the peer.
-    pub(super) fn open(&mut self, connection: &mut Connection, now: Time, tag: u64) -> Result<(), FlowError> {
+    pub(crate) fn open(&mut self, connection: &mut Connection, now: Time, tag: u64) -> Result<(), FlowError> {
         let flow = connection.open_stream(now, StreamOptions { tag })?;
         self.outgoing.insert(tag, Outgoing { flow, waiting: Vec::new(), finished: false });
         Ok(())
     }
 
     /// Appends to a stream; gives the bytes that the engine has taken, of these and earlier ones. A stream that was stopped takes all.
-    pub(super) fn write(&mut self, connection: &mut Connection, now: Time, tag: u64, bytes: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, connection: &mut Connection, now: Time, tag: u64, bytes: &[u8]) -> usize {
         let Some(stream) = self.outgoing.get_mut(&tag) else { return bytes.len() };
         stream.waiting.extend_from_slice(bytes);
         stream.push(connection, now)
     }
 
     /// Ends a stream behind what has been written.
-    pub(super) fn finish(&mut self, connection: &mut Connection, now: Time, tag: u64) -> usize {
+    pub(crate) fn finish(&mut self, connection: &mut Connection, now: Time, tag: u64) -> usize {
         let Some(stream) = self.outgoing.get_mut(&tag) else { return 0 };
         stream.finished = true;
         stream.push(connection, now)
     }
 
     /// The program has dealt with `count` bytes of a stream of the peer: gives more of them.
-    pub(super) fn taken(
+    pub(crate) fn taken(
         &mut self,
         connection: &mut Connection,
         now: Time,
@@ -68,7 +68,7 @@ impl Streams {
     }
 
     /// What an event of the engine is for the program; the event itself if it is about no stream.
-    pub(super) fn event(
+    pub(crate) fn event(
         &mut self,
         connection: &mut Connection,
         now: Time,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 
-use super::socket::{KERNEL_BUFFER, Socket};
+use crate::socket::{KERNEL_BUFFER, Socket};
 
 /// What the kernel gave the UDP socket of a driver when it was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct BufferFacts {
 impl SocketFacts {
     /// # Errors
     /// When the kernel does not tell about its own socket.
-    pub(super) fn of(socket: &Socket) -> io::Result<Self> {
+    pub(crate) fn of(socket: &Socket) -> io::Result<Self> {
         let descriptor = socket.descriptor();
         let buffer = |counted: usize, limit| BufferFacts { asked: KERNEL_BUFFER, granted: counted / 2, limit };
         let (send_segments, receive_segments) = socket.segments();
@@ -64,25 +64,25 @@ fn kernel_limit(name: &str) -> Option<usize> {
 
 /// A thread of this process, as the kernel counts it; nothing is known of it before it runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Thread(Arc<OnceLock<rustix::process::Pid>>);
+pub struct Thread(Arc<OnceLock<rustix::process::Pid>>);
 
 /// What a thread has had of a core since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ThreadTime {
+pub struct ThreadTime {
     /// It ran.
-    pub(crate) running: Duration,
+    pub running: Duration,
     /// It could have run, but every core had other work.
-    pub(crate) waiting: Duration,
+    pub waiting: Duration,
 }
 
 impl Thread {
     /// It is the one that calls.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.0.get_or_init(rustix::thread::gettid);
     }
 
     /// Nothing where the kernel does not count (proc(5), schedstat), or the thread has ended.
-    pub(crate) fn time(&self) -> Option<ThreadTime> {
+    pub fn time(&self) -> Option<ThreadTime> {
         let text = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid())).ok()?;
         let mut nanoseconds = text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
         Some(ThreadTime { running: nanoseconds.next()?, waiting: nanoseconds.next()? })
@@ -92,7 +92,7 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Bind;
+    use crate::Bind;
 
     #[test]
     fn a_thread_that_works_has_had_a_core() {

@@ -11,18 +11,21 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::{Answer, Batch, ConnectionHandle, Endpoint, EndpointEvent, KeyId, Time};
 
-use super::carrier::{Broken, Carrier, Outgoing, Sent};
-use super::inbox::Inbox;
-use super::link::LinkState;
-use super::workers::{Job, Workers};
-use super::{Accepted, Acceptor, Clock, Command, Link, LinkEvent, LinkId, Message};
-use crate::error::{CloseCode, Error};
+use crate::carrier::{Broken, Carrier, Outgoing, Sent};
+use crate::error::NetError;
+use crate::inbox::Inbox;
+use crate::link::LinkState;
+use crate::workers::{Job, Workers};
+use crate::{Accepted, Acceptor, Clock, Command, Link, LinkEvent, LinkId, Message};
 
 /// Calls to the kernel for received datagrams before something may be sent again.
 const MAX_RECEIVES: usize = 2;
 
 /// Batches that one connection sends before the others, and what has been received, get their turn.
 const MAX_BATCHES: usize = 4;
+
+/// The code that a peer is told when its endpoint is dropped: to a file transfer, that its user interrupted it.
+const ENDPOINT_DROPPED: u32 = 0x105;
 
 /// How long a driver that is no longer wanted stays to repeat that its connections are closed.
 const LINGER: Duration = Duration::from_secs(1);
@@ -42,7 +45,7 @@ enum Unsent {
 }
 
 /// Everything the thread owns.
-pub(super) struct Running {
+pub(crate) struct Running {
     endpoint: Endpoint,
     carrier: Carrier,
     clock: Clock,
@@ -66,7 +69,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(
+    pub(crate) fn new(
         endpoint: Endpoint,
         carrier: Carrier,
         clock: Clock,
@@ -97,7 +100,7 @@ impl Running {
     }
 
     /// Runs until nobody wants the endpoint any more and its connections have ended.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         // The kernel may otherwise add 50 microseconds to every sleep, two batches at 20 Gbit/s. Not fatal.
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::debug!(%error, "timers stay as coarse as they are");
@@ -162,7 +165,7 @@ impl Running {
                 let trace = options.qlog;
                 match self.endpoint.connect(now, key, *options) {
                     Ok(handle) => self.add_link(link, handle, accepted, trace),
-                    Err(error) => (accepted.events)(LinkEvent::Failed(Error::Connect(error))),
+                    Err(error) => (accepted.events)(LinkEvent::Failed(NetError::Connect(error))),
                 }
             }
             Command::AddKey { key, expires, options, acceptor } => {
@@ -187,7 +190,7 @@ impl Running {
                 self.stop_at = Some(now + LINGER);
                 for link in self.links.values().filter(|link| !link.is_closed()) {
                     if let Some(connection) = self.endpoint.connection(link.handle) {
-                        connection.close(now, CloseCode::Interrupted as u32, "the program ended");
+                        connection.close(now, ENDPOINT_DROPPED, "the program ended");
                     }
                 }
             }
@@ -379,7 +382,7 @@ impl Running {
 }
 
 /// Tells everybody who wants a connection why there is none, until nobody can want one.
-pub(super) fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
+pub(crate) fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
     let mut messages = Vec::new();
     loop {
         inbox.take(&mut messages);

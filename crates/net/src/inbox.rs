@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// A queue with many writers and one reader that sleeps in `ppoll`.
-pub(super) struct Inbox<T> {
+pub(crate) struct Inbox<T> {
     messages: Mutex<Vec<T>>,
     /// The reader sleeps, or is about to and will look at the queue once more.
     sleeping: AtomicBool,
@@ -21,13 +21,13 @@ impl<T> Inbox<T> {
     ///
     /// # Errors
     /// When the process has no descriptor left.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { messages: Mutex::new(Vec::new()), sleeping: AtomicBool::new(false), event })
     }
 
     /// Adds a message, and wakes the reader if it sleeps.
-    pub(super) fn push(&self, message: T) {
+    pub(crate) fn push(&self, message: T) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         if self.sleeping.swap(false, Ordering::SeqCst) {
             // Fails only when the counter is full, and then the reader is awake.
@@ -36,12 +36,12 @@ impl<T> Inbox<T> {
     }
 
     /// Moves all messages to `out`.
-    pub(super) fn take(&self, out: &mut Vec<T>) {
+    pub(crate) fn take(&self, out: &mut Vec<T>) {
         out.append(&mut self.messages.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Announces sleep. False when there are messages: the reader must not sleep then.
-    pub(super) fn fall_asleep(&self) -> bool {
+    pub(crate) fn fall_asleep(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
         let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         if !empty {
@@ -51,7 +51,7 @@ impl<T> Inbox<T> {
     }
 
     /// The reader is awake: later messages need no wake-up. `woken` tells whether the descriptor was readable.
-    pub(super) fn awake(&self, woken: bool) {
+    pub(crate) fn awake(&self, woken: bool) {
         self.sleeping.store(false, Ordering::SeqCst);
         if woken {
             let _ = rustix::io::read(&self.event, &mut [0; 8]);
@@ -59,7 +59,7 @@ impl<T> Inbox<T> {
     }
 
     /// What becomes readable when there is a message for a sleeping reader.
-    pub(super) const fn descriptor(&self) -> &OwnedFd {
+    pub(crate) const fn descriptor(&self) -> &OwnedFd {
         &self.event
     }
 }

@@ -16,11 +16,11 @@ const LONG: u64 = 1 << 30;
 struct Nothing;
 
 impl Storage for Nothing {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }

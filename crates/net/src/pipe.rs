@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use transport::ReceivedEcn;
 
-use super::PIPE_PEER;
-use super::carrier::{Broken, Outgoing, Received, Sent};
+use crate::PIPE_PEER;
+use crate::carrier::{Broken, Outgoing, Received, Sent};
 
 /// Bytes of the length before each datagram.
 const HEADER: usize = 2;
@@ -33,7 +33,7 @@ const MAX_WRITE: usize = 4096;
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Two descriptors with their buffers.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
     /// Its first `filled` bytes have come and are not yet a whole datagram.
@@ -47,7 +47,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new(read: OwnedFd, write: OwnedFd) -> Self {
+    pub(crate) fn new(read: OwnedFd, write: OwnedFd) -> Self {
         Self {
             read,
             write,
@@ -61,22 +61,22 @@ impl Pipe {
     }
 
     /// What becomes readable.
-    pub(super) fn reader(&self) -> BorrowedFd<'_> {
+    pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         self.read.as_fd()
     }
 
     /// What becomes writable.
-    pub(super) fn writer(&self) -> BorrowedFd<'_> {
+    pub(crate) fn writer(&self) -> BorrowedFd<'_> {
         self.write.as_fd()
     }
 
     /// The reader of what is sent is gone.
-    pub(super) const fn is_unheard(&self) -> bool {
+    pub(crate) const fn is_unheard(&self) -> bool {
         self.unheard
     }
 
     /// Lengths that are none.
-    pub(super) const fn refused(&self) -> u64 {
+    pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
@@ -84,7 +84,7 @@ impl Pipe {
     ///
     /// # Errors
     /// [`Broken::Gone`] at the end of file, [`Broken::Malformed`] after a length of 0; the datagrams before either are handed out first.
-    pub(super) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
+    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
         if ready(self.read.as_fd(), PollFlags::IN).map_err(Broken::System)?.is_empty() {
             return Ok(false);
         }
@@ -140,7 +140,7 @@ impl Pipe {
 
     /// Sends all of `out` or keeps what does not fit, to go on with it when called again with the same. A pipe without a reader takes
     /// everything: it is lost.
-    pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
+    pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         if self.framed.is_empty() {
             for datagram in out.bytes[*sent..].chunks(out.segment_size.max(1)) {
                 // Longer ones are as lost as on a path whose packets are smaller.

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::error::Error;
+use crate::error::NetError;
 
 /// Where to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +52,11 @@ impl Bind {
     /// The bound socket.
     ///
     /// # Errors
-    /// [`Error::Ports`] when every port of the range is taken, [`Error::Socket`] for whatever else the kernel says.
-    pub(super) fn open(&self) -> Result<UdpSocket, Error> {
+    /// [`NetError::PortsTaken`] when every port of the range is taken, [`NetError::Bind`] for whatever else the kernel says.
+    pub(crate) fn open(&self) -> Result<UdpSocket, NetError> {
         let (family, ports) = match self {
             Self::Address(address) => {
-                return open_address(*address).map_err(|source| Error::Socket { address: Some(*address), source });
+                return open_address(*address).map_err(|source| NetError::Bind { address: *address, source });
             }
             Self::Ports { family, ports } => (*family, ports),
         };
@@ -68,10 +68,10 @@ impl Bind {
             match result {
                 Ok(socket) => return Ok(socket),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(source) => return Err(Error::Socket { address: Some(address), source }),
+                Err(source) => return Err(NetError::Bind { address, source }),
             }
         }
-        Err(Error::Ports { ports: ports.clone() })
+        Err(NetError::PortsTaken { ports: ports.clone() })
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         let first = sockets[0].local_addr().unwrap().port();
         let range = first..=first + 3;
         let error = ports(Family::V4, range.clone()).open().unwrap_err();
-        assert!(matches!(&error, Error::Ports { ports } if *ports == range), "{error:?}");
+        assert!(matches!(&error, NetError::PortsTaken { ports } if *ports == range), "{error:?}");
         assert_eq!(error.to_string(), format!("every UDP port from {first} to {} is taken", first + 3));
         let alone = ports(Family::V4, first..=first).open().unwrap_err();
         assert_eq!(alone.to_string(), format!("UDP port {first} is taken"));

@@ -6,11 +6,11 @@ use super::*;
 struct Faulty;
 
 impl Storage for Faulty {
-    fn read(&self, tag: u64, _: u64, _: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, tag: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
         panic!("object {tag} cannot be read");
     }
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> Result<(), Error> {
+    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
@@ -28,7 +28,7 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
     for tag in 0..8 {
         faulty.link.send_object(tag, 1000);
         faulty.wait(|event| match event {
-            LinkEvent::Failed(Error::Internal(_)) => Some(()),
+            LinkEvent::Failed(NetError::Internal(_)) => Some(()),
             LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
             _ => None,
         });
@@ -57,8 +57,8 @@ fn a_panic_on_the_drivers_thread_ends_every_connection() {
     let _second = connect(&here, Arc::<Memory>::default());
     let failed = |event| if let LinkEvent::Failed(error) = event { Some(error) } else { None };
     let ended = std::iter::from_fn(|| accepted.recv_timeout(PATIENCE).ok()).find_map(failed);
-    assert!(matches!(ended, Some(Error::Internal(_))), "{ended:?}");
+    assert!(matches!(ended, Some(NetError::Internal(_))), "{ended:?}");
     // Nobody comes any more, and nobody waits for ever.
     let late = connect(&there, Arc::<Memory>::default()).wait(failed);
-    assert!(matches!(late, Error::Internal(_)), "{late}");
+    assert!(matches!(late, NetError::Internal(_)), "{late}");
 }

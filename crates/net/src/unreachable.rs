@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// One of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     /// Nobody listens there: ICMP type 3 code 3 (RFC 792), ICMPv6 type 1 code 4 (RFC 4443 section 3.1).
     Unreachable(SocketAddr),
     /// Any other message of the network.
@@ -17,7 +17,7 @@ pub(super) enum Told {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{ask, is_of_an_earlier_datagram, next};
+pub(crate) use linux::{ask, is_of_an_earlier_datagram, next};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -38,7 +38,7 @@ mod linux {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(in super::super) fn ask(socket: &UdpSocket) -> io::Result<()> {
+    pub(crate) fn ask(socket: &UdpSocket) -> io::Result<()> {
         if socket.local_addr()?.is_ipv6() {
             setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
         }
@@ -46,7 +46,7 @@ mod linux {
     }
 
     /// Takes the first of the queue; `None` when it is empty.
-    pub(in super::super) fn next(socket: &UdpSocket) -> Option<Told> {
+    pub(crate) fn next(socket: &UdpSocket) -> Option<Told> {
         let mut control = nix::cmsg_space!([u8; CONTROL]);
         // Of the datagram that it is about nothing is wanted.
         let mut slices = [IoSliceMut::new(&mut [])];
@@ -67,7 +67,7 @@ mod linux {
     }
 
     /// Whether a call may have failed for a datagram that left before: the kernel says so once, to whoever calls next.
-    pub(in super::super) fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
+    pub(crate) fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
         // What the kernel makes of ICMP and ICMPv6 (net/ipv4/icmp.c, net/ipv6/icmp.c).
         let made = [
             Errno::CONNREFUSED,
@@ -99,7 +99,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::{ask, is_of_an_earlier_datagram, next};
+pub(crate) use elsewhere::{ask, is_of_an_earlier_datagram, next};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
@@ -109,17 +109,17 @@ mod elsewhere {
     use super::Told;
 
     /// There is none to ask for.
-    pub(in super::super) const fn ask(_: &UdpSocket) -> io::Result<()> {
+    pub(crate) const fn ask(_: &UdpSocket) -> io::Result<()> {
         Ok(())
     }
 
     /// It is always empty.
-    pub(in super::super) const fn next(_: &UdpSocket) -> Option<Told> {
+    pub(crate) const fn next(_: &UdpSocket) -> Option<Told> {
         None
     }
 
     /// A socket without a peer of its own hears of none.
-    pub(in super::super) const fn is_of_an_earlier_datagram(_: &io::Error) -> bool {
+    pub(crate) const fn is_of_an_earlier_datagram(_: &io::Error) -> bool {
         false
     }
 }

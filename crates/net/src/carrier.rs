@@ -7,27 +7,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use transport::recovery::EcnCodepoint;
 use transport::{Answer, Batch, Closed, ReceivedEcn};
 
-use super::pipe::Pipe;
-use super::socket::Socket;
-use crate::error::Error;
+use crate::error::NetError;
+use crate::pipe::Pipe;
+use crate::socket::Socket;
 
 /// Datagrams of equal size (the last may be shorter) from one address.
-pub(super) struct Received<'a> {
-    pub(super) from: SocketAddr,
-    pub(super) local: Option<IpAddr>,
-    pub(super) ecn: ReceivedEcn,
-    pub(super) bytes: &'a mut [u8],
-    pub(super) stride: usize,
+pub(crate) struct Received<'a> {
+    pub(crate) from: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) ecn: ReceivedEcn,
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) stride: usize,
 }
 
 /// Datagrams of equal size (the last may be shorter) to one address.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
-    pub(super) destination: SocketAddr,
-    pub(super) source: Option<IpAddr>,
-    pub(super) ecn: EcnCodepoint,
-    pub(super) segment_size: usize,
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Outgoing<'a> {
+    pub(crate) destination: SocketAddr,
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) ecn: EcnCodepoint,
+    pub(crate) segment_size: usize,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> From<&'a Batch> for Outgoing<'a> {
@@ -56,7 +56,7 @@ impl<'a> From<&'a Answer> for Outgoing<'a> {
 
 /// Whether the kernel took everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// All of it, or what it refused is as lost as on the path.
     All,
     /// Its queue is full: go on from the same place when the carrier is writable.
@@ -65,7 +65,7 @@ pub(super) enum Sent {
 
 /// Why a carrier carries nothing any more.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// A pipe's other end is closed.
     Gone,
     /// What came through a pipe is no sequence of datagrams.
@@ -78,7 +78,7 @@ pub(super) enum Broken {
 
 impl Broken {
     /// How the connections end that are open.
-    pub(super) fn closed(&self) -> Closed {
+    pub(crate) fn closed(&self) -> Closed {
         match self {
             Self::Gone | Self::System(_) | Self::Fault => Closed::Dead,
             Self::Malformed(what) => Closed::Violation((*what).to_owned()),
@@ -86,17 +86,17 @@ impl Broken {
     }
 
     /// Why no connection can be opened.
-    pub(super) fn error(&self) -> Error {
+    pub(crate) fn error(&self) -> NetError {
         match self {
-            Self::Gone => Error::Vanished,
-            Self::Malformed(what) => Error::Violation((*what).to_owned()),
-            Self::System(error) => Error::System(io::Error::new(error.kind(), error.to_string())),
-            Self::Fault => Error::Internal("the network's thread has ended"),
+            Self::Gone => NetError::PeerLost,
+            Self::Malformed(what) => NetError::ProtocolViolation { reason: (*what).to_owned() },
+            Self::System(error) => NetError::System(io::Error::new(error.kind(), error.to_string())),
+            Self::Fault => NetError::Internal("the network's thread has ended"),
         }
     }
 
     /// In the system's words, for a peer that was never reached.
-    pub(super) fn hint(&self) -> Option<io::Error> {
+    pub(crate) fn hint(&self) -> Option<io::Error> {
         match self {
             Self::Gone => Some(io::Error::new(io::ErrorKind::UnexpectedEof, "the pipe to the other side has ended")),
             Self::Malformed(_) | Self::System(_) | Self::Fault => None,
@@ -105,7 +105,7 @@ impl Broken {
 }
 
 /// What the driver's thread sends and receives with. Neither call blocks.
-pub(super) enum Carrier {
+pub(crate) enum Carrier {
     Socket(Box<Socket>),
     Pipe(Pipe),
 }
@@ -115,7 +115,7 @@ impl Carrier {
     ///
     /// # Errors
     /// Only when nothing will come any more.
-    pub(super) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
+    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
         match self {
             Self::Socket(socket) => socket.receive(each).map(|count| count == Socket::BATCH).map_err(Broken::System),
             Self::Pipe(pipe) => pipe.receive(each),
@@ -124,7 +124,7 @@ impl Carrier {
 
     /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took. What is blocked is to be offered again, with the
     /// same `sent`, before anything else.
-    pub(super) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
+    pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         match self {
             Self::Socket(socket) => socket.send(out, sent),
             Self::Pipe(pipe) => pipe.send(out, sent),
@@ -132,7 +132,7 @@ impl Carrier {
     }
 
     /// `poll` says that something is wrong with it.
-    pub(super) const fn note_error(&mut self) {
+    pub(crate) const fn note_error(&mut self) {
         match self {
             Self::Socket(socket) => socket.note_error(),
             // The next read or write finds out.
@@ -142,7 +142,7 @@ impl Carrier {
 
     /// Hands the addresses to `each` where nobody listens, as far as the network says so; it answers whether that is of use. True when
     /// there may be more.
-    pub(super) fn unreachable(&mut self, each: impl FnMut(SocketAddr) -> bool) -> bool {
+    pub(crate) fn unreachable(&mut self, each: impl FnMut(SocketAddr) -> bool) -> bool {
         match self {
             Self::Socket(socket) => socket.unreachable(each),
             Self::Pipe(_) => false,
@@ -150,7 +150,7 @@ impl Carrier {
     }
 
     /// What becomes readable when there are datagrams.
-    pub(super) fn reader(&self) -> BorrowedFd<'_> {
+    pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.descriptor().as_fd(),
             Self::Pipe(pipe) => pipe.reader(),
@@ -158,7 +158,7 @@ impl Carrier {
     }
 
     /// What becomes writable when blocked datagrams can go on.
-    pub(super) fn writer(&self) -> BorrowedFd<'_> {
+    pub(crate) fn writer(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.descriptor().as_fd(),
             Self::Pipe(pipe) => pipe.writer(),
@@ -166,7 +166,7 @@ impl Carrier {
     }
 
     /// Nobody reads what is sent, and nobody ever will.
-    pub(super) const fn is_unheard(&self) -> bool {
+    pub(crate) const fn is_unheard(&self) -> bool {
         match self {
             Self::Socket(_) => false,
             Self::Pipe(pipe) => pipe.is_unheard(),
@@ -174,7 +174,7 @@ impl Carrier {
     }
 
     /// The last error of sending, to explain a peer that was never reached.
-    pub(super) fn take_send_error(&mut self) -> Option<io::Error> {
+    pub(crate) fn take_send_error(&mut self) -> Option<io::Error> {
         match self {
             Self::Socket(socket) => socket.take_send_error(),
             Self::Pipe(_) => None,
@@ -182,7 +182,7 @@ impl Carrier {
     }
 
     /// Datagrams refused before the engine saw them.
-    pub(super) const fn refused(&self) -> u64 {
+    pub(crate) const fn refused(&self) -> u64 {
         match self {
             Self::Socket(socket) => socket.refused(),
             Self::Pipe(pipe) => pipe.refused(),
