@@ -28,7 +28,7 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     let ProfileArgs { profile, set } = &speed.profile;
     let mut profile = chosen(profile)?;
     if let Some(rate) = speed.rate {
-        profile = profile.with_told_rate(rate);
+        profile = profile.with_fixed_rate(rate);
     }
     // After the rate: numbers of being told a rate may be set.
     profile = changed(profile, set)?;
@@ -37,7 +37,7 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
         Failure::new(Code::Usage, format!("{option} and --set {key}={value} exclude each other: leave one of them out"))
     };
     if let (true, Some(congestion)) =
-        (speed.rate.is_some_and(|rate| profile.told_rate() != Some(rate)), set("congestion"))
+        (speed.rate.is_some_and(|rate| profile.fixed_rate() != Some(rate)), set("congestion"))
     {
         return Err(pointless("--rate", congestion));
     }

@@ -67,16 +67,16 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     };
     if let Some(told) = &args.told {
         let rate: Rate = told.parse().map_err(|error| refused(&error))?;
-        profile = profile.with_told_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
+        profile = profile.with_fixed_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
     }
-    let rate = profile.told_rate().filter(|_| args.told.is_some());
+    let rate = profile.fixed_rate().filter(|_| args.told.is_some());
     let mut choices = Vec::new();
     for set in &args.set {
         let (key, value) = set.split_once('=').ok_or_else(|| refused(&format_args!("--set {set}: write KEY=VALUE")))?;
         choices.push((key.trim(), value.trim()));
     }
     profile.set_all(choices).map_err(|error| refused(&format_args!("--set {error}")))?;
-    if rate.is_some() && profile.told_rate() != rate {
+    if rate.is_some() && profile.fixed_rate() != rate {
         return Err(refused(&"--told and what --set chooses of the congestion control exclude each other"));
     }
     Ok(profile)

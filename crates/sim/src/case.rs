@@ -68,7 +68,7 @@ impl Case {
     pub fn new(link: Duplex) -> Self {
         let profile = Profile::auto();
         let profile = match link.forward.rate {
-            Some(rate) => profile.with_told_rate(Rate::from_bits_per_second(rate.bits_per_second())),
+            Some(rate) => profile.with_fixed_rate(Rate::from_bits_per_second(rate.bits_per_second())),
             None => profile,
         };
         Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transport::secure::{Cipher, Initiator, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
-    ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, Message1, PacketHeader, PacketKind, Parameters,
+    ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message1, PacketHeader, PacketKind, Parameters,
     StreamsAllowed, TAG,
 };
 use transport::{
@@ -60,7 +60,7 @@ impl Case {
         let windows = profile % 6 > 2;
         let profile = match profile % 3 {
             0 => Profile::auto(),
-            1 => Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000)),
+            1 => Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000)),
             _ => Profile::arq(),
         };
         let profile = if windows { profile.with_window_code(WindowCode::Rlc) } else { profile };
@@ -75,7 +75,7 @@ impl Case {
             max_k: 1_024,
             max_symbol_size: 1_408,
             max_per_packet: 1,
-            feedback: FeedbackChoice::everything(FeedbackTiming::EveryPacket),
+            feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
             streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
             application: Vec::new(),
         };

@@ -19,7 +19,7 @@ fn every_combination_moves_a_megabyte() {
     let in_order = ["duplicates", "duplicates:newreno=off", "duplicates:recovery=off", "threshold"];
     let named = ["threshold", "threshold:packets=1,adapt=off", "duplicates"];
     // Who is told how many packets arrived, and not which, sends symbols of which none is needed itself.
-    let counted = Profile::rc_udp().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let counted = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let forms = [
         ("in-order", Profile::arq(), &in_order[..]),
         ("ranges", Profile::arq(), &named[..]),

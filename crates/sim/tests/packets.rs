@@ -10,7 +10,7 @@ const RATE: Rate = Rate::from_bits_per_second(100_000_000);
 fn filling(name: &str) -> Profile {
     let mut profile = Profile::named(name).expect("listed");
     profile.set("symbols.per-packet", "fit").expect("a choice that there is");
-    if name == "rc-udp" { profile.with_told_rate(RATE) } else { profile }
+    if name == "rc-udp" { profile.with_fixed_rate(RATE) } else { profile }
 }
 
 /// r is what the MTU takes (rc-udp §IV-B a), whoever connects and whatever is lost.

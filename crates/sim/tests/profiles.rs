@@ -16,7 +16,7 @@ const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
 /// The profile as somebody would run it on this link.
 fn fitted(name: &str) -> Profile {
     let profile = Profile::named(name).expect("listed");
-    let told = |profile: Profile| profile.with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let told = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     match name {
         // rc-udp §IV-B: its rate is given.
         "rc-udp" => told(profile),

@@ -25,7 +25,7 @@ fn dumbbell(bottleneck: &str) -> Topology {
 }
 
 fn told(megabits: u64) -> Profile {
-    Profile::auto().with_told_rate(Rate::from_bits_per_second(megabits * 1_000_000))
+    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(megabits * 1_000_000))
 }
 
 #[test]

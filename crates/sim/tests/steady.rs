@@ -130,7 +130,7 @@ fn write(now: Time, connection: &mut Connection, flow: FlowId) {
 fn packets_of_data_cost_no_allocation_each() {
     let (mut sender, mut receiver) = (End::new(1), End::new(2));
     let options = ConnectOptions {
-        profile: Profile::auto().with_told_rate(Rate::from_bits_per_second(8_000_000_000)),
+        profile: Profile::auto().with_fixed_rate(Rate::from_bits_per_second(8_000_000_000)),
         application: Vec::new(),
         remotes: vec![receiver.address],
         handshake_timeout: Duration::from_secs(1),

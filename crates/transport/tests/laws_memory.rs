@@ -11,8 +11,8 @@ use erasure::{BlockCode, Code, WindowCode};
 use rogue::{Rogue, announcement};
 use std::time::Duration;
 use transport::wire::{
-    Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackChoice, FeedbackTiming, FlowId, FlowStatus,
-    Frame, PacketsTold, Parameters, Plan, StreamAnnouncement, SymbolId,
+    Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackConfig, FeedbackTiming, FlowId, FlowStatus,
+    Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, SymbolId,
 };
 use transport::{EndpointConfig, ObjectOptions, Reply, Request};
 
@@ -50,7 +50,7 @@ fn memory_follows_from_our_limits_not_from_claims() {
 /// A symbol behind a gap, again and again in packets of their own.
 fn withheld_names() {
     let choice =
-        FeedbackChoice { packets: PacketsTold::InOrder, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
+        FeedbackConfig { packets: PacketFeedback::InOrder, ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) };
     let offer = Parameters { feedback: choice, ..rogue::parameters(ConnectionId([0xee; 8])) };
     let mut rogue = Rogue::with(EndpointConfig::default(), offer);
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);

@@ -20,8 +20,8 @@ use transport::secure::{
     respond,
 };
 use transport::wire::{
-    BlocksTold, ConnectionId, Counting, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames,
-    Heartbeat, KeyId, LastPackets, Message1, Message2, PacketHeader, PacketKind, PacketsTold, Parameters,
+    BlockFeedback, ConnectionId, Counting, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames,
+    Heartbeat, KeyId, LastPackets, Message1, Message2, PacketFeedback, PacketHeader, PacketKind, Parameters,
     ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
     fuzzing::fuzz_wire,
 };
@@ -77,7 +77,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
         max_k: 8_192,
         max_symbol_size: 8_192,
         max_per_packet: 1,
-        feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
+        feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),
     }
@@ -153,18 +153,18 @@ fn window_repair() {
 fn parameter_sets() {
     let offer = parameters(CONNECTION, Cipher::Aes256Gcm.offer(), b"application");
     let every_packet =
-        FeedbackChoice { ecn: false, blocks: None, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
+        FeedbackConfig { ecn: false, blocks: None, ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) };
     let chosen = Parameters { feedback: every_packet, ..parameters(RESPONDER, vec![2], b"") };
-    let feedback = FeedbackChoice {
-        packets: PacketsTold::Last(LastPackets { packets: 1_024 }),
-        blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })),
-        ..FeedbackChoice::everything(FeedbackTiming::Every(Counting { packets: 1_024, threshold: 50_000, factor: 2 }))
+    let feedback = FeedbackConfig {
+        packets: PacketFeedback::Last(LastPackets { packets: 1_024 }),
+        blocks: Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })),
+        ..FeedbackConfig::everything(FeedbackTiming::Every(Counting { packets: 1_024, threshold: 50_000, factor: 2 }))
     };
     let of_the_last = Parameters { feedback, ..chosen.clone() };
-    let feedback = FeedbackChoice {
-        packets: PacketsTold::InOrder,
-        blocks: Some(BlocksTold::Mask),
-        ..FeedbackChoice::everything(FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) }))
+    let feedback = FeedbackConfig {
+        packets: PacketFeedback::InOrder,
+        blocks: Some(BlockFeedback::Mask),
+        ..FeedbackConfig::everything(FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) }))
     };
     let masked = Parameters { feedback, ..chosen.clone() };
     let several = Parameters { max_per_packet: 64, ..chosen.clone() };

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     output.start("demo", Some(told), None)?;
     let mut stage = Stage { folder: &folder, source: &source, link: &args.link };
 
-    let outcome = stage.cross("downpour", Profile::auto().with_told_rate(told), None, &mut output, interrupts).await?;
+    let outcome = stage.cross("downpour", Profile::auto().with_fixed_rate(told), None, &mut output, interrupts).await?;
     let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
     if !args.no_compare {
         let limit = outcome.took * PATIENCE;

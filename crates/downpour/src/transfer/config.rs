@@ -174,7 +174,7 @@ impl TransferConfig {
         let config = SessionConfig {
             role: self.task.role(),
             origin,
-            told: self.profile.told_rate(),
+            told: self.profile.fixed_rate(),
             limit: self.profile.limit,
             trace: self.trace.clone(),
             by_ticket: self.by_ticket,

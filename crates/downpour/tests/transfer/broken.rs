@@ -111,7 +111,7 @@ fn a_receiver_that_vanishes_is_missed() {
 fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
-    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(16_000_000));
+    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
     let options = SendOptions { profile, common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
@@ -137,7 +137,7 @@ fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
 fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
-    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(16_000_000));
+    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     // Nobody is missed by silence alone in this test.
     let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
     let options = SendOptions { profile, common, ..SendOptions::default() };
@@ -233,7 +233,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
         // 50 Mbit/s: it cannot be over before it is cancelled.
-        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000));
+        let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
         let options = SendOptions { profile, ..SendOptions::default() };
         let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
         let mut receiver =
@@ -265,7 +265,7 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
-        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(50_000_000));
+        let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
         let options = SendOptions { profile, ..SendOptions::default() };
         let begin = || {
             let sender = send(vec![from.path().join("file")], listen(), options.clone()).unwrap();

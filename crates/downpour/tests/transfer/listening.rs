@@ -115,7 +115,7 @@ fn a_user_who_declines_at_the_listening_side_ends_it() {
 fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     run(async {
         // 20 Mbit/s: long enough for a second one to come.
-        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+        let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
         let (from, mut sender) = sender(3_000_000, listen(), SendOptions { profile, ..SendOptions::default() });
         let (ticket, to, second) = (ticket(&sender), folder(), folder());
         let mut first = receiver(&ticket, &to);

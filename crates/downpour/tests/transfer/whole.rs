@@ -144,7 +144,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
     let (traces, mut files, mut progress) = ([from.path().join("s.qlog"), from.path().join("r.qlog")], 0, Vec::new());
     run(async {
         // 20 Mbit/s: long enough for several reports.
-        let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+        let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
         let options = SendOptions {
             profile,
             common: CommonOptions { qlog: Some(traces[0].clone()), ..CommonOptions::default() },

@@ -320,7 +320,7 @@ pub(super) mod tests {
         name = "cubic"
         [[series]]
         name = "told"
-        set = { "far.congestion.rate" = "2M", "far.congestion" = "told:1M", "far.profile" = "auto" }
+        set = { "far.congestion.rate" = "2M", "far.congestion" = "fixed-rate:1M", "far.profile" = "auto" }
         [picture]
         y = "jain"
         [[sweep]]

@@ -290,7 +290,7 @@ pub(super) mod tests {
             link = "rate=50M,delay=25ms,queue-packets=10"
             access = "rate=10M,delay=2ms"
             flows = [
-                { name = "test", profile = "auto", size = "1MB", set = { "congestion" = "told:9M" }, coding = "raptorq" },
+                { name = "test", profile = "auto", size = "1MB", set = { "congestion" = "fixed-rate:9M" }, coding = "raptorq" },
                 { name = "tcp", profile = "arq", size = "1MB", receiver = "delay=50ms" },
             ]
             background = [
@@ -312,7 +312,7 @@ pub(super) mod tests {
         assert_eq!(case.topology.hosts().len(), 8);
         let [test, tcp] = &case.flows[..] else { panic!("two flows") };
         assert_eq!((test.size, test.coding), (1_000_000, "raptorq".parse().expect("measured")));
-        assert_eq!(test.profile.told_rate(), Some(transport::Rate::from_bits_per_second(9_000_000)));
+        assert_eq!(test.profile.fixed_rate(), Some(transport::Rate::from_bits_per_second(9_000_000)));
         let delays = case.topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
         assert_eq!(delays, [25, 2, 2, 2, 50, 2, 2, 2, 2]);
         assert_eq!(case.topology.name(tcp.pair.to), Some("tcp-receiver"));
@@ -349,7 +349,7 @@ pub(super) mod tests {
         assert_eq!(case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>(), [3_000_000; 2]);
         assert_eq!((case.flows[1].connections, case.flows[1].start), (8, Duration::from_secs(2)));
         assert!(serde_json::to_string(&case.flows[1].profile).expect("text").contains("beta=0.5"));
-        scenario.put("tcp.congestion", "told:1M").expect("the numbers of the one before are gone");
+        scenario.put("tcp.congestion", "fixed-rate:1M").expect("the numbers of the one before are gone");
         assert_eq!(scenario.flows[1].set.len(), 1);
         scenario.put("test.profile", "arq").expect("a profile");
         assert!(scenario.flows[0].set.is_empty());

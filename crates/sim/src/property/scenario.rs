@@ -162,7 +162,7 @@ impl Scenario {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let way = |link: &LinkConfig, objects: &[u64], streams: &[StreamScript], control: u64| {
             let rate = link.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let rate = self.profile.told_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
+            let rate = self.profile.fixed_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
             // A write may cost a packet of its own.
             let stream = |stream: &StreamScript| stream.length + stream.length / stream.write * 1_408;
             let bytes = objects.iter().sum::<u64>() + streams.iter().map(stream).sum::<u64>() + control;
@@ -183,7 +183,7 @@ impl Scenario {
     /// When a run is given up. A told rate does not mind loss, so even the worst path delays it by minutes at most; a
     /// window that minds it sends a packet or two a round trip on the worst paths.
     pub fn patience(&self) -> Duration {
-        match self.profile.told_rate() {
+        match self.profile.fixed_rate() {
             Some(_) => self.expected() * 100 + Duration::from_secs(300),
             None => Duration::from_secs(4 * 3_600),
         }
@@ -228,7 +228,7 @@ impl fmt::Display for Scenario {
             f,
             "{} (told {:?}, {}, {}) over {link}: objects {objects:?}, control {control:?}, ",
             profile.name,
-            profile.told_rate(),
+            profile.fixed_rate(),
             profile.blocks,
             profile.schedule
         )?;
@@ -300,7 +300,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
         1 => Profile::auto(),
         // Told half of what the path carries, all of it, or more.
         _ => Profile::auto()
-            .with_told_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
+            .with_fixed_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
     let k = ["1024", "1024", "256", "64", "16", "10"][random.usize(..6)];
     profile.set("blocks.k", k).expect("blocks of one size");
@@ -333,13 +333,13 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
     for (key, values) in choices {
         profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
     }
-    if profile.told_rate().is_some() || random.bool() {
+    if profile.fixed_rate().is_some() || random.bool() {
         let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
         let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
         // More than the path carries, without a window, into a queue without end: each block would take longer than the one before.
         let most = if link.forward.queue_bytes.is_some() { 1.2 } else { 1.0 };
         let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
-        profile = profile.with_told_rate(Rate::from_bits_per_second(told));
+        profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
     }
     profile
 }

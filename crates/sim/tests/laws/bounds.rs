@@ -32,7 +32,7 @@ fn a_told_rate_is_never_exceeded() {
         (3_000_000, "rate=1G,delay=20ms,loss=2%"),
     ] {
         let rate = Rate::from_bits_per_second(bits);
-        let plan = Plan::new(link, Profile::auto().with_told_rate(rate), vec![4_000_000]);
+        let plan = Plan::new(link, Profile::auto().with_fixed_rate(rate), vec![4_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
         let log = &network.nodes()[0].log;
@@ -52,7 +52,7 @@ fn a_told_rate_is_never_exceeded() {
 
 #[test]
 fn nothing_is_sent_beyond_the_window() {
-    let told = Profile::auto().with_told_rate(Rate::from_bits_per_second(100_000_000));
+    let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
     // A fast retransmission asks no window (RFC 5681 section 3.2): over feedback that names what arrived there is none.
     let mut arq = Profile::arq();
     for (key, value) in [("feedback.packets", "ranges"), ("detection", "threshold")] {
@@ -80,7 +80,7 @@ fn nothing_is_sent_beyond_the_window() {
 
 #[test]
 fn loss_is_seen_before_decoding_repairs_it() {
-    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(100_000_000));
+    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
     // One round trip carries everything: repair goes ahead and no symbol is sent again.
     let plan = Plan::new("rate=100M,delay=200ms,loss=5%", profile, vec![3_000_000]);
     let mut network = plan.network([Vec::new(), Vec::new()]);

@@ -19,7 +19,7 @@ struct Run {
 }
 
 fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
-    let mut plan = Plan::new(link, Profile::auto().with_told_rate(mbit(rate)), vec![size]);
+    let mut plan = Plan::new(link, Profile::auto().with_fixed_rate(mbit(rate)), vec![size]);
     plan.receiver_closes = true;
     change(&mut plan);
     let mut network = plan.network([Vec::new(), Vec::new()]);

@@ -22,7 +22,7 @@ const CHOICES: [[&str; 3]; 9] = [
 ];
 
 fn profile([packets, blocks, timing]: [&str; 3]) -> Profile {
-    let mut profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let mut profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     for (key, value) in [("packets", packets), ("blocks", blocks), ("timing", timing)] {
         profile.set(&format!("feedback.{key}"), value).expect("a choice of feedback");
     }

@@ -17,7 +17,7 @@ fn rate_before(network: &Network<Censored>, until: u64) -> f64 {
 
 #[test]
 fn a_limit_changes_on_the_way() {
-    for profile in [Profile::auto().with_told_rate(mbit(40)), Profile::auto(), Profile::arq()] {
+    for profile in [Profile::auto().with_fixed_rate(mbit(40)), Profile::auto(), Profile::arq()] {
         let plan = Plan::new("rate=50M,delay=20ms,queue=256KB", profile.with_limit(mbit(20)), vec![40_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         let mut rates = Vec::new();

@@ -7,7 +7,7 @@ use transport::{Profile, Rate};
 #[test]
 fn every_choice_changes_on_the_way() {
     let changes = [
-        ("congestion", "told:8M"),
+        ("congestion", "fixed-rate:8M"),
         ("congestion", "cubic:beta=0.5"),
         ("estimator", "ewma:alpha=0.6"),
         ("detection", "threshold:packets=10"),
@@ -44,7 +44,7 @@ fn every_choice_changes_on_the_way() {
 fn schedule_and_blocks_change_on_the_way() {
     let rate = Rate::from_bits_per_second(20_000_000);
     for profile in [Profile::auto(), Profile::rc_udp(), Profile::tornado_transfer()] {
-        let plan = Plan::new("rate=20M,delay=20ms,queue=256KB,loss=5%", profile.with_told_rate(rate), vec![8_000_000]);
+        let plan = Plan::new("rate=20M,delay=20ms,queue=256KB,loss=5%", profile.with_fixed_rate(rate), vec![8_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         let choices = [
             ("schedule", "block-at-a-time"),

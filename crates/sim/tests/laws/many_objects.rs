@@ -15,7 +15,7 @@ fn all_arrive(plan: &Plan) {
 }
 
 fn told() -> Profile {
-    Profile::auto().with_told_rate(Rate::from_bits_per_second(100_000_000))
+    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000))
 }
 
 #[test]

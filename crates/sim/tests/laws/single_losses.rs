@@ -8,7 +8,7 @@ const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
 
 fn told() -> Profile {
-    Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000))
+    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000))
 }
 
 /// The time until the side that closes is content, and the packets that each sent by then.
@@ -67,10 +67,10 @@ fn no_single_loss_stalls_arq() {
 /// rc-udp §IV-B: five blocks, each acknowledged before the next; tornado-transfer §2.1: eight blocks, none of whose symbols is sent again.
 #[test]
 fn no_single_loss_stalls_the_documents_systems() {
-    let mut block_at_a_time = Profile::rc_udp().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let mut block_at_a_time = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     block_at_a_time.set("blocks.bytes", "20000").expect("a size");
     each_loss_costs_at_most(5 * RTT, &Plan::new(LINK, block_at_a_time, vec![100_000]));
-    let interleaved = Profile::tornado_transfer().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let interleaved = Profile::tornado_transfer().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, interleaved, vec![100_000]));
 }
 

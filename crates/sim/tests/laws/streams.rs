@@ -7,7 +7,7 @@ use std::time::Duration;
 use transport::{EndpointConfig, Limits, Profile, Rate, wire::StreamsAllowed};
 
 fn told(mbit: u64) -> Profile {
-    Profile::auto().with_told_rate(Rate::from_bits_per_second(mbit * 1_000_000))
+    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(mbit * 1_000_000))
 }
 
 fn path(delay: u32, loss: u32, seed: u64) -> String {

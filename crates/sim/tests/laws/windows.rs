@@ -16,7 +16,7 @@ struct Seen {
 
 /// One stream over a path with a round trip of 200 ms, told its rate of 20 Mbit/s.
 fn run(window: bool, loss: &str, script: StreamScript, seed: u64) -> Seen {
-    let told = Profile::auto().with_told_rate(Rate::from_bits_per_second(20_000_000));
+    let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let profile = if window { told.with_window_code(WindowCode::Rlc) } else { told };
     let mut plan = Plan::new(format!("rate=20M,delay=100ms,queue=1MB,loss={loss},seed={seed}"), profile, Vec::new());
     plan.streams = vec![script];

@@ -15,7 +15,7 @@ fn coding(plan: &Plan) -> (u64, u64, u64) {
 }
 
 fn told(bits: u64) -> Profile {
-    Profile::auto().with_told_rate(Rate::from_bits_per_second(bits))
+    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(bits))
 }
 
 #[test]

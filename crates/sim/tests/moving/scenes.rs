@@ -28,7 +28,7 @@ impl Scene {
     fn with(told: bool, objects: Vec<u64>) -> Self {
         let link = "rate=100M,delay=25ms,queue=1MB".parse().expect("a link");
         let profile = Profile::auto();
-        let profile = if told { profile.with_told_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
+        let profile = if told { profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
         let config = |side: usize| HostConfig {
             connect_to: if side == 0 { vec![Roaming::door(1, 0)] } else { Vec::new() },
             objects: if side == 0 { objects.clone() } else { Vec::new() },

@@ -44,7 +44,7 @@ const fn millis(millis: u64) -> Duration {
 fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
     let profile = Profile::auto();
     let rate = Rate::from_bits_per_second(100_000_000);
-    let profile = if told { profile.with_told_rate(rate) } else { profile };
+    let profile = if told { profile.with_fixed_rate(rate) } else { profile };
     HostConfig {
         connect_to: if side == 0 { vec![NodeId::from_index(1)] } else { Vec::new() },
         closes: side == 0,
@@ -164,7 +164,7 @@ fn packets_told_in_order_hide_no_path_that_shrinks() {
 fn a_timeout_that_is_too_short_makes_no_path_small() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
         let mut profile = Profile::arq();
-        for (key, value) in [("congestion", "fixed:segments=5"), ("timeout", "rto"), ("detection", detection)] {
+        for (key, value) in [("congestion", "fixed-window:segments=5"), ("timeout", "rto"), ("detection", detection)] {
             profile.set(key, value).expect("a choice that there is");
         }
         let link = format!("rate=10M,delay=20ms,queue=256KB,jitter=10ms,loss={loss}").parse().expect("a link");

@@ -7,7 +7,7 @@ pub(super) use clock::FeedbackClock;
 pub(super) use withheld::Withheld;
 
 use crate::time::{Time, micros};
-use crate::wire::{EcnCounts, FeedbackChoice, FeedbackTiming, LastPackets, PacketCount, PacketRanges, PacketsTold};
+use crate::wire::{EcnCounts, FeedbackConfig, FeedbackTiming, LastPackets, PacketCount, PacketFeedback, PacketRanges};
 use std::collections::VecDeque;
 
 /// Ranges kept at most: a path that loses every other packet still has the newest 4096 packets told.
@@ -19,7 +19,7 @@ const MAX_HISTORY: usize = 4_096;
 /// Which packets arrived, as ranges, newest first.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    packets: PacketsTold,
+    packets: PacketFeedback,
     /// So many of the last packet numbers are remembered, whatever the sender has seen.
     remembered: u64,
     ranges: VecDeque<(u64, u64)>,
@@ -49,8 +49,8 @@ pub enum ReceivedEcn {
 }
 
 impl Arrivals {
-    pub(super) fn new(choice: &FeedbackChoice) -> Self {
-        let last = if let PacketsTold::Last(LastPackets { packets }) = choice.packets { packets } else { 0 };
+    pub(super) fn new(choice: &FeedbackConfig) -> Self {
+        let last = if let PacketFeedback::Last(LastPackets { packets }) = choice.packets { packets } else { 0 };
         let counted = if let FeedbackTiming::Every(counting) = choice.timing { counting.packets } else { 0 };
         Self {
             packets: choice.packets,
@@ -120,18 +120,18 @@ impl Arrivals {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
         let ranges = match self.packets {
-            PacketsTold::Count => {
+            PacketFeedback::Count => {
                 self.pass(largest);
                 return None;
             }
-            PacketsTold::Last(LastPackets { packets }) => {
+            PacketFeedback::Last(LastPackets { packets }) => {
                 // Feedback that is rarer than every `packets` would leave some out, and call them lost.
                 let lowest = (largest + 1).saturating_sub(packets.into()).min(self.before);
                 self.pass(largest);
                 let of_these = self.ranges.iter().take_while(|(_, high)| *high >= lowest);
                 of_these.map(|(low, high)| ((*low).max(lowest), *high)).collect()
             }
-            PacketsTold::Ranges | PacketsTold::InOrder => {
+            PacketFeedback::Ranges | PacketFeedback::InOrder => {
                 let since = self.ranges.iter().take_while(|(_, high)| *high >= self.floor).copied().collect::<Vec<_>>();
                 self.told.push_back((number, largest + 1));
                 if self.told.len() > MAX_HISTORY {
@@ -147,7 +147,7 @@ impl Arrivals {
     /// How many packets arrived, where that is wanted.
     pub(super) fn tell_count(&self, now: Time) -> Option<PacketCount> {
         let (count, largest_at) = self.asking?;
-        let wanted = matches!(self.packets, PacketsTold::Count | PacketsTold::InOrder);
+        let wanted = matches!(self.packets, PacketFeedback::Count | PacketFeedback::InOrder);
         wanted.then_some(PacketCount { delay_micros: micros(now.since(largest_at)), ..count })
     }
 

@@ -17,7 +17,7 @@ use crate::flow::{
 };
 use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
 use crate::wire::{
-    Announcement, BlocksTold, Credit, FeedbackChoice, FlowId, PacketsTold, Refused, StreamsAllowed, Successor,
+    Announcement, BlockFeedback, Credit, FeedbackConfig, FlowId, PacketFeedback, Refused, StreamsAllowed, Successor,
     SymbolId, SymbolRun,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,7 +55,7 @@ pub(super) struct Incoming {
     credit: ReceiveCredit,
     pub(super) control: ControlReceiver,
     /// The feedback that the sender wants.
-    choice: FeedbackChoice,
+    choice: FeedbackConfig,
     arrivals: Arrivals,
     /// Packets that are not named yet, where the sender wants them in order.
     withheld: Option<Withheld>,
@@ -86,7 +86,7 @@ pub(super) enum Broken {
 }
 
 impl Incoming {
-    pub(super) fn new(limits: &Limits, choice: FeedbackChoice) -> Self {
+    pub(super) fn new(limits: &Limits, choice: FeedbackConfig) -> Self {
         Self {
             flows: BTreeMap::new(),
             closed: BTreeMap::new(),
@@ -114,15 +114,15 @@ impl Incoming {
     }
 
     /// The peer's choice is known. Nothing has come before that.
-    pub(super) fn set_choice(&mut self, choice: FeedbackChoice) {
+    pub(super) fn set_choice(&mut self, choice: FeedbackConfig) {
         self.choice = choice;
         self.arrivals = Arrivals::new(&choice);
-        self.withheld = (choice.packets == PacketsTold::InOrder).then(Withheld::default);
+        self.withheld = (choice.packets == PacketFeedback::InOrder).then(Withheld::default);
         self.clock = FeedbackClock::new(choice.timing);
     }
 
     /// What the sender wants to hear of the blocks of a flow.
-    fn blocks_told(&self) -> BlocksTold {
+    fn blocks_told(&self) -> BlockFeedback {
         self.choice.blocks.unwrap_or_default()
     }
 

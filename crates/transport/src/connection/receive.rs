@@ -4,12 +4,12 @@ use super::closing::Closing;
 use super::incoming::{Arrived, Violation};
 use super::path_validator::{AddressPair, Arrival};
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
-use crate::recovery::Told;
+use crate::recovery::AckInfo;
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{
-    Feedback, Frame, Frames, HEADER, Message2, PacketKind, PacketsTold, Parameters, Refused, SymbolHeader, TAG,
+    Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, Refused, SymbolHeader, TAG,
     VersionAnswer,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -252,16 +252,16 @@ impl Connection {
 }
 
 /// What feedback says of packets. A receiver that does not know the form that was asked for names what arrived.
-const fn told(asked: PacketsTold, feedback: &Feedback) -> Told<'_> {
+const fn told(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
     match (asked, feedback.count, &feedback.packets) {
-        (PacketsTold::Count, Some(count), _) => {
-            Told::HowMany { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }
+        (PacketFeedback::Count, Some(count), _) => {
+            AckInfo::Count { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }
         }
-        (PacketsTold::InOrder, Some(count), packets) => {
-            Told::InOrder { packets: packets.as_ref(), largest: count.largest, arrived: count.arrived }
+        (PacketFeedback::InOrder, Some(count), packets) => {
+            AckInfo::InOrder { packets: packets.as_ref(), largest: count.largest, arrived: count.arrived }
         }
-        (_, _, Some(packets)) => Told::Which(packets),
-        (_, _, None) => Told::Nothing,
+        (_, _, Some(packets)) => AckInfo::Ranges(packets),
+        (_, _, None) => AckInfo::Nothing,
     }
 }
 

@@ -2,7 +2,7 @@
 //! section 6).
 
 use super::{Batch, Connection};
-use crate::recovery::{Cause, Content, Report, Sent};
+use crate::recovery::{Cause, Content, Report, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Frame, HEADER, PacketKind, SYMBOL_OVERHEAD, TAG};
@@ -88,7 +88,7 @@ impl Connection {
         let header = self.next_header(PacketKind::Control);
         batch.push_packet(header, [&frames, &[]]);
         let bytes = (HEADER + frames.len() + TAG) as u32 + self.datagram_overhead();
-        self.recovery.on_sent(Sent { number: header.number, time: now, bytes, content: Content::Nothing }, true);
+        self.recovery.on_sent(SentPacket { number: header.number, time: now, bytes, content: Content::Nothing }, true);
         self.last_asked = now;
         self.trace.record(now, TraceEvent::PacketSent { number: header.number, bytes, kind: "size" });
         header.number

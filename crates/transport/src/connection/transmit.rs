@@ -4,7 +4,7 @@ use super::outbox::Piece;
 use super::path_validator::AddressPair;
 use super::{Batch, Connection, LimitedBy, Phase};
 use crate::flow::{PathEstimate, PickedSymbol};
-use crate::recovery::{Admission, Content, EcnCodepoint, Sent};
+use crate::recovery::{Admission, Content, EcnCodepoint, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, SymbolHeader, SymbolRun, TAG};
@@ -202,7 +202,7 @@ impl Connection {
         let (number, bytes) = self.push_frames(batch, &frames);
         let content =
             if pieces.is_empty() { Content::Nothing } else { Content::Control(self.outgoing.outbox.dispatch(pieces)) };
-        self.recovery.on_sent(Sent { number, time: now, bytes, content }, probe);
+        self.recovery.on_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.last_asked = now;
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
@@ -233,7 +233,7 @@ impl Connection {
         });
         let (number, bytes) = (header.number, size as u32 + self.datagram_overhead());
         let content = Content::Symbols(symbols);
-        self.recovery.on_sent(Sent { number, time: now, bytes, content }, probe);
+        self.recovery.on_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.last_asked = now;
         self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });
         symbols.count

@@ -4,13 +4,13 @@ use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, FixedBlocks, ScheduleConfig};
 use crate::recovery::congestion::{CubicConfig, CubicForm};
 use crate::recovery::{CongestionConfig, DetectionConfig, DuplicatesConfig, RecoveryConfig};
-use crate::wire::{FeedbackChoice, FeedbackTiming, PacketsTold};
+use crate::wire::{FeedbackConfig, FeedbackTiming, PacketFeedback};
 use erasure::BlockCode;
 
 impl Profile {
     /// Automatic repeat request without a code, over cumulative acknowledgements of every packet (arq): what TCP does on the same path.
     ///
-    /// The document builds up in three parts. This is the last, with CUBIC; `--set congestion=reno` is the second, `--set congestion=fixed` the
+    /// The document builds up in three parts. This is the last, with CUBIC; `--set congestion=reno` is the second, `--set congestion=fixed-window` the
     /// first. The numbers of RFC 9438 and bitmap feedback are `--set congestion=cubic --set feedback.packets=ranges --set detection=threshold`.
     ///
     /// Departs: silence is asked about first (`timeout=probe`), since the document's timeout, which has no floor, calls packets lost whose
@@ -33,8 +33,8 @@ impl Profile {
                 detection: DetectionConfig::Duplicates(DuplicatesConfig::default()),
                 ..RecoveryConfig::default()
             },
-            feedback: FeedbackChoice {
-                packets: PacketsTold::InOrder,
+            feedback: FeedbackConfig {
+                packets: PacketFeedback::InOrder,
                 timing: FeedbackTiming::EveryPacket,
                 ..auto.feedback
             },

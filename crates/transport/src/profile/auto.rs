@@ -3,7 +3,7 @@
 use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
 use crate::recovery::RecoveryConfig;
-use crate::wire::{FeedbackChoice, FeedbackTiming, Spacing};
+use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
 impl Profile {
     /// The default: lost source is sent again while there is more to come, repair goes ahead of losses in the last round
@@ -17,7 +17,7 @@ impl Profile {
             streams: StreamCoding::Blocks,
             schedule: ScheduleConfig::Windowed(WindowedConfig::default()),
             recovery: RecoveryConfig::default(),
-            feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
+            feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
             limit: None,
         }
     }

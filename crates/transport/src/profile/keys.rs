@@ -7,6 +7,7 @@ use crate::settings::{BitRate, Choice, Form, Or, SettingError, Shown};
 use crate::time::Rate;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -109,7 +110,7 @@ impl Profile {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
         let choice = (found.at)(self);
         match number {
-            None => choice.set(value)?,
+            None => choice.set(&renamed(key, value, |(present, former)| (former, present)))?,
             Some(number) => choice.set_number(number, value)?,
         }
         Ok(())
@@ -174,7 +175,23 @@ impl Choice for Option<Rate> {
     }
 }
 
-/// A profile is written as its name and its keys, each as text.
+/// Congestion controllers that have been renamed: their names and their former names. A profile may use either. Remove with the release
+/// after next.
+const RENAMED: [(&str, &str); 2] = [("fixed-rate", "told"), ("fixed-window", "fixed")];
+
+/// `text`, the choice made by `key`, with one name of [`RENAMED`] replaced by the other; `order` gives what to replace, and by what.
+fn renamed<'a>(
+    key: &str,
+    text: &'a str,
+    order: fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) -> Cow<'a, str> {
+    let (name, numbers) = text.split_at(text.find(':').unwrap_or(text.len()));
+    let names = RENAMED.into_iter().map(order).find(|(from, _)| key == "congestion" && *from == name);
+    names.map_or(Cow::Borrowed(text), |(_, to)| Cow::Owned(format!("{to}{numbers}")))
+}
+
+/// A profile is written as its name and its keys, each as text. This is what one host sends to another, where the previous release may run:
+/// controllers go by the names which that release knows.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -183,7 +200,8 @@ impl Serialize for Profile {
             map.serialize_entry(BASED_ON, self.base)?;
         }
         for key in Key::ALL {
-            map.serialize_entry(key.name, &key.of(self).text())?;
+            let text = key.of(self).text();
+            map.serialize_entry(key.name, &renamed(key.name, &text, |names| names))?;
         }
         map.end()
     }

@@ -4,7 +4,7 @@ use super::{Profile, Source};
 use crate::flow::{BlockSizing, LtTcpBlocks, ProactiveConfig, ScheduleConfig};
 use crate::recovery::congestion::{CongestionConfig, RenoConfig, Signal};
 use crate::recovery::{EstimatorConfig, EwmaConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
-use crate::wire::{FeedbackChoice, FeedbackTiming};
+use crate::wire::{FeedbackConfig, FeedbackTiming};
 use std::time::Duration;
 
 impl Profile {
@@ -42,7 +42,7 @@ impl Profile {
                 estimator: EstimatorConfig::Ewma(EwmaConfig::default()),
                 ..RecoveryConfig::default()
             },
-            feedback: FeedbackChoice { timing: FeedbackTiming::EveryPacket, ..auto.feedback },
+            feedback: FeedbackConfig { timing: FeedbackTiming::EveryPacket, ..auto.feedback },
             ..auto
         }
     }

@@ -5,6 +5,7 @@
 
 mod arq;
 mod auto;
+mod feedback;
 mod keys;
 mod lt_tcp;
 mod rc_udp;
@@ -18,9 +19,9 @@ pub use show::{Difference, Line};
 pub use symbols::SymbolSizes;
 
 use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowCoding};
-use crate::recovery::{CongestionConfig, RecoveryConfig, ToldConfig};
+use crate::recovery::{CongestionConfig, FixedRateConfig, RecoveryConfig};
 use crate::time::Rate;
-use crate::wire::FeedbackChoice;
+use crate::wire::FeedbackConfig;
 use erasure::WindowCode;
 
 /// How data is sent: code and block sizing, schedule, congestion control and loss detection, feedback.
@@ -41,7 +42,7 @@ pub struct Profile {
     /// Congestion control, loss detection, timeouts, the loss estimate.
     pub recovery: RecoveryConfig,
     /// The feedback wanted from the receiver.
-    pub feedback: FeedbackChoice,
+    pub feedback: FeedbackConfig,
     /// Caps whatever controls, in IP bits per second.
     pub limit: Option<Rate>,
 }
@@ -127,12 +128,12 @@ impl Profile {
 
     /// The same, sending at exactly `rate` whatever is lost.
     #[must_use]
-    pub fn with_told_rate(mut self, rate: Rate) -> Self {
-        let told = match self.recovery.congestion {
-            CongestionConfig::Told(told) => told,
-            _ => ToldConfig::default(),
+    pub fn with_fixed_rate(mut self, rate: Rate) -> Self {
+        let config = match self.recovery.congestion {
+            CongestionConfig::FixedRate(config) => config,
+            _ => FixedRateConfig::default(),
         };
-        self.recovery.congestion = CongestionConfig::Told(ToldConfig { rate, ..told });
+        self.recovery.congestion = CongestionConfig::FixedRate(FixedRateConfig { rate, ..config });
         self
     }
 
@@ -150,10 +151,10 @@ impl Profile {
         self
     }
 
-    /// The rate this profile is told, if it is.
-    pub const fn told_rate(&self) -> Option<Rate> {
+    /// The rate of a profile whose controller is `fixed-rate`.
+    pub const fn fixed_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
-            CongestionConfig::Told(told) => Some(told.rate),
+            CongestionConfig::FixedRate(config) => Some(config.rate),
             _ => None,
         }
     }

@@ -2,9 +2,9 @@
 
 use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockAtATimeConfig, BlockSizing, BytesBlocks, ScheduleConfig};
-use crate::recovery::{CongestionConfig, RecoveryConfig, ToldConfig};
+use crate::recovery::{CongestionConfig, FixedRateConfig, RecoveryConfig};
 use crate::time::Rate;
-use crate::wire::{BlocksTold, DoneBlocks, FeedbackChoice, FeedbackTiming, Heartbeat, PacketsTold};
+use crate::wire::{BlockFeedback, DoneBlocks, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
 
 /// rc-udp §VI-A, table II: R1 is not controlled; R2 is 100 Mbit/s nominally.
 const NOMINAL_RATE: Rate = Rate::from_bits_per_second(100_000_000);
@@ -22,13 +22,13 @@ impl Profile {
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
             recovery: RecoveryConfig {
-                congestion: CongestionConfig::Told(ToldConfig { rate: NOMINAL_RATE, window: false }),
+                congestion: CongestionConfig::FixedRate(FixedRateConfig { rate: NOMINAL_RATE, window: false }),
                 ..RecoveryConfig::default()
             },
-            feedback: FeedbackChoice {
+            feedback: FeedbackConfig {
                 ecn: true,
-                packets: PacketsTold::Ranges,
-                blocks: Some(BlocksTold::Done(DoneBlocks::default())),
+                packets: PacketFeedback::Ranges,
+                blocks: Some(BlockFeedback::Done(DoneBlocks::default())),
                 timing: FeedbackTiming::OnBlocks(Heartbeat::default()),
             },
             ..Self::auto()

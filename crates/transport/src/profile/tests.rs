@@ -5,12 +5,33 @@ fn profiles_survive_being_written_down() {
     for name in Profile::NAMES {
         let profile = Profile::named(name).expect("listed");
         assert_eq!(profile.name, name);
-        let told = profile.with_told_rate(Rate::from_bits_per_second(100_000_000)).with_window_code(WindowCode::Rlc);
+        let told = profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)).with_window_code(WindowCode::Rlc);
         let text = serde_json::to_string(&told).expect("plain data");
         assert!(text.contains(r#""streams":"window""#) && text.contains(r#""congestion":"told:100M"#), "{text}");
         assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), told);
     }
     assert!(Profile::named("brutal").is_err_and(|e| e.to_string().contains("auto, arq")));
+}
+
+#[test]
+fn renamed_controllers_are_read_by_both_names_and_sent_by_the_former() {
+    for (present, former) in [("fixed-rate:20M", "told:20M"), ("fixed-window:segments=7", "fixed:segments=7")] {
+        let mut profile = Profile::auto();
+        profile.set("congestion", former).expect("the former name");
+        assert_eq!(profile.recovery.congestion.to_string(), present);
+        let mut again = Profile::auto();
+        again.set("congestion", present).expect("the present name");
+        assert_eq!(again, profile);
+        let sent = serde_json::to_value(&profile).expect("plain data");
+        assert_eq!(sent["congestion"], former, "the previous release knows no other name");
+        for text in [present, former] {
+            let received = serde_json::from_value(serde_json::json!({ "congestion": text }));
+            assert_eq!(received.ok(), Some(profile.clone()), "{text}");
+        }
+    }
+    let error = Profile::auto().set("congestion", "told:fast").expect_err("no rate").to_string();
+    assert!(error.starts_with("'fast' is not a rate"), "{error}");
+    assert!(Profile::auto().set("schedule", "told").is_err());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, InterleavedConfig, ScheduleConfig};
 use crate::recovery::congestion::Ccid2Config;
 use crate::recovery::{CongestionConfig, RecoveryConfig};
-use crate::wire::{BlocksTold, FeedbackChoice, FeedbackTiming, Heartbeat, PacketsTold};
+use crate::wire::{BlockFeedback, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
 
 impl Profile {
     /// Source of at most 256 blocks in order, with repair of earlier ones in between, then repair of each in turn (tornado-transfer).
@@ -19,10 +19,10 @@ impl Profile {
                 congestion: CongestionConfig::Ccid2(Ccid2Config::default()),
                 ..RecoveryConfig::default()
             },
-            feedback: FeedbackChoice {
+            feedback: FeedbackConfig {
                 ecn: true,
-                packets: PacketsTold::Ranges,
-                blocks: Some(BlocksTold::Mask),
+                packets: PacketFeedback::Ranges,
+                blocks: Some(BlockFeedback::Mask),
                 timing: FeedbackTiming::OnBlocks(Heartbeat::default()),
             },
             ..Self::auto()

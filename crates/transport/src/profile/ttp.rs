@@ -5,7 +5,7 @@ use crate::flow::{BlockSizing, ChunksConfig, ScheduleConfig, TtpBlocks};
 use crate::recovery::congestion::{self, CongestionConfig};
 use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
 
-use crate::wire::{Counting, FeedbackChoice, FeedbackTiming, LastPackets, PacketsTold};
+use crate::wire::{Counting, FeedbackConfig, FeedbackTiming, LastPackets, PacketFeedback};
 
 impl Profile {
     /// Chunks of a Tornado code padded by the moving average of loss, the next one encoded while one is sent, at a rate that is halved
@@ -22,8 +22,8 @@ impl Profile {
                 estimator: EstimatorConfig::Ttp(recovery::TtpConfig::default()),
                 ..RecoveryConfig::default()
             },
-            feedback: FeedbackChoice {
-                packets: PacketsTold::Last(LastPackets::default()),
+            feedback: FeedbackConfig {
+                packets: PacketFeedback::Last(LastPackets::default()),
                 timing: FeedbackTiming::Every(Counting::default()),
                 ..auto.feedback
             },

@@ -1,7 +1,8 @@
 //! Whether the path has begun to swallow large packets: its MTU has shrunk, and nobody says so (RFC 8899 section 4.3). What routers
 //! report is not looked at: anybody can forge it.
 
-use super::sent::{Report, Sent};
+use super::report::Report;
+use super::sent_packets::SentPacket;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -49,11 +50,11 @@ impl BlackHole {
         self.small
     }
 
-    const fn is_large(&self, sent: &Sent) -> bool {
+    const fn is_large(&self, sent: &SentPacket) -> bool {
         sent.bytes > self.small
     }
 
-    pub(super) fn on_sent(&mut self, sent: &Sent) {
+    pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if self.is_large(sent) {
             self.unanswered.get_or_insert(sent.time);
         }
@@ -110,19 +111,19 @@ impl BlackHole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::sent::Content;
+    use crate::recovery::sent_packets::Content;
 
     const PTO: Duration = Duration::from_millis(100);
 
-    fn sent(at: u64, bytes: u32) -> Sent {
-        Sent { number: at, time: Time::ZERO + Duration::from_millis(at), bytes, content: Content::Nothing }
+    fn sent(at: u64, bytes: u32) -> SentPacket {
+        SentPacket { number: at, time: Time::ZERO + Duration::from_millis(at), bytes, content: Content::Nothing }
     }
 
-    fn report(hole: &mut BlackHole, delivered: &[Sent], lost: &[Sent]) {
+    fn report(hole: &mut BlackHole, delivered: &[SentPacket], lost: &[SentPacket]) {
         hole.on_report(&Report { delivered, lost, ..Report::empty(Time::ZERO) });
     }
 
-    fn report_late(hole: &mut BlackHole, spurious: &[Sent]) {
+    fn report_late(hole: &mut BlackHole, spurious: &[SentPacket]) {
         hole.on_report(&Report { spurious, ..Report::empty(Time::ZERO) });
     }
 
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn large_packets_lost_for_long_while_small_ones_pass_are_a_black_hole() {
-        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
+        let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
         let mut hole = watch();
         report(&mut hole, &[], &lost);
         assert!(!hole.is_found(PTO), "nothing passes: the path may be dead");
@@ -150,13 +151,13 @@ mod tests {
     #[test]
     fn what_left_before_and_what_is_small_count_for_nothing() {
         let mut hole = watch();
-        let lost: Vec<Sent> = (1..8).map(|nth| sent(nth * 50, 1_479)).collect();
+        let lost: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_479)).collect();
         report(&mut hole, &[sent(10, 61), sent(20, 61)], &lost);
         assert!(!hole.is_found(PTO), "those passed before the path changed");
         report(&mut hole, &[sent(30, 1_479), sent(400, 61), sent(410, 61)], &[]);
         assert!(hole.is_found(PTO), "an old large one that comes late refutes nothing");
         let mut hole = watch();
-        let small: Vec<Sent> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
+        let small: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
         report(&mut hole, &[sent(400, 61), sent(410, 61)], &small);
         assert!(!hole.is_found(PTO), "small ones are lost too");
     }
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_small_packet_that_comes_after_it_was_called_lost_has_got_through() {
         let mut hole = watch();
-        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
+        let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
         let late = [sent(60, 61), sent(260, 61)];
         report(&mut hole, &[], &[&lost[..], &late[..]].concat());
         report_late(&mut hole, &late);
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn packets_of_middle_size_that_pass_say_nothing_of_larger_ones() {
-        let lost: Vec<Sent> = (0..6).map(|nth| sent(nth * 50, 8_519)).collect();
+        let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 8_519)).collect();
         let mut hole = watch();
         report(&mut hole, &[], &lost);
         report(&mut hole, &[sent(260, 1_479), sent(270, 2_887)], &[]);

@@ -1,8 +1,23 @@
 //! Measures the rate at which packets are delivered (draft-cheng-iccrg-delivery-rate-estimation).
 
-use super::sent::{RateSample, Sent};
+use super::sent_packets::SentPacket;
 use crate::time::Time;
 use std::time::Duration;
+
+/// A sample of the rate at which packets were delivered (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateSample {
+    /// Bytes delivered over `interval`.
+    pub delivered: u64,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: Duration,
+    /// The sender had nothing to send during the sample: it is a lower bound.
+    pub app_limited: bool,
+    /// Bytes that were in flight when the newest packet of the sample had left, that one included.
+    pub in_flight: u64,
+    /// Bytes called lost since then, up to the last report.
+    pub lost: u64,
+}
 
 /// State of the sampler when a packet left, kept with the packet.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +75,7 @@ impl DeliveryRate {
     }
 
     /// Packets were lost, which leaves `in_flight` bytes: they no longer stand between now and the end of an application-limited phase.
-    pub(super) fn on_lost(&mut self, lost: &[Sent], in_flight: u64) {
+    pub(super) fn on_lost(&mut self, lost: &[SentPacket], in_flight: u64) {
         self.lost += lost.iter().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let all_gone = self.delivered + in_flight;
         self.app_limited_until = self.app_limited_until.map(|until| until.min(all_gone));
@@ -94,7 +109,7 @@ impl DeliveryRate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sent::Content;
+    use super::super::sent_packets::Content;
     use super::*;
 
     fn at(millis: u64) -> Time {
@@ -106,7 +121,7 @@ mod tests {
         let mut rate = DeliveryRate::new(Time::ZERO);
         // One packet of 1000 bytes each millisecond; delivered 100 ms later at half that pace.
         let snapshots: Vec<_> = (0..10).map(|i| rate.on_sent(at(i), 1000, i * 1000)).collect();
-        let lost = Sent { number: 10, time: at(10), bytes: 3000, content: Content::Nothing };
+        let lost = SentPacket { number: 10, time: at(10), bytes: 3000, content: Content::Nothing };
         rate.on_lost(&[lost], 10_000);
         for (i, snapshot) in (0..10).zip(snapshots) {
             rate.on_delivered(at(100 + 2 * i), at(i), 1000, snapshot);

@@ -5,36 +5,38 @@
 //! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside, but
 //! for whether it is a symbol: feedback in order says nothing of others.
 
+mod ack_info;
+mod ack_processing;
 mod black_hole;
 pub mod congestion;
 mod delivery_rate;
 mod detection;
 mod ecn;
-mod fates;
-mod flight;
-mod hearing;
 mod loss_estimate;
-mod outcome;
+mod loss_window;
 mod pacer;
 mod path;
+mod report;
 mod rtt;
-mod sent;
+mod sent_packets;
+mod stats;
 mod timeout;
-mod told;
 
-pub use congestion::{CongestionConfig, CongestionControl, CubicConfig, PathView, ToldConfig};
-pub use detection::{Detection, DetectionConfig, DuplicatesConfig};
+pub use ack_info::AckInfo;
+pub use congestion::{CongestionConfig, CongestionControl, CubicConfig, FixedRateConfig, PathView};
+pub use delivery_rate::RateSample;
+pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};
 pub use loss_estimate::{
     AutoregressiveConfig, DynamicEwmaConfig, EstimatorConfig, EwmaConfig, LossEstimate, OracleConfig, PacketsConfig,
     TtpConfig,
 };
-pub use outcome::RecoveryStats;
 pub use path::Recovery;
+pub use report::{Cause, Report};
 pub use rtt::{INITIAL_RTT, MedianConfig, RttConfig, RttEstimator, RttWeights};
-pub use sent::{Cause, Content, RateSample, Report, Sent};
+pub use sent_packets::{Content, SentPacket};
+pub use stats::RecoveryStats;
 pub use timeout::{ProbeConfig, RtoConfig, TimeoutConfig};
-pub use told::Told;
 
 use crate::time::Time;
 

@@ -5,13 +5,15 @@ use super::congestion::{CongestionControl, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
-use super::flight::{Entry, Flight};
 use super::loss_estimate::LossEstimate;
-use super::outcome::{Outcome, RecoveryStats};
 use super::pacer::Pacer;
+use super::report::ReportBuilder;
+use super::report::{Cause, Report};
 use super::rtt::RttEstimator;
-use super::sent::{Cause, Report, Sent};
-use super::timeout::{Timer, probe_timeout};
+use super::sent_packets::SentPacket;
+use super::sent_packets::{Entry, SentPackets};
+use super::stats::RecoveryStats;
+use super::timeout::Timer;
 use super::{Admission, RecoveryConfig};
 use crate::time::{Rate, Time};
 use std::time::Duration;
@@ -39,13 +41,13 @@ pub struct Recovery {
     pub(super) detector: Detector,
     pub(super) timer: Timer,
     pacer: Pacer,
-    pub(super) flight: Flight,
+    pub(super) flight: SentPackets,
     pub(super) delivery_rate: DeliveryRate,
     pub(super) rtt: RttEstimator,
     pub(super) loss: LossEstimate,
     pub(super) ecn: Ecn,
     pub(super) stats: RecoveryStats,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ReportBuilder,
     max_packet: u32,
     limit: Option<Rate>,
     /// When the oldest overtaken packet is lost by its age.
@@ -82,13 +84,13 @@ impl Recovery {
             detector: Detector::new(&config.detection, now),
             timer: Timer::new(config.timeout.clone(), now),
             pacer: Pacer::new(now, max_packet),
-            flight: Flight::default(),
+            flight: SentPackets::default(),
             delivery_rate: DeliveryRate::new(now),
             rtt: RttEstimator::new(&config.rtt),
             loss: LossEstimate::new(&config.estimator),
             ecn: Ecn::new(),
             stats: RecoveryStats::default(),
-            outcome: Outcome::new(now),
+            outcome: ReportBuilder::new(now),
             max_packet,
             limit: None,
             loss_time: None,
@@ -205,7 +207,7 @@ impl Recovery {
 
     /// A packet that asks for feedback left. Numbers rise from call to call; a number passed over was sent untracked.
     /// A `probe` was not admitted but counts in flight all the same.
-    pub fn on_sent(&mut self, sent: Sent, probe: bool) {
+    pub fn on_sent(&mut self, sent: SentPacket, probe: bool) {
         let passed_over = sent.number.saturating_sub(self.flight.next_number());
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent(false));
         let snapshot = self.delivery_rate.on_sent(sent.time, sent.bytes, self.flight.bytes());
@@ -286,12 +288,12 @@ impl Recovery {
 
     /// Large packets vanish, and small ones do not.
     pub fn is_black_hole(&self) -> bool {
-        self.black_hole.is_found(probe_timeout(&self.rtt, self.detector.slack(&self.rtt)))
+        self.black_hole.is_found(self.rtt.probe_timeout(self.detector.slack(&self.rtt)))
     }
 
     /// When a small packet is to be sent since no large one is answered.
     pub fn sounding_at(&self) -> Option<Time> {
-        let once = probe_timeout(&self.rtt, self.detector.slack(&self.rtt));
+        let once = self.rtt.probe_timeout(self.detector.slack(&self.rtt));
         let longest = self.timer.longest().min(SOUNDINGS_APART);
         self.black_hole.sounding_at(once, longest).filter(|_| self.flight.packets() > 0)
     }

@@ -129,6 +129,15 @@ impl Round {
     }
 }
 
+/// What timers add to a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slack {
+    /// Timers are no finer than this.
+    pub(super) granularity: Duration,
+    /// How long the peer may hold feedback back.
+    pub(super) feedback_delay: Duration,
+}
+
 /// Smoothed round-trip time, its variation and its minimum (RFC 9002 section 5).
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -230,6 +239,11 @@ impl RttEstimator {
     /// Whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
     pub fn has_sample(&self) -> bool {
         self.has_sample
+    }
+
+    /// The probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the assumed 333 ms.
+    pub(super) fn probe_timeout(&self, slack: Slack) -> Duration {
+        self.smoothed + (self.variance * 4).max(slack.granularity) + slack.feedback_delay
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a sender does when nothing comes back: it asks, or it takes everything in flight for lost.
 
-use super::detection::Slack;
-use super::rtt::RttEstimator;
+use super::rtt::{RttEstimator, Slack};
 use crate::settings::{Number, Setting, Settings, Span, choices, field};
 use crate::time::Time;
 use std::time::Duration;
@@ -152,7 +151,7 @@ impl Timer {
     /// When silence since `last_sent` has lasted too long; a retransmission timeout is counted from the last progress.
     pub(super) fn due(&self, last_sent: Time, rtt: &RttEstimator, slack: Slack) -> Time {
         let (from, once) = match &self.config {
-            TimeoutConfig::Probe(_) => (last_sent.max(self.since), probe_timeout(rtt, slack)),
+            TimeoutConfig::Probe(_) => (last_sent.max(self.since), rtt.probe_timeout(slack)),
             TimeoutConfig::Rto(rto) => (self.since, retransmission_timeout(rto, rtt, slack)),
         };
         from + self.backed_off(once)
@@ -176,11 +175,6 @@ impl Timer {
     pub(super) const fn longest(&self) -> Duration {
         self.config.longest()
     }
-}
-
-/// PTO without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the assumed 333 ms.
-pub(super) fn probe_timeout(rtt: &RttEstimator, slack: Slack) -> Duration {
-    rtt.smoothed() + (rtt.variance() * 4).max(slack.granularity) + slack.feedback_delay
 }
 
 /// RTO without back-off (RFC 6298 section 2.3, arq §2.1.1): EstimatedRTT + 4 DevRTT, and what the peer may hold feedback back, since

@@ -1,5 +1,7 @@
 //! Limits of the wire. What exceeds one is refused when it is read and never produced when it is written.
 
+use std::time::Duration;
+
 /// Bytes of UDP payload that one datagram can carry over IPv4 (65,535 less the IP and UDP headers).
 pub const MAX_DATAGRAM: usize = 65_507;
 
@@ -67,3 +69,22 @@ pub const MAX_STREAM_WINDOW: u32 = 2_047;
 
 /// The first esi of repair symbols over a window: the upper 12 bits say how many source symbols it has, at least one.
 pub const WINDOW_REPAIR: u32 = 1 << 12;
+
+/// Packets of [`PacketFeedback::Last`](super::PacketFeedback::Last) and [`FeedbackTiming::Every`](super::FeedbackTiming::Every): the bits of
+/// one packets section.
+pub const MAX_LAST_PACKETS: u16 = 8 * MAX_RANGES_BODY as u16;
+
+/// Largest epsilon, in millionths: the share of its k symbols by which a block may be late before decoding is tried.
+pub const MAX_EPSILON: u32 = 250_000;
+
+/// Longest [`Spacing`](super::Spacing). The sender's probes are answered at once, but everything else that it learns would come late.
+pub const MAX_SPACING: Duration = Duration::from_secs(10);
+
+/// Shortest [`Heartbeat`](super::Heartbeat): a shorter one would let the sender request a flood.
+pub const MIN_HEARTBEAT: Duration = Duration::from_millis(1);
+
+/// Longest [`Heartbeat`](super::Heartbeat): a longer one would outlive the connection.
+pub const MAX_HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Largest factor by which [`Counting`](super::Counting) stretches its interval.
+pub const MAX_COUNTING_FACTOR: u8 = 16;

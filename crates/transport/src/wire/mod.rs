@@ -1,11 +1,11 @@
 //! Packets and frames to bytes and back: fixed layouts, limits, versions. `docs/PROTOCOL.md` is the same, in words.
 
 mod bytes;
-mod choice;
 mod codec;
 mod datagram;
 mod error;
 mod feedback;
+mod feedback_config;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -18,14 +18,14 @@ mod refused;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{
-    BlocksTold, Counting, DoneBlocks, FeedbackChoice, FeedbackTiming, Heartbeat, LastPackets, MILLION, PacketsTold,
-    ReceivedBlocks, Spacing,
-};
 pub use codec::{CONTROL_FRAME_HEADER, Frames};
 pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_version};
 pub use error::WireError;
 pub use feedback::MIN_FEEDBACK;
+pub use feedback_config::{
+    BlockFeedback, Counting, DoneBlocks, FeedbackConfig, FeedbackTiming, Heartbeat, LastPackets, MILLION,
+    PacketFeedback, ReceivedBlocks, Spacing,
+};
 pub use frame::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketCount, PacketRanges,
     Plan, StreamAnnouncement, StreamSuccessor, Successor,

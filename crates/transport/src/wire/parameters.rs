@@ -1,8 +1,8 @@
 //! What each side tells the other inside its handshake message: type, length and value, unknown types ignored.
 
 use super::bytes::{Put, Reader, length_u16};
-use super::choice::FeedbackChoice;
 use super::error::WireError;
+use super::feedback_config::FeedbackConfig;
 use super::frame::Credit;
 use super::ids::ConnectionId;
 use super::limits::{MAX_APPLICATION, MAX_CIPHERS, MAX_PARAMETERS};
@@ -39,7 +39,7 @@ pub struct Parameters {
     /// The most symbols per packet that this side accepts; one, where it says nothing.
     pub max_per_packet: u8,
     /// The feedback this side wants for the data it sends.
-    pub feedback: FeedbackChoice,
+    pub feedback: FeedbackConfig,
     /// The streams that this side takes.
     pub streams: StreamsAllowed,
     /// The program's bytes, at most [`MAX_APPLICATION`].
@@ -133,8 +133,8 @@ struct Found<'a> {
     credit_control: Option<u64>,
     max_k: Option<u32>,
     max_symbol_size: Option<u16>,
-    feedback: Option<FeedbackChoice>,
-    feedback_detail: Option<[u8; FeedbackChoice::DETAIL]>,
+    feedback: Option<FeedbackConfig>,
+    feedback_detail: Option<[u8; FeedbackConfig::DETAIL]>,
     max_per_packet: Option<u8>,
     streams: StreamsAllowed,
     application: &'a [u8],
@@ -154,7 +154,7 @@ impl<'a> Found<'a> {
             kind::MAX_SYMBOL_SIZE => {
                 self.max_symbol_size = Some(u16::from_be_bytes(fixed(value, "largest symbol size")?))
             }
-            kind::FEEDBACK => self.feedback = Some(FeedbackChoice::decode_plain(fixed(value, "feedback choice")?)?),
+            kind::FEEDBACK => self.feedback = Some(FeedbackConfig::decode_plain(fixed(value, "feedback choice")?)?),
             kind::FEEDBACK_DETAIL => self.feedback_detail = Some(fixed(value, "feedback choice in detail")?),
             kind::MAX_PER_PACKET => {
                 let [count] = fixed(value, "symbols per packet")?;

@@ -4,21 +4,21 @@ use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use std::time::Duration;
 use transport::wire::{
-    Announcement, BlockMask, BlockStatus, BlocksTold, ConnectionId, DoneBlocks, Feedback, FeedbackChoice,
-    FeedbackTiming, FlowId, FlowStatus, Frame, Frames, Heartbeat, PacketCount, PacketsTold, Parameters, Plan,
+    Announcement, BlockFeedback, BlockMask, BlockStatus, ConnectionId, DoneBlocks, Feedback, FeedbackConfig,
+    FeedbackTiming, FlowId, FlowStatus, Frame, Frames, Heartbeat, PacketCount, PacketFeedback, Parameters, Plan,
     ReceivedBlocks, Successor, SymbolId,
 };
 use transport::{Closed, EndpointConfig, Event, Reply, Request};
 
 const FLOW: FlowId = FlowId(1);
 
-fn rogue(choice: FeedbackChoice) -> Rogue {
+fn rogue(choice: FeedbackConfig) -> Rogue {
     let offer = Parameters { feedback: choice, ..parameters(ConnectionId([0xee; 8])) };
     Rogue::with(EndpointConfig::default(), offer)
 }
 
-fn told_of_blocks(blocks: BlocksTold) -> Rogue {
-    rogue(FeedbackChoice { blocks: Some(blocks), ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) })
+fn told_of_blocks(blocks: BlockFeedback) -> Rogue {
+    rogue(FeedbackConfig { blocks: Some(blocks), ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) })
 }
 
 /// The feedback that the victim sends now; all of it, if it is more than one.
@@ -46,7 +46,7 @@ fn large_block(code: BlockCode) -> Announcement {
 #[test]
 fn packets_are_named_in_the_order_of_their_symbols() {
     let choice =
-        FeedbackChoice { packets: PacketsTold::InOrder, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
+        FeedbackConfig { packets: PacketFeedback::InOrder, ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) };
     let mut rogue = rogue(choice);
     let named = |rogue: &mut Rogue, id: SymbolId| {
         rogue.send_symbol(id, 0, &[7; 100]);
@@ -76,7 +76,7 @@ fn packets_are_named_in_the_order_of_their_symbols() {
 
 #[test]
 fn blocks_are_told_as_a_mask_where_it_holds_them() {
-    let mut rogue = told_of_blocks(BlocksTold::Mask);
+    let mut rogue = told_of_blocks(BlockFeedback::Mask);
     rogue.send(&[Frame::Announce(announcement(1, 3_000)), Frame::Announce(announcement(2, 256_001))]);
     for flow in [FlowId(1), FlowId(2)] {
         for esi in 0..10 {
@@ -114,9 +114,9 @@ fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
     for early in [true, false] {
         let epsilon = 70_001;
         let blocks = if early {
-            BlocksTold::Received(ReceivedBlocks { epsilon })
+            BlockFeedback::Received(ReceivedBlocks { epsilon })
         } else {
-            BlocksTold::Done(DoneBlocks { epsilon })
+            BlockFeedback::Done(DoneBlocks { epsilon })
         };
         let mut rogue = told_of_blocks(blocks);
         rogue.send(&[Frame::Announce(large_block(BlockCode::RaptorQ))]);
@@ -146,7 +146,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
 /// rc-udp as its document has it: what was acknowledged and cannot be decoded is lost, and said to be.
 #[test]
 fn what_was_called_done_too_early_ends_the_connection() {
-    let mut rogue = told_of_blocks(BlocksTold::Received(ReceivedBlocks { epsilon: 0 }));
+    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedBlocks { epsilon: 0 }));
     rogue.send(&[Frame::Announce(large_block(BlockCode::Lt))]);
     send_repair(&mut rogue, 100..200);
     let reply = decode(&mut rogue).expect("as many as k");
@@ -158,7 +158,7 @@ fn what_was_called_done_too_early_ends_the_connection() {
 
 #[test]
 fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
-    let mut rogue = told_of_blocks(BlocksTold::Received(ReceivedBlocks::default()));
+    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedBlocks::default()));
     let object = large_block(BlockCode::RaptorQ);
     rogue.send(&[Frame::Announce(object)]);
     send_repair(&mut rogue, 100..201);
@@ -182,7 +182,7 @@ fn wait(rogue: &mut Rogue, span: Duration) -> usize {
 #[test]
 fn a_heartbeat_says_again_what_may_have_been_lost() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
-    let mut rogue = rogue(FeedbackChoice::everything(timing));
+    let mut rogue = rogue(FeedbackConfig::everything(timing));
     let second = Duration::from_secs(1);
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     feedbacks(&mut rogue);
@@ -200,7 +200,7 @@ fn a_heartbeat_says_again_what_may_have_been_lost() {
 #[test]
 fn a_heart_stops() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(1) });
-    let mut rogue = rogue(FeedbackChoice::everything(timing));
+    let mut rogue = rogue(FeedbackConfig::everything(timing));
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     rogue.send_symbol(symbol(0, 0), 0, &[7; 100]);
     let heard = wait(&mut rogue, Duration::from_secs(100));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
-    Announcement, ConnectionId, Credit, Datagram, FeedbackChoice, FeedbackTiming, FlowId, Frame, Frames, HEADER,
+    Announcement, ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames, HEADER,
     Message1, PacketHeader, PacketKind, Parameters, Plan, StreamsAllowed, SymbolHeader, SymbolId, TAG,
 };
 use transport::{
@@ -24,7 +24,7 @@ pub(crate) fn address(last: u8) -> SocketAddr {
 pub(crate) fn victim(config: EndpointConfig) -> Endpoint {
     let mut endpoint = Endpoint::new(config, [1; 32]);
     // Told a rate, it sends a whole window before it has heard anything.
-    let profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(1_000_000_000));
+    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(1_000_000_000));
     endpoint.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
     endpoint
 }
@@ -42,7 +42,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         max_k: 8_192,
         max_symbol_size: 1_408,
         max_per_packet: 1,
-        feedback: FeedbackChoice::everything(FeedbackTiming::EveryPacket),
+        feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: Vec::new(),
     }

@@ -139,7 +139,7 @@ fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &m
     let way = if up { "up" } else { "down" };
     let rate = traffic.rate_bits_per_second as f64;
     let percent = show::percent(traffic.loss);
-    let told = doctor.profile.told_rate().is_some();
+    let told = doctor.profile.fixed_rate().is_some();
     if told && traffic.loss > TOO_MUCH_LOSS {
         let why = format!("{way}: at the told rate {percent} is lost: tell what arrives");
         add(Side::Here, why, format!("downpour cp --rate {} ...", option_rate(rate)));

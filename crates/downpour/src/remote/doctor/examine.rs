@@ -179,7 +179,7 @@ impl Network {
     }
 
     fn checkup(self, doctor: &Doctor, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
-        let told = doctor.profile.told_rate().is_some() || doctor.profile.limit.is_some();
+        let told = doctor.profile.fixed_rate().is_some() || doctor.profile.limit.is_some();
         let mut checkup = Checkup {
             host: doctor.host.clone(),
             udp: self.udp.unwrap_or(Udp::Unclear),

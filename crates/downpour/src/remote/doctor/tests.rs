@@ -81,7 +81,7 @@ fn checkup() -> Checkup {
 
 /// Judges and advises.
 fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
-    checkup.verdict = judge(&checkup, doctor.profile.told_rate().is_some(), doctor.size);
+    checkup.verdict = judge(&checkup, doctor.profile.fixed_rate().is_some(), doctor.size);
     checkup.advice = advice::advise(&checkup, doctor);
     checkup
 }
@@ -186,7 +186,7 @@ fn advice_is_given_where_it_applies() {
         (
             "told too much",
             |c, d| {
-                d.profile = Profile::auto().with_told_rate(Rate::from_bits_per_second(2_000_000_000));
+                d.profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(2_000_000_000));
                 c.down.as_mut().unwrap().loss = 0.5;
             },
             Side::Here,

@@ -1,12 +1,12 @@
 //! What feedback names of what came, and when it goes out.
 
 use super::*;
-use crate::wire::{BlocksTold, Counting, FlowId, Heartbeat, Spacing, SymbolId};
+use crate::wire::{BlockFeedback, Counting, FlowId, Heartbeat, Spacing, SymbolId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn arrivals(packets: PacketsTold, timing: FeedbackTiming) -> Arrivals {
-    Arrivals::new(&FeedbackChoice { ecn: true, packets, blocks: Some(BlocksTold::Needs), timing })
+fn arrivals(packets: PacketFeedback, timing: FeedbackTiming) -> Arrivals {
+    Arrivals::new(&FeedbackConfig { ecn: true, packets, blocks: Some(BlockFeedback::Needs), timing })
 }
 
 fn at(millis: u64) -> Time {
@@ -24,7 +24,7 @@ fn ranges_name_what_came() {
             random ^= random << 17;
             random % below
         };
-        let mut arrivals = Arrivals::new(&FeedbackChoice::everything(FeedbackTiming::EveryPacket));
+        let mut arrivals = Arrivals::new(&FeedbackConfig::everything(FeedbackTiming::EveryPacket));
         let (mut came, mut top, mut known) = (BTreeSet::new(), 0, BTreeSet::new());
         for feedback in 1..60u32 {
             for _ in 0..draw(20) {
@@ -52,7 +52,7 @@ fn ranges_name_what_came() {
 
 #[test]
 fn packets_that_ask_are_counted_whichever_are_named() {
-    let mut arrivals = arrivals(PacketsTold::Count, FeedbackTiming::EveryPacket);
+    let mut arrivals = arrivals(PacketFeedback::Count, FeedbackTiming::EveryPacket);
     assert_eq!(arrivals.tell_count(at(0)), None);
     for (number, asks, millis) in [(3, true, 1), (1, true, 2), (9, false, 3)] {
         arrivals.count(number, ReceivedEcn::Ce, asks, at(millis));
@@ -65,7 +65,7 @@ fn packets_that_ask_are_counted_whichever_are_named() {
 
 #[test]
 fn the_last_packets_are_named_whatever_was_seen() {
-    let mut arrivals = arrivals(PacketsTold::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
+    let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
     (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.name(number, at(1)));
     let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
     // Of the first feedback nothing was told before.
@@ -85,7 +85,7 @@ fn the_last_packets_are_named_whatever_was_seen() {
 
 #[test]
 fn late_packets_are_told_again_however_many_feedbacks_went_before() {
-    let mut arrivals = arrivals(PacketsTold::Ranges, FeedbackTiming::EveryPacket);
+    let mut arrivals = arrivals(PacketFeedback::Ranges, FeedbackTiming::EveryPacket);
     for feedback in 1..=10 {
         arrivals.name(u64::from(feedback) * 10, at(1));
         arrivals.tell(feedback, at(1));
@@ -130,7 +130,7 @@ fn clock(timing: FeedbackTiming) -> FeedbackClock {
 #[test]
 fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
     let (mut clock, arrivals) =
-        (clock(FeedbackTiming::EveryPacket), arrivals(PacketsTold::InOrder, FeedbackTiming::EveryPacket));
+        (clock(FeedbackTiming::EveryPacket), arrivals(PacketFeedback::InOrder, FeedbackTiming::EveryPacket));
     for packet in 1..1_000 {
         assert_eq!(clock.due(|| true), None);
         clock.on_packet(at(packet), 50, true, &arrivals);
@@ -150,7 +150,7 @@ fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
 #[test]
 fn a_heart_beats_as_long_as_anything_is_unfinished() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
-    let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
+    let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
     assert_eq!(clock.due(|| false), None, "nothing came and nothing is unfinished");
     assert_eq!(clock.due(|| true), Some(at(100)));
     clock.on_packet(at(1), 1_500, true, &arrivals);
@@ -164,7 +164,7 @@ fn a_heart_beats_as_long_as_anything_is_unfinished() {
 /// A packet every millisecond, without the numbers that `lost` picks; after which of them feedback went.
 fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
     let timing = FeedbackTiming::Every(timing);
-    let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketsTold::Last(LastPackets::default()), timing));
+    let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketFeedback::Last(LastPackets::default()), timing));
     let mut told = Vec::new();
     for (nth, number) in (0..).filter(|number| !lost(*number)).take(packets as usize).enumerate() {
         let now = at(nth as u64);
@@ -194,7 +194,7 @@ fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
 #[test]
 fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
     let timing = FeedbackTiming::Every(Counting::default());
-    let (mut clock, arrivals) = (clock(timing), arrivals(PacketsTold::Ranges, timing));
+    let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
     clock.on_packet(at(1), 1_500, true, &arrivals);
     clock.on_packet(at(3), 1_500, true, &arrivals);
     assert_eq!(clock.due(|| true), Some(at(13)), "a quarter of a round trip after the last");

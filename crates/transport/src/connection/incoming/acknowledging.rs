@@ -5,7 +5,7 @@ use crate::connection::arrivals::ReceivedEcn;
 use crate::flow::{ObjectReceiver, StreamReceiver, SymbolOutcome};
 use crate::time::Time;
 use crate::wire::limits::MAX_COMPLETE_TOLD;
-use crate::wire::{BlockMask, BlocksTold, Feedback, FlowId, FlowStatus, SymbolId, SymbolRun};
+use crate::wire::{BlockFeedback, BlockMask, Feedback, FlowId, FlowStatus, SymbolId, SymbolRun};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Feedbacks remembered by the complete flows they told; the sender names what it has seen four times a round trip.
@@ -45,7 +45,8 @@ impl Incoming {
     /// A symbol brought its block forward.
     pub(super) fn on_gain(&mut self, taken: SymbolOutcome, complete: bool) {
         if complete
-            || (taken == SymbolOutcome::CompletesBlock && matches!(self.choice.blocks, Some(BlocksTold::Received(_))))
+            || (taken == SymbolOutcome::CompletesBlock
+                && matches!(self.choice.blocks, Some(BlockFeedback::Received(_))))
         {
             self.clock.hurry();
         } else if taken == SymbolOutcome::CompletesBlock {

@@ -1,10 +1,10 @@
 use super::*;
-use crate::recovery::Sent;
+use crate::recovery::SentPacket;
 
 /// A report of one symbol, among those delivered, spurious, outlived or lost.
 fn report(at: usize) -> Option<Time> {
     let id = SymbolId { flow: FlowId(1), block: 0, esi: 0 };
-    let sent = [Sent { number: 1, time: Time::ZERO, bytes: 1_000, content: Content::Symbols(id.into()) }];
+    let sent = [SentPacket { number: 1, time: Time::ZERO, bytes: 1_000, content: Content::Symbols(id.into()) }];
     let of = |nth: usize| if nth == at { &sent[..] } else { &[] };
     let mut outgoing = Outgoing::new();
     outgoing.unanswered = Some(Time::ZERO);

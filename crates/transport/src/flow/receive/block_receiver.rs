@@ -4,7 +4,7 @@ use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
 use crate::flow::request::DecodeJob;
 use crate::wire::{
-    BlockMask, BlockStatus, BlocksTold, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
+    BlockFeedback, BlockMask, BlockStatus, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
 };
 use erasure::{Block, BlockCode, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,17 +33,19 @@ enum State {
 
 impl State {
     /// A block of which nothing is here.
-    fn filling(shape: BlockShape, symbol_size: usize, told: BlocksTold, pool: &mut Pool) -> Self {
+    fn filling(shape: BlockShape, symbol_size: usize, told: BlockFeedback, pool: &mut Pool) -> Self {
         let block = Block::empty(shape.k, symbol_size, pool.take());
         Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: first_try(&shape, told) }))
     }
 }
 
 /// Symbols with which decoding a block is first tried: (1 + epsilon) k, or all there are; k, where any k decode.
-fn first_try(shape: &BlockShape, told: BlocksTold) -> u32 {
+fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
     let epsilon = match (told, shape.code) {
-        (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlocksTold::Needs | BlocksTold::Mask, _) => 0,
-        (BlocksTold::Done(DoneBlocks { epsilon }) | BlocksTold::Received(ReceivedBlocks { epsilon }), _) => epsilon,
+        (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
+        (BlockFeedback::Done(DoneBlocks { epsilon }) | BlockFeedback::Received(ReceivedBlocks { epsilon }), _) => {
+            epsilon
+        }
     };
     let more = (u64::from(shape.k) * u64::from(epsilon)).div_ceil(MILLION.into());
     let wanted = u64::from(shape.k) + more;
@@ -98,7 +100,7 @@ pub(in crate::flow) struct BlockReceiver {
     flow: FlowId,
     symbol_size: usize,
     /// What the sender hears of blocks.
-    told: BlocksTold,
+    told: BlockFeedback,
     blocks: BTreeMap<u32, State>,
     /// Every block below is done.
     done_below: u32,
@@ -109,7 +111,7 @@ pub(in crate::flow) struct BlockReceiver {
 }
 
 impl BlockReceiver {
-    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlocksTold) -> Self {
+    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
         Self { flow, symbol_size, told, blocks, done_below: 0, gap: (0, 0), done_above }
     }
@@ -199,7 +201,7 @@ impl BlockReceiver {
 
     /// Blocks are called done before they are decoded.
     pub(in crate::flow) const fn is_early(&self) -> bool {
-        matches!(self.told, BlocksTold::Received(_))
+        matches!(self.told, BlockFeedback::Received(_))
     }
 
     /// A block was called done and is with a decoder.
@@ -238,7 +240,7 @@ impl BlockReceiver {
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
             match state {
-                State::Filling(filling) if self.told == BlocksTold::Needs => {
+                State::Filling(filling) if self.told == BlockFeedback::Needs => {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
                 State::Decoding(_) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
@@ -252,7 +254,7 @@ impl BlockReceiver {
 
     /// The same of a flow with at most 256 blocks, if that is how the sender wants to be told.
     pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
-        if self.told != BlocksTold::Mask {
+        if self.told != BlockFeedback::Mask {
             return None;
         }
         let mut done = [0; 32];

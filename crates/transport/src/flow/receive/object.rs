@@ -6,7 +6,7 @@ use crate::flow::credit::ReceiveCredit;
 use crate::flow::layout::{BadPlan, BlockShape, Layout};
 use crate::flow::pool::Pool;
 use crate::flow::request::{DecodeJob, Direction, FlowKey, Request};
-use crate::wire::{Announcement, BlockMask, BlocksTold, FlowId, FlowStatus, Plan, SymbolId};
+use crate::wire::{Announcement, BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl ObjectReceiver {
     ///
     /// # Errors
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
-    pub(crate) fn new(announcement: &Announcement, limits: FlowLimits, told: BlocksTold) -> Result<Self, BadPlan> {
+    pub(crate) fn new(announcement: &Announcement, limits: FlowLimits, told: BlockFeedback) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
         let fits = plan.k <= limits.largest_k
             && announcement.symbol_size <= limits.largest_symbol

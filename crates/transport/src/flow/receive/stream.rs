@@ -9,7 +9,7 @@ use crate::flow::layout::{BadPlan, BlockShape};
 use crate::flow::pool::Pool;
 use crate::flow::request::{DecodeJob, Request};
 use crate::flow::stream_layout::{StreamHeader, StreamLayout};
-use crate::wire::{BlocksTold, FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
+use crate::wire::{BlockFeedback, FlowId, FlowStatus, STREAM_HEADER, StreamAnnouncement, SymbolId};
 use erasure::{Block, Progress};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl StreamReceiver {
         announcement: StreamAnnouncement,
         window: u32,
         limits: FlowLimits,
-        told: BlocksTold,
+        told: BlockFeedback,
     ) -> Option<Self> {
         if announcement.k > limits.largest_k || announcement.symbol_size > limits.largest_symbol {
             return None;

@@ -42,12 +42,13 @@ impl AddedController {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixed::{Fixed, FixedConfig};
+    use super::super::fixed_window::{FixedWindow, FixedWindowConfig};
     use super::*;
     use crate::settings::{Choice, read};
 
     fn build(numbers: &str, max_packet: u32) -> Result<Box<dyn CongestionControl>, SettingError> {
-        read::<FixedConfig>("mine", numbers).map(|config| Box::new(Fixed::new(config, max_packet)) as Box<_>)
+        read::<FixedWindowConfig>("mine", numbers)
+            .map(|config| Box::new(FixedWindow::new(config, max_packet)) as Box<_>)
     }
 
     #[test]

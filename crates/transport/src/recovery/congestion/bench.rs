@@ -1,9 +1,11 @@
 //! A controller driven by hand, for the tests of all of them.
 
 use super::{CongestionControl, PathView};
+use crate::recovery::delivery_rate::RateSample;
 use crate::recovery::loss_estimate::LossEstimate;
+use crate::recovery::report::{Cause, Report};
 use crate::recovery::rtt::{RttConfig, RttEstimator};
-use crate::recovery::sent::{Cause, Content, RateSample, Report, Sent};
+use crate::recovery::sent_packets::{Content, SentPacket};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -63,13 +65,19 @@ impl<C: CongestionControl> Bench<C> {
 
     pub(super) fn report(&mut self, event: Event) {
         let age = if event.age_millis == 0 { self.rtt.smoothed() } else { Duration::from_millis(event.age_millis) };
-        let sent = Sent { number: 0, time: self.now - age, bytes: Self::PACKET, content: Content::Nothing };
+        let sent = SentPacket { number: 0, time: self.now - age, bytes: Self::PACKET, content: Content::Nothing };
         let packets = |count: u64| vec![sent; count as usize];
         self.report_of(event, &packets(event.delivered), &packets(event.lost), &packets(event.spurious));
     }
 
     /// Reports these packets, whatever `event` counts.
-    pub(super) fn report_of(&mut self, event: Event, delivered: &[Sent], lost: &[Sent], spurious: &[Sent]) {
+    pub(super) fn report_of(
+        &mut self,
+        event: Event,
+        delivered: &[SentPacket],
+        lost: &[SentPacket],
+        spurious: &[SentPacket],
+    ) {
         let report = Report {
             cause: event.cause.unwrap_or(Cause::Feedback),
             delivered,
@@ -99,7 +107,7 @@ impl<C: CongestionControl> Bench<C> {
             credit += self.packets() / 32.0;
             let delivered = credit as u64;
             credit -= delivered as f64;
-            // Sent a round trip ago, but never before the reduction.
+            // SentPacket a round trip ago, but never before the reduction.
             self.report(Event { delivered, ..event });
         }
     }

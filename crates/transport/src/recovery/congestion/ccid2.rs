@@ -43,7 +43,7 @@ mod tests {
     use super::super::CongestionControl;
     use super::super::bench::{Bench, Event};
     use super::*;
-    use crate::recovery::sent::Cause;
+    use crate::recovery::report::Cause;
 
     #[test]
     fn starts_with_three_packets_and_halves_once_a_window() {

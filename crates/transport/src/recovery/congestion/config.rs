@@ -5,23 +5,23 @@ use super::added::AddedController;
 use super::bbr::{Bbr, BbrConfig};
 use super::ccid2::{self, Ccid2Config};
 use super::cubic::{Cubic, CubicConfig};
-use super::fixed::{Fixed, FixedConfig};
+use super::fixed_rate::{FixedRate, FixedRateConfig};
+use super::fixed_window::{FixedWindow, FixedWindowConfig};
 use super::grow_only::{GrowOnly, GrowOnlyConfig};
 use super::highspeed::{self, HighSpeedConfig};
 use super::ledbat::{Ledbat, LedbatConfig};
 use super::reno::{Reno, RenoConfig, Response};
 use super::tfrc::{Tfrc, TfrcConfig};
-use super::told::{Told, ToldConfig};
 use super::ttp::{Ttp, TtpConfig};
 use crate::settings::choices;
 
-/// A controller and its numbers, written as text: `told:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
+/// A controller and its numbers, written as text: `fixed-rate:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionConfig {
-    /// Sends at a rate it is told, whatever is lost.
-    Told(ToldConfig),
+    /// Sends at a fixed rate, whatever is lost.
+    FixedRate(FixedRateConfig),
     /// A window that does not change (arq §2.1).
-    Fixed(FixedConfig),
+    FixedWindow(FixedWindowConfig),
     /// Reno and NewReno (arq §3, RFC 5681, RFC 6582).
     Reno(RenoConfig),
     /// CUBIC (RFC 9438).
@@ -45,8 +45,8 @@ pub enum CongestionConfig {
 }
 
 choices! { "congestion control", CongestionConfig {
-    "told" => Told(ToldConfig),
-    "fixed" => Fixed(FixedConfig),
+    "fixed-rate" => FixedRate(FixedRateConfig),
+    "fixed-window" => FixedWindow(FixedWindowConfig),
     "reno" => Reno(RenoConfig),
     "cubic" => Cubic(CubicConfig),
     "highspeed" => HighSpeed(HighSpeedConfig),
@@ -62,8 +62,8 @@ impl CongestionConfig {
     /// The controller, for packets of `max_packet` IP bytes.
     pub fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         match self {
-            Self::Told(told) => Box::new(Told::new(*told, max_packet)),
-            Self::Fixed(config) => Box::new(Fixed::new(*config, max_packet)),
+            Self::FixedRate(config) => Box::new(FixedRate::new(*config, max_packet)),
+            Self::FixedWindow(config) => Box::new(FixedWindow::new(*config, max_packet)),
             Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
             Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
@@ -93,17 +93,17 @@ mod tests {
     #[test]
     fn text_reads_back_as_itself() {
         let texts = [
-            "told:100M",
-            "told:1500k",
-            "told:2G",
-            "told:123456789",
+            "fixed-rate:100M",
+            "fixed-rate:1500k",
+            "fixed-rate:2G",
+            "fixed-rate:123456789",
             "cubic",
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",
             "cubic:beta=0.5,form=document",
-            "fixed",
-            "fixed:segments=20",
-            "fixed:rate=50M",
+            "fixed-window",
+            "fixed-window:segments=20",
+            "fixed-window:rate=50M",
             "reno",
             "reno:initial=10,threshold=none,inflation=0",
             "reno:signal=ecn",
@@ -124,12 +124,15 @@ mod tests {
             assert_eq!(json, format!("\"{text}\""));
             assert_eq!(serde_json::from_str::<CongestionConfig>(&json).unwrap(), config);
         }
-        let told: CongestionConfig = "told:1.5G".parse().unwrap();
+        let told: CongestionConfig = "fixed-rate:1.5G".parse().unwrap();
         assert_eq!(
             told,
-            CongestionConfig::Told(ToldConfig { rate: Rate::from_bits_per_second(1_500_000_000), window: true })
+            CongestionConfig::FixedRate(FixedRateConfig {
+                rate: Rate::from_bits_per_second(1_500_000_000),
+                window: true
+            })
         );
-        assert_eq!("told:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);
+        assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);
     }
 
     #[test]
@@ -154,7 +157,7 @@ mod tests {
         let parse = |text: &str| text.parse::<CongestionConfig>().unwrap_err();
         assert!(matches!(parse("vegas"), SettingError::UnknownName { name, .. } if name == "vegas"));
         for rate in ["0", "fast", "-1M", "inf", "nan", "1e300", "1MB/s"] {
-            assert!(matches!(parse(&format!("told:{rate}")), SettingError::Value { value, .. } if value == rate));
+            assert!(matches!(parse(&format!("fixed-rate:{rate}")), SettingError::Value { value, .. } if value == rate));
         }
         for value in ["beta=1", "beta=nan", "c=0", "c=", "fast-convergence=maybe"] {
             let error = parse(&format!("cubic:{value}"));

@@ -3,7 +3,7 @@
 use super::hystart::HyStart;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
-use crate::recovery::sent::{Cause, Report};
+use crate::recovery::report::{Cause, Report};
 use crate::settings::{Itself, Number, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::fmt;

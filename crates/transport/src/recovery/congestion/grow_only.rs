@@ -2,7 +2,7 @@
 
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
-use crate::recovery::sent::Report;
+use crate::recovery::report::Report;
 use crate::settings::{Count, Setting, Settings, field};
 use crate::time::{Rate, Time};
 

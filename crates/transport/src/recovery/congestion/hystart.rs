@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): leaves slow start when the round-trip time rises, before the queue overflows.
 
-use crate::recovery::sent::Report;
+use crate::recovery::report::Report;
 use crate::time::Time;
 use std::time::Duration;
 

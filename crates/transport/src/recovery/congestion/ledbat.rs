@@ -5,7 +5,7 @@
 
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
-use crate::recovery::sent::{Cause, Report};
+use crate::recovery::report::{Cause, Report};
 use crate::settings::{Count, Number, Setting, Settings, Span, field};
 use crate::time::{Rate, Time};
 use std::collections::VecDeque;
@@ -260,11 +260,11 @@ mod tests {
     fn an_unused_window_does_not_grow() {
         let mut bench = bench("");
         bench.controller.window = 10_000.0;
-        let sent = crate::recovery::sent::Sent {
+        let sent = crate::recovery::sent_packets::SentPacket {
             number: 0,
             time: bench.now,
             bytes: 1000,
-            content: crate::recovery::sent::Content::Nothing,
+            content: crate::recovery::sent_packets::Content::Nothing,
         };
         bench.in_flight = Some(5000);
         bench.report_of(Event { rtt: millis(50), ..Event::default() }, &[sent; 5], &[], &[]);

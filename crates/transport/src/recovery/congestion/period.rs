@@ -1,7 +1,7 @@
 //! At most one reduction per round trip (RFC 9002 section 7.3.2).
 
 use super::PathView;
-use crate::recovery::sent::Report;
+use crate::recovery::report::Report;
 use crate::time::Time;
 
 /// The recovery period that a reduction begins: what was sent until then belongs to it, and its losses and marks do not count again.

@@ -4,7 +4,7 @@
 use super::highspeed;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, MIN_PACKETS, PathView};
-use crate::recovery::sent::{Cause, Report};
+use crate::recovery::report::{Cause, Report};
 use crate::settings::{BitRate, Count, Form, Itself, Number, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use std::fmt;

@@ -6,10 +6,10 @@
 
 mod history;
 
-use super::told::LATE_WAKING;
+use super::fixed_rate::LATE_WAKING;
 use super::{CongestionControl, PathView};
+use crate::recovery::report::{Cause, Report};
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery::sent::{Cause, Report};
 use crate::settings::{Count, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use history::LossHistory;

@@ -5,9 +5,9 @@
 //! control packets come every n packets.
 
 use super::{CongestionControl, PathView};
-use crate::recovery::fates::Fates;
+use crate::recovery::loss_window::LossWindow;
+use crate::recovery::report::{Cause, Report};
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery::sent::{Cause, Report};
 use crate::settings::{BitRate, Count, Setting, Settings, Share, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
@@ -57,7 +57,7 @@ const RAREST_FEEDBACK: u64 = 16;
 /// What became of packets, and the last run of losses.
 #[derive(Debug)]
 struct Losses {
-    fates: Fates,
+    fates: LossWindow,
     /// The last packet lost, and how many were lost in a row up to it.
     run: Option<(u64, u32)>,
 }
@@ -95,7 +95,8 @@ pub(super) struct Ttp {
 impl Ttp {
     pub(super) fn new(config: TtpConfig, max_packet: u32) -> Self {
         let rate = config.bottleneck.scaled(config.start);
-        let mut ttp = Self { config, rate, window: 0, losses: Losses { fates: Fates::new(config.last), run: None } };
+        let mut ttp =
+            Self { config, rate, window: 0, losses: Losses { fates: LossWindow::new(config.last), run: None } };
         ttp.set_rate(rate);
         ttp.resize(INITIAL_RTT, max_packet);
         ttp
@@ -158,11 +159,11 @@ impl CongestionControl for Ttp {
 mod tests {
     use super::super::bench::{self, Event};
     use super::*;
-    use crate::recovery::sent::{Content, Sent};
+    use crate::recovery::sent_packets::{Content, SentPacket};
 
     type Bench = bench::Bench<Ttp>;
 
-    const SENT: Sent = Sent { number: 0, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
+    const SENT: SentPacket = SentPacket { number: 0, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
 
     fn bench(numbers: &str) -> Bench {
         Bench::new(Ttp::new(crate::settings::read("ttp", numbers).unwrap(), Bench::PACKET), 50)
@@ -174,9 +175,9 @@ mod tests {
 
     /// A control packet: of packets `from..from + count`, those in `lost` are missing.
     fn bitmap(bench: &mut Bench, from: u64, count: u64, lost: &[u64]) {
-        let sent = |number: u64| Sent { number, time: bench.now, ..SENT };
-        let arrived: Vec<Sent> = (from..from + count).filter(|number| !lost.contains(number)).map(sent).collect();
-        let lost: Vec<Sent> = lost.iter().copied().map(sent).collect();
+        let sent = |number: u64| SentPacket { number, time: bench.now, ..SENT };
+        let arrived: Vec<SentPacket> = (from..from + count).filter(|number| !lost.contains(number)).map(sent).collect();
+        let lost: Vec<SentPacket> = lost.iter().copied().map(sent).collect();
         bench.report_of(Event::default(), &arrived, &lost, &[]);
     }
 
@@ -239,9 +240,10 @@ mod tests {
             let early: Vec<u64> = (0..40).map(|nth| nth * 2).collect();
             bitmap(&mut bench, 0, 80, &early);
             assert_eq!(mbits(&bench), 20.0);
-            let late: Vec<Sent> = early[..refuted].iter().map(|number| Sent { number: *number, ..SENT }).collect();
+            let late: Vec<SentPacket> =
+                early[..refuted].iter().map(|number| SentPacket { number: *number, ..SENT }).collect();
             bench.report_of(Event { app_limited: true, ..Event::default() }, &[], &[], &late);
-            let quiet: Vec<Sent> = (80..2_000).map(|number| Sent { number, ..SENT }).collect();
+            let quiet: Vec<SentPacket> = (80..2_000).map(|number| SentPacket { number, ..SENT }).collect();
             bench.report_of(Event { app_limited: true, ..Event::default() }, &quiet, &[], &[]);
             bitmap(&mut bench, 2_000, 1, &[2_000]);
             assert_eq!(mbits(&bench), rate, "1 of 1023 against 41 or 1 of 2001");

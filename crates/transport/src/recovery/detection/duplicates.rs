@@ -3,10 +3,10 @@
 //! The peer names a packet only once its symbol belongs to the unbroken beginning of its flow, and says how many packets have arrived
 //! in all. An arrival that nothing is named for is a duplicate acknowledgement, and lost feedback hides none.
 
-use super::Heard;
-use crate::recovery::flight::{Entry, Flight};
-use crate::recovery::sent::Sent;
-use crate::recovery::told::Told;
+use super::NewAcks;
+use crate::recovery::ack_info::AckInfo;
+use crate::recovery::sent_packets::SentPacket;
+use crate::recovery::sent_packets::{Entry, SentPackets};
 use crate::settings::{Count, Setting, Settings, Switch, field};
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl Duplicates {
         self.withheld
     }
 
-    pub(super) fn on_sent(&mut self, sent: &Sent) {
+    pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if !sent.content.is_symbol() {
             self.loose.push_back(sent.number);
         }
@@ -109,8 +109,8 @@ impl Duplicates {
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
-        heard: Heard<'_>,
-        flight: &mut Flight,
+        heard: NewAcks<'_>,
+        flight: &mut SentPackets,
         mut lost: impl FnMut(&Entry),
     ) {
         self.count(heard);
@@ -126,8 +126,8 @@ impl Duplicates {
 
     /// Takes note of what arrived and of what was named. Naming symbols ends a row of duplicates; what arrived with them and was not
     /// named begins the next.
-    fn count(&mut self, heard: Heard<'_>) {
-        let counts = self.config.recovery && matches!(heard.told, Told::InOrder { .. });
+    fn count(&mut self, heard: NewAcks<'_>) {
+        let counts = self.config.recovery && matches!(heard.told, AckInfo::InOrder { .. });
         if !counts || matches!(self.phase, Phase::Emptied(_)) {
             self.withheld = 0;
             self.duplicates = 0;
@@ -140,7 +140,7 @@ impl Duplicates {
 
     /// What is named at once is lost when `count` numbers ahead of it one has been named. So is any packet where feedback names
     /// whatever arrives, and nothing else is then a duplicate.
-    fn settle_loose(&mut self, now: Time, flight: &mut Flight, told: Told<'_>, lost: &mut impl FnMut(&Entry)) {
+    fn settle_loose(&mut self, now: Time, flight: &mut SentPackets, told: AckInfo<'_>, lost: &mut impl FnMut(&Entry)) {
         let Some(overtaken) = flight.largest_acked().and_then(|top| (top + 1).checked_sub(self.config.count.into()))
         else {
             return;
@@ -149,12 +149,12 @@ impl Duplicates {
             self.loose.pop_front();
             flight.lose_number(now, number, &mut *lost);
         }
-        if self.config.recovery && matches!(told, Told::Which(_)) {
+        if self.config.recovery && matches!(told, AckInfo::Ranges(_)) {
             flight.give_up(now, overtaken, lost);
         }
     }
 
-    fn recover(&mut self, now: Time, heard: Heard<'_>, flight: &mut Flight, lost: &mut impl FnMut(&Entry)) {
+    fn recover(&mut self, now: Time, heard: NewAcks<'_>, flight: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
         match self.phase {
             Phase::Open => {
                 if self.duplicates >= u64::from(self.config.count) {
@@ -184,7 +184,7 @@ impl Duplicates {
 
     /// A question that silence called for is answered: what was sent before it and is not named by now is missing, or waits behind
     /// what is. That ends a recovery whose repair was lost as well, which no duplicate can tell.
-    fn hear_answer(&mut self, now: Time, heard: Heard<'_>, flight: &mut Flight, lost: &mut impl FnMut(&Entry)) {
+    fn hear_answer(&mut self, now: Time, heard: NewAcks<'_>, flight: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
         let mut answered = None;
         while let Some(asked) = self.asked.pop_front_if(|asked| heard.newest >= Some(*asked)) {
             answered = Some(asked);

@@ -4,13 +4,12 @@ mod duplicates;
 mod threshold;
 
 pub use duplicates::DuplicatesConfig;
-pub use threshold::Detection;
+pub use threshold::ThresholdConfig;
 
-use super::flight::{Entry, Flight};
-use super::rtt::RttEstimator;
-use super::sent::Sent;
-use super::timeout::probe_timeout;
-use super::told::Told;
+use super::ack_info::AckInfo;
+use super::rtt::{RttEstimator, Slack};
+use super::sent_packets::SentPacket;
+use super::sent_packets::{Entry, SentPackets};
 use crate::settings::choices;
 use crate::time::Time;
 use duplicates::Duplicates;
@@ -32,32 +31,23 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, PartialEq)]
 pub enum DetectionConfig {
     /// By how far, and for how long, later packets are ahead (RFC 9002 section 6.1, lt-tcp §3.3).
-    Threshold(Detection),
+    Threshold(ThresholdConfig),
     /// By duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2), where feedback tells packets in order.
     Duplicates(DuplicatesConfig),
 }
 
-choices! { "loss detection", DetectionConfig { "threshold" => Threshold(Detection), "duplicates" => Duplicates(DuplicatesConfig) } }
+choices! { "loss detection", DetectionConfig { "threshold" => Threshold(ThresholdConfig), "duplicates" => Duplicates(DuplicatesConfig) } }
 
 impl Default for DetectionConfig {
     fn default() -> Self {
-        Self::Threshold(Detection::default())
+        Self::Threshold(ThresholdConfig::default())
     }
-}
-
-/// What timers add to a round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slack {
-    /// Timers are no finer than this.
-    pub(super) granularity: Duration,
-    /// How long the peer may hold feedback back.
-    pub(super) feedback_delay: Duration,
 }
 
 /// Feedback, as far as loss detection looks at it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard<'a> {
-    pub(super) told: Told<'a>,
+pub(super) struct NewAcks<'a> {
+    pub(super) told: AckInfo<'a>,
     /// Packets newly said to have arrived, where that is said.
     pub(super) arrived: u64,
     /// Packets newly named, in time or late.
@@ -93,10 +83,10 @@ impl Detector {
 
     /// The shortest run of losses that is persistent congestion.
     pub(super) fn persistent_duration(&self, rtt: &RttEstimator) -> Duration {
-        (probe_timeout(rtt, self.slack(rtt)) * PERSISTENT_TIMEOUTS).max(PERSISTENT_LEAST)
+        (rtt.probe_timeout(self.slack(rtt)) * PERSISTENT_TIMEOUTS).max(PERSISTENT_LEAST)
     }
 
-    pub(super) fn on_sent(&mut self, sent: &Sent) {
+    pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if let Self::Duplicates(duplicates) = self {
             duplicates.on_sent(sent);
         }
@@ -113,8 +103,8 @@ impl Detector {
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
-        heard: Heard<'_>,
-        flight: &mut Flight,
+        heard: NewAcks<'_>,
+        flight: &mut SentPackets,
         rtt: &RttEstimator,
         lost: impl FnMut(&Entry),
     ) -> Option<Time> {
@@ -134,7 +124,7 @@ impl Detector {
     pub(super) fn on_loss_timer(
         &self,
         now: Time,
-        flight: &mut Flight,
+        flight: &mut SentPackets,
         rtt: &RttEstimator,
         lost: impl FnMut(&Entry),
     ) -> Option<Time> {

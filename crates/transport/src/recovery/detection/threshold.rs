@@ -1,9 +1,9 @@
 //! When an overtaken packet counts as lost (RFC 9002 section 6.1), with thresholds that adapt to the reordering seen (as RFC 8985
 //! section 6.2 adapts its window).
 
-use super::{GRANULARITY, Slack};
-use crate::recovery::flight::LossRule;
-use crate::recovery::rtt::RttEstimator;
+use super::GRANULARITY;
+use crate::recovery::rtt::{RttEstimator, Slack};
+use crate::recovery::sent_packets::LossRule;
 use crate::settings::{Count, Number, Setting, Settings, Span, Switch, field};
 use crate::time::Time;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const DECAY: f64 = 1.0 / 16.0;
 /// Numbers of loss detection by what has overtaken a packet. One packet and no adapting is lt-tcp's first detector (§3.3), for which
 /// everything below the newest arrival is missing until it arrives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Detection {
+pub struct ThresholdConfig {
     /// A packet is lost when one sent so many packets later has arrived, without reordering: 3 (RFC 9002 section 6.1.1).
     pub packet_threshold: u32,
     /// Reordering raises the packet threshold up to this. Time then decides alone, at a cost of RTT/8 per loss.
@@ -31,7 +31,7 @@ pub struct Detection {
     pub feedback_delay: Duration,
 }
 
-impl Default for Detection {
+impl Default for ThresholdConfig {
     fn default() -> Self {
         Self {
             packet_threshold: 3,
@@ -45,7 +45,7 @@ impl Default for Detection {
     }
 }
 
-impl Settings for Detection {
+impl Settings for ThresholdConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("packets", packet_threshold, Count(1, 1 << 20)),
         field!("adapt", adapt, Switch),
@@ -60,7 +60,7 @@ impl Settings for Detection {
 /// The present thresholds.
 #[derive(Debug)]
 pub(in crate::recovery) struct Threshold {
-    config: Detection,
+    config: ThresholdConfig,
     packet_threshold: f64,
     time_threshold: f64,
     /// When the thresholds last rose or decayed.
@@ -68,7 +68,7 @@ pub(in crate::recovery) struct Threshold {
 }
 
 impl Threshold {
-    pub(super) fn new(config: Detection, now: Time) -> Self {
+    pub(super) fn new(config: ThresholdConfig, now: Time) -> Self {
         Self {
             packet_threshold: f64::from(config.packet_threshold),
             time_threshold: config.time_threshold,
@@ -143,7 +143,7 @@ mod tests {
     fn detector(smoothed: Duration) -> (Threshold, RttEstimator) {
         let mut rtt = RttEstimator::new(&RttConfig::default());
         (0..200).for_each(|_| rtt.sample(Time::ZERO, smoothed, Duration::ZERO));
-        (Threshold::new(Detection::default(), Time::ZERO), rtt)
+        (Threshold::new(ThresholdConfig::default(), Time::ZERO), rtt)
     }
 
     #[test]

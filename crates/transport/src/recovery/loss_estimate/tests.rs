@@ -155,14 +155,14 @@ impl Channel {
 }
 
 /// What an estimator made of a channel.
-struct Outcome {
+struct ReportBuilder {
     /// Mean estimate over time; packets leave at a steady pace.
     mean: f64,
     /// Mean distance of the estimate from the channel's loss.
     error: f64,
 }
 
-fn run(text: &str, rate: f64, burst: f64) -> Outcome {
+fn run(text: &str, rate: f64, burst: f64) -> ReportBuilder {
     const PACKETS: u32 = 400_000;
     let mut loss = estimate(text);
     let mut channel = Channel { random: Random::new(7), rate, burst, bad: false };
@@ -179,7 +179,7 @@ fn run(text: &str, rate: f64, burst: f64) -> Outcome {
         sum += loss.loss();
         error += (loss.loss() - rate).abs();
     }
-    Outcome { mean: 100.0 * sum / f64::from(PACKETS), error: 100.0 * error / f64::from(PACKETS) }
+    ReportBuilder { mean: 100.0 * sum / f64::from(PACKETS), error: 100.0 * error / f64::from(PACKETS) }
 }
 
 const RATES: [f64; 4] = [0.05, 0.1, 0.15, 0.2];

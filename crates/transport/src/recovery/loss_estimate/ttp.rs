@@ -1,7 +1,7 @@
 //! The average of the two losses of ttp (II-C).
 
 use super::{CONFIDENT, Settings};
-use crate::recovery::fates::Fates;
+use crate::recovery::loss_window::LossWindow;
 use crate::settings::{Count, Number, Setting, Share, field};
 
 /// Numbers of ttp's estimate.
@@ -34,12 +34,12 @@ impl Settings for TtpConfig {
 pub(super) struct Ttp {
     weight: f64,
     initial: f64,
-    pub(super) fates: Fates,
+    pub(super) fates: LossWindow,
 }
 
 impl Ttp {
     pub(super) const fn new(config: &TtpConfig, initial: f64) -> Self {
-        Self { weight: config.weight, initial, fates: Fates::new(config.packets) }
+        Self { weight: config.weight, initial, fates: LossWindow::new(config.packets) }
     }
 
     pub(super) fn loss(&self) -> f64 {

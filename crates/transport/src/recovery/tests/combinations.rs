@@ -115,7 +115,7 @@ impl Transfer {
     fn send(&mut self, content: Content, probe: bool) {
         let number = self.next_number;
         self.next_number += 1 + u64::from(self.random.chance(0.02));
-        self.recovery.on_sent(Sent { number, time: self.now, bytes: PACKET, content }, probe);
+        self.recovery.on_sent(SentPacket { number, time: self.now, bytes: PACKET, content }, probe);
         assert!(self.fates.insert(number, (Fate::Open, content)).is_none());
         for copy in 0..2 {
             if (copy == 0 && !self.random.chance(self.loss)) || (copy == 1 && self.random.chance(0.05)) {
@@ -184,9 +184,9 @@ impl Transfer {
         let packets = PacketRanges { delay_micros: 0, ranges: says.ranges.clone() };
         let named = (!says.ranges.is_empty()).then_some(&packets);
         let told = match self.form {
-            Form::Ranges => named.map_or(Told::Nothing, Told::Which),
-            Form::InOrder => Told::InOrder { packets: named, largest: says.largest, arrived: says.arrived },
-            Form::Count => Told::HowMany { largest: says.largest, delay_micros: 0, arrived: says.arrived },
+            Form::Ranges => named.map_or(AckInfo::Nothing, AckInfo::Ranges),
+            Form::InOrder => AckInfo::InOrder { packets: named, largest: says.largest, arrived: says.arrived },
+            Form::Count => AckInfo::Count { largest: says.largest, delay_micros: 0, arrived: says.arrived },
         };
         self.recovery.on_feedback(self.now, told, None).unwrap();
         self.done |= says.done >= SYMBOLS;
@@ -250,7 +250,7 @@ fn every_combination_tells_each_fate_once_and_ends() {
                 for seed in 0..4 {
                     let mut random = Random::new(seed * 1000 + case);
                     let rtt = Duration::from_micros(500 + random.below(200_000));
-                    let mut config = config(if seed % 2 == 0 { "cubic" } else { "told:2M" });
+                    let mut config = config(if seed % 2 == 0 { "cubic" } else { "fixed-rate:2M" });
                     config.detection = detection.parse().unwrap();
                     config.timeout = timeout.parse().unwrap();
                     config.rtt = ["ewma", "per-round", "median"][seed as usize % 3].parse().unwrap();

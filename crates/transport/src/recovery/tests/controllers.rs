@@ -84,10 +84,10 @@ fn highspeed_averages_what_its_response_function_says() {
 
 #[test]
 fn a_fixed_window_is_what_is_in_flight() {
-    let mut path = Path::new("fixed:segments=5", Conditions { loss: 0.02, ..Conditions::clean(millis(50)) }, 1);
+    let mut path = Path::new("fixed-window:segments=5", Conditions { loss: 0.02, ..Conditions::clean(millis(50)) }, 1);
     path.run_until(at(20_000));
     assert_eq!(path.most_in_flight, 5 * u64::from(PACKET));
-    let mut path = Path::new("fixed:rate=20M", Conditions::clean(millis(50)), 1);
+    let mut path = Path::new("fixed-window:rate=20M", Conditions::clean(millis(50)), 1);
     path.run_until(at(20_000));
     let rate = Rate::from_bits_per_second(20_000_000);
     let delivered = path.recovery.stats().delivered_bytes as f64;

@@ -20,7 +20,7 @@ impl Line {
     }
 
     fn with_timeout(detection: &str, timeout: &str, sent: u64) -> Self {
-        Self::under("told:1G", detection, timeout, sent)
+        Self::under("fixed-rate:1G", detection, timeout, sent)
     }
 
     fn under(congestion: &str, detection: &str, timeout: &str, sent: u64) -> Self {
@@ -40,7 +40,7 @@ impl Line {
     }
 
     fn send(&mut self, content: Content) {
-        self.recovery.on_sent(Sent { number: self.next, time: self.now, bytes: PACKET, content }, false);
+        self.recovery.on_sent(SentPacket { number: self.next, time: self.now, bytes: PACKET, content }, false);
         self.next += 1;
     }
 
@@ -53,7 +53,7 @@ impl Line {
         self.arrived += more;
         let packets = ranges(named);
         let packets = (!named.is_empty()).then_some(&packets);
-        let told = Told::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
+        let told = AckInfo::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
         self.recovery.on_feedback(self.now, told, None).unwrap();
         self.recovery.report().lost.iter().map(|sent| sent.number).collect()
     }
@@ -212,7 +212,7 @@ fn an_emptied_flight_takes_old_arrivals_for_no_duplicates() {
 #[test]
 fn an_answered_question_ends_a_recovery_whose_repair_is_lost() {
     let mut line = Line::new("duplicates", 8);
-    let mut config = config("told:1G");
+    let mut config = config("fixed-rate:1G");
     config.detection = "duplicates".parse().unwrap();
     line.recovery.reconfigure(&config, line.now);
     assert_eq!(line.hear(&[], 7), [0]);
@@ -249,7 +249,7 @@ fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
     for (detection, lost) in [("duplicates", vec![2]), ("duplicates:recovery=off", vec![])] {
         let mut line = Line::new(detection, 10);
         let told = ranges(&[(3, 5), (0, 1)]);
-        line.recovery.on_feedback(line.now, Told::Which(&told), None).unwrap();
+        line.recovery.on_feedback(line.now, AckInfo::Ranges(&told), None).unwrap();
         let found: Vec<u64> = line.recovery.report().lost.iter().map(|sent| sent.number).collect();
         assert_eq!(found, lost, "{detection}");
     }
@@ -260,13 +260,13 @@ fn duplicates_bring_news_of_marks() {
     let mut line = Line::new("duplicates", 10);
     let marks = |ce| Some(EcnCounts { ect0: 4, ect1: 0, ce });
     let told = ranges(&[(0, 1)]);
-    let in_order = |arrived| Told::InOrder { packets: Some(&told), largest: 0, arrived };
+    let in_order = |arrived| AckInfo::InOrder { packets: Some(&told), largest: 0, arrived };
     line.recovery.on_feedback(line.now, in_order(5), marks(1)).unwrap();
     assert_eq!(line.recovery.report().newly_marked, 1);
     line.recovery.on_feedback(line.now, in_order(6), marks(2)).unwrap();
     assert_eq!(line.recovery.report().newly_marked, 1, "nothing is named, and one more has arrived");
     line.recovery.on_feedback(line.now, in_order(4), marks(0)).unwrap();
-    line.recovery.on_feedback(line.now, Told::Nothing, marks(0)).unwrap();
+    line.recovery.on_feedback(line.now, AckInfo::Nothing, marks(0)).unwrap();
     assert_eq!(line.recovery.ecn().state(), EcnState::Capable, "overtaken feedback proves nothing");
 }
 
@@ -275,7 +275,7 @@ fn duplicates_bring_news_of_marks() {
 fn what_was_never_sent_cannot_have_arrived() {
     let mut line = Line::new("duplicates", 10);
     let claim = |line: &mut Line, largest, arrived| {
-        line.recovery.on_feedback(line.now, Told::InOrder { packets: None, largest, arrived }, None)
+        line.recovery.on_feedback(line.now, AckInfo::InOrder { packets: None, largest, arrived }, None)
     };
     assert_eq!(claim(&mut line, 10, 1), Err(NeverSent { number: 10 }));
     assert_eq!(line.in_flight(), 10, "it is refused whole");

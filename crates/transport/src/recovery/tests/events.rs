@@ -3,10 +3,10 @@
 use super::*;
 
 fn send(recovery: &mut Recovery, number: u64, time: Time) {
-    recovery.on_sent(Sent { number, time, bytes: PACKET, content: Content::Control(number as u32) }, false);
+    recovery.on_sent(SentPacket { number, time, bytes: PACKET, content: Content::Control(number as u32) }, false);
 }
 
-fn numbers(packets: &[Sent]) -> Vec<u64> {
+fn numbers(packets: &[SentPacket]) -> Vec<u64> {
     packets.iter().map(|sent| sent.number).collect()
 }
 
@@ -14,7 +14,7 @@ fn numbers(packets: &[Sent]) -> Vec<u64> {
 fn a_report_says_what_became_of_each_packet() {
     let mut recovery = recovery("cubic", millis(100));
     (0..10).for_each(|number| send(&mut recovery, number, at(number)));
-    recovery.on_feedback(at(110), Told::Which(&ranges(&[(8, 9), (4, 6), (0, 1)])), None).unwrap();
+    recovery.on_feedback(at(110), AckInfo::Ranges(&ranges(&[(8, 9), (4, 6), (0, 1)])), None).unwrap();
     let report = recovery.report();
     assert_eq!((report.now, report.cause), (at(110), Cause::Feedback));
     assert_eq!(numbers(report.delivered), [0, 1, 4, 5, 6, 8, 9]);
@@ -33,7 +33,7 @@ fn a_report_says_what_became_of_each_packet() {
     assert_eq!((recovery.report().cause, numbers(recovery.report().lost)), (Cause::LossTimer, vec![7]));
     assert_eq!((recovery.bytes_in_flight(), recovery.next_timeout()), (0, None));
 
-    recovery.on_feedback(at(130), Told::Which(&ranges(&[(7, 9), (0, 1)])), None).unwrap();
+    recovery.on_feedback(at(130), AckInfo::Ranges(&ranges(&[(7, 9), (0, 1)])), None).unwrap();
     let report = recovery.report();
     assert_eq!((numbers(report.spurious), report.delivered.len(), report.lost.len()), (vec![7], 0, 0));
     assert_eq!(report.rtt, None, "the largest packet named is old news");
@@ -47,11 +47,11 @@ fn only_the_largest_packet_gives_a_round_trip_and_the_delay_is_taken_off() {
     let mut recovery = recovery("cubic", millis(80));
     send(&mut recovery, 0, at(0));
     recovery.on_untracked(1, 100);
-    recovery.on_feedback(at(90), Told::Which(&ranges(&[(0, 1)])), None).unwrap();
+    recovery.on_feedback(at(90), AckInfo::Ranges(&ranges(&[(0, 1)])), None).unwrap();
     assert_eq!(recovery.report().rtt, None, "the largest was not tracked");
     send(&mut recovery, 2, at(100));
     let packets = PacketRanges { delay_micros: 8000, ranges: vec![(0, 2)] };
-    recovery.on_feedback(at(196), Told::Which(&packets), None).unwrap();
+    recovery.on_feedback(at(196), AckInfo::Ranges(&packets), None).unwrap();
     assert_eq!(recovery.report().rtt, Some(millis(96)));
     assert_eq!(recovery.rtt().smoothed(), millis(81)); // (80 * 7 + 88) / 8
 }
@@ -62,11 +62,11 @@ fn lies_are_refused_whole() {
     (0..5).for_each(|number| send(&mut recovery, number, at(0)));
     recovery.on_skipped(5);
     send(&mut recovery, 6, at(0));
-    assert_eq!(recovery.on_feedback(at(60), Told::Which(&ranges(&[(0, 6)])), None), Err(NeverSent { number: 5 }));
-    assert_eq!(recovery.on_feedback(at(60), Told::Which(&ranges(&[(7, 7)])), None), Err(NeverSent { number: 7 }));
+    assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(0, 6)])), None), Err(NeverSent { number: 5 }));
+    assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(7, 7)])), None), Err(NeverSent { number: 7 }));
     assert_eq!((recovery.packets_in_flight(), recovery.stats().delivered_packets), (6, 0));
     send(&mut recovery, 9, at(1));
-    assert_eq!(recovery.on_feedback(at(60), Told::Which(&ranges(&[(6, 9), (0, 4)])), None), Ok(()));
+    assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(6, 9), (0, 4)])), None), Ok(()));
     assert_eq!(recovery.report().delivered.len(), 7, "7 and 8 were passed over: sent, and nothing of note");
 }
 
@@ -113,7 +113,7 @@ fn probes_are_sent_into_silence_and_call_nothing_lost() {
     let (mut now, mut last_sent) = (at(194), at(0));
     for (probe, wait) in [(3, 388), (4, 776), (5, 1000), (6, 1000)] {
         assert_eq!(recovery.on_timeout(now), Timeout::Probe);
-        recovery.on_sent(Sent { number: probe, time: now, bytes: 60, content: Content::Nothing }, true);
+        recovery.on_sent(SentPacket { number: probe, time: now, bytes: 60, content: Content::Nothing }, true);
         let next = recovery.next_timeout().unwrap();
         assert_eq!(next.since(now), millis(wait));
         (now, last_sent) = (next, now);
@@ -121,7 +121,7 @@ fn probes_are_sent_into_silence_and_call_nothing_lost() {
     assert_eq!((recovery.stats().lost_packets, recovery.stats().probe_packets), (0, 4));
     assert_eq!(recovery.ecn_codepoint(), EcnCodepoint::NotEct, "perhaps marks do not pass");
     // Only the last probe arrives: all before it is lost over more than three probe timeouts.
-    recovery.on_feedback(last_sent + millis(64), Told::Which(&ranges(&[(6, 6)])), None).unwrap();
+    recovery.on_feedback(last_sent + millis(64), AckInfo::Ranges(&ranges(&[(6, 6)])), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [0, 1, 2, 3, 4, 5]);
     assert_eq!(recovery.window(), 2 * u64::from(PACKET), "persistent congestion");
     assert_eq!(recovery.packets_in_flight(), 0);
@@ -146,11 +146,13 @@ fn marks_reach_the_controller_once() {
     assert_eq!(recovery.ecn_codepoint(), EcnCodepoint::Ect0);
     let window = recovery.window();
     let counts = EcnCounts { ect0: 7, ect1: 0, ce: 2 };
-    recovery.on_feedback(at(50), Told::Which(&ranges(&[(0, 8)])), Some(counts)).unwrap();
+    recovery.on_feedback(at(50), AckInfo::Ranges(&ranges(&[(0, 8)])), Some(counts)).unwrap();
     assert_eq!(recovery.report().newly_marked, 2);
     assert!(recovery.window() < window, "{}", recovery.window());
     let reduced = recovery.window();
-    recovery.on_feedback(at(51), Told::Which(&ranges(&[(0, 9)])), Some(EcnCounts { ect0: 7, ect1: 0, ce: 3 })).unwrap();
+    recovery
+        .on_feedback(at(51), AckInfo::Ranges(&ranges(&[(0, 9)])), Some(EcnCounts { ect0: 7, ect1: 0, ce: 3 }))
+        .unwrap();
     assert_eq!((recovery.report().newly_marked, recovery.window()), (1, reduced), "one reduction per round trip");
     assert_eq!((recovery.ecn().state(), recovery.stats().marked_packets), (EcnState::Capable, 3));
 }
@@ -160,7 +162,7 @@ fn passed_over_numbers_count_as_marked() {
     let mut recovery = recovery("cubic", millis(50));
     send(&mut recovery, 3, at(0));
     let counts = EcnCounts { ect0: 4, ect1: 0, ce: 0 };
-    recovery.on_feedback(at(50), Told::Which(&ranges(&[(0, 3)])), Some(counts)).unwrap();
+    recovery.on_feedback(at(50), AckInfo::Ranges(&ranges(&[(0, 3)])), Some(counts)).unwrap();
     assert_eq!(recovery.ecn().state(), EcnState::Capable);
 }
 
@@ -171,7 +173,7 @@ fn an_application_that_sends_little_is_told_apart() {
     for round in 0..20 {
         send(&mut recovery, round, at(round * 60));
         recovery.set_app_limited();
-        recovery.on_feedback(at(round * 60 + 50), Told::Which(&ranges(&[(0, round)])), None).unwrap();
+        recovery.on_feedback(at(round * 60 + 50), AckInfo::Ranges(&ranges(&[(0, round)])), None).unwrap();
         assert!(recovery.report().app_limited);
         if round > 0 {
             assert!(recovery.report().rate_sample.unwrap().app_limited);
@@ -191,7 +193,7 @@ fn pacing_follows_the_window_where_the_controller_gives_no_rate() {
     recovery.set_max_packet(PACKET);
     assert_eq!(recovery.pacing_rate(), bits(2.0, 14_790));
     (0..5).for_each(|number| send(&mut recovery, number, at(0)));
-    recovery.on_feedback(at(50), Told::Which(&ranges(&[(4, 4)])), None).unwrap();
+    recovery.on_feedback(at(50), AckInfo::Ranges(&ranges(&[(4, 4)])), None).unwrap();
     assert_eq!((recovery.window(), recovery.pacing_rate()), (10_353, bits(1.25, 10_353)));
     recovery.set_limit(Some(Rate::from_bits_per_second(1_000_000)));
     assert_eq!(recovery.pacing_rate(), Some(Rate::from_bits_per_second(1_000_000)));
@@ -233,7 +235,7 @@ fn a_controller_from_elsewhere_takes_part() {
     assert_eq!(recovery.admit(Time::ZERO), Admission::Bytes(window));
     (0..3).for_each(|number| send(&mut recovery, number, Time::ZERO));
     assert_eq!(recovery.admit(Time::ZERO), Admission::Blocked);
-    recovery.on_feedback(at(20), Told::Which(&ranges(&[(0, 0)])), None).unwrap();
+    recovery.on_feedback(at(20), AckInfo::Ranges(&ranges(&[(0, 0)])), None).unwrap();
     assert_eq!(recovery.window(), 4 * u64::from(PACKET));
     recovery.close(at(30));
     assert_eq!(recovery.window(), 4 * u64::from(PACKET));

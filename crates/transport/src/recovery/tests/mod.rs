@@ -121,7 +121,7 @@ impl Path {
     fn send(&mut self, probe: bool) {
         let number = self.next_number;
         self.next_number += 1;
-        let sent = Sent { number, time: self.now, bytes: PACKET, content: Content::Control(number as u32) };
+        let sent = SentPacket { number, time: self.now, bytes: PACKET, content: Content::Control(number as u32) };
         self.recovery.on_sent(sent, probe);
         self.most_in_flight = self.most_in_flight.max(self.recovery.bytes_in_flight());
         let Conditions { rtt, loss, periodic_loss, jitter, dark_from, dark_until, bottleneck } = self.conditions;
@@ -199,7 +199,7 @@ impl Path {
             self.feedback.push_back((self.now + self.conditions.rtt / 2, PacketRanges { delay_micros: delay, ranges }));
         } else if feedback == Some(next) {
             let (_, packets) = self.feedback.pop_front().unwrap();
-            self.recovery.on_feedback(self.now, Told::Which(&packets), None).unwrap();
+            self.recovery.on_feedback(self.now, AckInfo::Ranges(&packets), None).unwrap();
             self.windows.push((self.now, self.recovery.window()));
         } else if self.recovery.next_timeout() == Some(next) && self.recovery.on_timeout(self.now) == Timeout::Probe {
             self.send(true);

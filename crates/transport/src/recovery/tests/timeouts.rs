@@ -13,15 +13,15 @@ fn recovery_with(timeout: &str, detection: &str) -> Recovery {
 }
 
 fn send(recovery: &mut Recovery, number: u64, time: Time) {
-    recovery.on_sent(Sent { number, time, bytes: PACKET, content: Content::Control(number as u32) }, false);
+    recovery.on_sent(SentPacket { number, time, bytes: PACKET, content: Content::Control(number as u32) }, false);
 }
 
 fn send_symbol(recovery: &mut Recovery, number: u64, time: Time) {
     let id = crate::wire::SymbolId { flow: crate::wire::FlowId(1), block: 0, esi: number as u32 };
-    recovery.on_sent(Sent { number, time, bytes: PACKET, content: Content::Symbols(id.into()) }, false);
+    recovery.on_sent(SentPacket { number, time, bytes: PACKET, content: Content::Symbols(id.into()) }, false);
 }
 
-fn numbers(packets: &[Sent]) -> Vec<u64> {
+fn numbers(packets: &[SentPacket]) -> Vec<u64> {
     packets.iter().map(|sent| sent.number).collect()
 }
 
@@ -37,12 +37,12 @@ fn silence_empties_the_network_and_late_arrivals_only_complete() {
     assert_eq!((recovery.bytes_in_flight(), recovery.next_timeout(), recovery.stats().timeouts), (0, None, 1));
     send(&mut recovery, 3, at(200));
     assert_eq!(recovery.next_timeout(), Some(at(200 + 388)), "doubled");
-    recovery.on_feedback(at(210), Told::Which(&ranges(&[(0, 1)])), None).unwrap();
+    recovery.on_feedback(at(210), AckInfo::Ranges(&ranges(&[(0, 1)])), None).unwrap();
     let report = recovery.report();
     assert_eq!((numbers(report.spurious), report.delivered.len(), report.delivered_bytes), (vec![0, 1], 0, 0));
     assert_eq!(report.rtt, Some(millis(209)), "numbers are never used twice: this is its own");
     assert_eq!(recovery.packets_in_flight(), 1);
-    recovery.on_feedback(at(264), Told::Which(&ranges(&[(3, 3), (0, 1)])), None).unwrap();
+    recovery.on_feedback(at(264), AckInfo::Ranges(&ranges(&[(3, 3), (0, 1)])), None).unwrap();
     assert_eq!((numbers(recovery.report().delivered), recovery.next_timeout()), (vec![3], None));
     let stats = recovery.stats();
     assert_eq!((stats.lost_packets, stats.spurious_packets, stats.probe_packets), (3, 2, 0));
@@ -66,20 +66,20 @@ fn an_unanswered_retransmission_timer_doubles_to_its_cap() {
 fn the_old_detector_calls_everything_below_the_newest_lost_and_takes_it_back() {
     let mut recovery = recovery_with("probe", "threshold:packets=1,adapt=off");
     (0..10).for_each(|number| send(&mut recovery, number, at(number)));
-    recovery.on_feedback(at(70), Told::Which(&ranges(&[(5, 5), (0, 2)])), None).unwrap();
+    recovery.on_feedback(at(70), AckInfo::Ranges(&ranges(&[(5, 5), (0, 2)])), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [3, 4]);
-    recovery.on_feedback(at(71), Told::Which(&ranges(&[(7, 7), (3, 5), (0, 2)])), None).unwrap();
+    recovery.on_feedback(at(71), AckInfo::Ranges(&ranges(&[(7, 7), (3, 5), (0, 2)])), None).unwrap();
     assert_eq!((numbers(recovery.report().spurious), numbers(recovery.report().lost)), (vec![3, 4], vec![6]));
-    recovery.on_feedback(at(72), Told::Which(&ranges(&[(6, 7), (3, 5), (0, 2)])), None).unwrap();
+    recovery.on_feedback(at(72), AckInfo::Ranges(&ranges(&[(6, 7), (3, 5), (0, 2)])), None).unwrap();
     assert_eq!(recovery.report().spurious.len(), 1, "and learns nothing from it");
-    recovery.on_feedback(at(73), Told::Which(&ranges(&[(9, 9), (0, 7)])), None).unwrap();
+    recovery.on_feedback(at(73), AckInfo::Ranges(&ranges(&[(9, 9), (0, 7)])), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [8]);
 }
 
 #[test]
 fn counts_settle_everything_up_to_the_largest() {
     let mut recovery = recovery_with("probe", "threshold");
-    let count = |largest, arrived| Told::HowMany { largest, delay_micros: 4000, arrived };
+    let count = |largest, arrived| AckInfo::Count { largest, delay_micros: 4000, arrived };
     (0..10).for_each(|number| send_symbol(&mut recovery, number, at(number)));
     recovery.on_feedback(at(70), count(5, 4), None).unwrap();
     let report = recovery.report();
@@ -103,7 +103,7 @@ fn counts_settle_everything_up_to_the_largest() {
 #[test]
 fn counts_take_no_control_packet_for_granted() {
     let mut recovery = recovery_with("probe", "threshold");
-    let count = |largest, arrived| Told::HowMany { largest, delay_micros: 0, arrived };
+    let count = |largest, arrived| AckInfo::Count { largest, delay_micros: 0, arrived };
     for number in 0..8 {
         if number % 3 == 2 {
             send(&mut recovery, number, at(number));
@@ -124,21 +124,21 @@ fn counts_take_no_control_packet_for_granted() {
 fn a_live_path_takes_other_choices() {
     let mut recovery = recovery_with("probe", "threshold");
     (0..10).for_each(|number| send(&mut recovery, number, at(number)));
-    recovery.on_feedback(at(70), Told::Which(&ranges(&[(6, 6), (0, 3)])), None).unwrap();
+    recovery.on_feedback(at(70), AckInfo::Ranges(&ranges(&[(6, 6), (0, 3)])), None).unwrap();
     let (in_flight, rtt) = (recovery.bytes_in_flight(), recovery.rtt().smoothed());
     let stats = *recovery.stats();
-    let mut config = config("told:5M");
+    let mut config = config("fixed-rate:5M");
     config.detection = "duplicates".parse().unwrap();
     config.timeout = "rto:min=1s".parse().unwrap();
     config.estimator = "oracle:20%".parse().unwrap();
     config.rtt = "ewma:alpha=1".parse().unwrap();
     recovery.reconfigure(&config, at(71));
     assert_eq!((recovery.bytes_in_flight(), *recovery.stats()), (in_flight, stats), "nothing in flight is forgotten");
-    assert_eq!((recovery.congestion().name(), recovery.loss().loss()), ("told", 0.2));
+    assert_eq!((recovery.congestion().name(), recovery.loss().loss()), ("fixed-rate", 0.2));
     assert_eq!((recovery.rtt().smoothed(), recovery.rtt().has_sample()), (rtt, true));
     assert_eq!(recovery.pacing_rate(), Some(Rate::from_bits_per_second(5_000_000)));
     assert_eq!(recovery.next_timeout(), Some(at(1071)));
-    recovery.on_feedback(at(80), Told::Which(&ranges(&[(9, 9), (6, 6), (0, 3)])), None).unwrap();
+    recovery.on_feedback(at(80), AckInfo::Ranges(&ranges(&[(9, 9), (6, 6), (0, 3)])), None).unwrap();
     assert_eq!(recovery.rtt().smoothed(), millis(71), "the last sample is all that counts");
     assert_eq!(recovery.on_timeout(recovery.next_timeout().unwrap()), Timeout::Lost);
     assert_eq!(recovery.bytes_in_flight(), 0);
@@ -148,5 +148,5 @@ fn a_live_path_takes_other_choices() {
     let window = recovery.window();
     config.estimator = "packets".parse().unwrap();
     recovery.reconfigure(&config, at(2000));
-    assert_eq!((recovery.window(), recovery.congestion().name()), (window, "told"));
+    assert_eq!((recovery.window(), recovery.congestion().name()), (window, "fixed-rate"));
 }

@@ -3,10 +3,10 @@
 use super::*;
 
 #[test]
-fn told_sends_at_its_rate_through_loss() {
+fn fixed_rate_sends_at_its_rate_through_loss() {
     let rate = Rate::from_bits_per_second(100_000_000);
     for (seed, loss) in [(1, 0.0), (2, 0.05), (3, 0.3)] {
-        let mut path = Path::new("told:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
+        let mut path = Path::new("fixed-rate:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
         path.run_until(at(10_000));
         let sent = path.recovery.stats().sent_bytes;
         let told = rate.bytes_in(Duration::from_secs(10));
@@ -25,9 +25,9 @@ fn told_sends_at_its_rate_through_loss() {
 }
 
 #[test]
-fn told_keeps_its_rate_on_a_path_shorter_than_the_feedback_interval() {
+fn fixed_rate_keeps_its_rate_on_a_path_shorter_than_the_feedback_interval() {
     let rate = Rate::from_bits_per_second(5_000_000_000);
-    let mut path = Path::new("told:5G", Conditions::clean(Duration::from_micros(100)), 1);
+    let mut path = Path::new("fixed-rate:5G", Conditions::clean(Duration::from_micros(100)), 1);
     path.run_until(at(200));
     let sent = path.recovery.stats().sent_bytes;
     assert!(sent.abs_diff(rate.bytes_in(millis(200))) <= 65 * u64::from(PACKET), "{sent}");
@@ -35,9 +35,9 @@ fn told_keeps_its_rate_on_a_path_shorter_than_the_feedback_interval() {
 }
 
 #[test]
-fn silence_stops_told_after_two_round_trips() {
+fn silence_stops_fixed_rate_after_two_round_trips() {
     let conditions = Conditions { dark_from: at(1000), dark_until: at(3000), ..Conditions::clean(millis(50)) };
-    let mut path = Path::new("told:100M", conditions, 1);
+    let mut path = Path::new("fixed-rate:100M", conditions, 1);
     path.run_until(at(1000));
     let before = path.recovery.stats().sent_bytes;
     path.run_until(at(2900));
@@ -113,7 +113,7 @@ fn a_limit_holds_and_the_window_does_not_grow_unused() {
 fn reordering_raises_the_threshold_until_nothing_is_mistaken() {
     let conditions = Conditions { jitter: millis(4), ..Conditions::clean(millis(50)) };
     for seed in 1..=3 {
-        let mut path = Path::new("told:100M", conditions, seed);
+        let mut path = Path::new("fixed-rate:100M", conditions, seed);
         path.run_until(at(2000));
         let learnt = path.recovery.stats().spurious_packets;
         assert!(learnt > 0, "seed {seed}");
@@ -156,7 +156,7 @@ fn whatever_the_path_does_nothing_stays_in_flight() {
             dark_until: dark_from + millis(draw(3000)),
             ..Conditions::clean(rtt)
         };
-        let congestion = if draw(2) == 0 { "cubic" } else { "told:10M" };
+        let congestion = if draw(2) == 0 { "cubic" } else { "fixed-rate:10M" };
         let mut path = Path::new(congestion, conditions, seed);
         path.run_until(at(4000));
         path.finish();

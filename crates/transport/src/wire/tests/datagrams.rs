@@ -98,7 +98,7 @@ fn parameters() -> Parameters {
         max_k: 8_192,
         max_symbol_size: 1_408,
         max_per_packet: 1,
-        feedback: FeedbackChoice::everything(FeedbackTiming::Spaced(Spacing::default())),
+        feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),
     }
@@ -142,7 +142,7 @@ fn parameters_keep_their_limits() {
     assert_eq!(too_long.encode(0), Err(WireError::Limit("application bytes")));
     let without = Parameters { ciphers: vec![], ..parameters() };
     assert_eq!(without.encode(0), Err(WireError::Limit("ciphers")));
-    let feedback = FeedbackChoice { packets: PacketsTold::Count, ..parameters().feedback };
+    let feedback = FeedbackConfig { packets: PacketFeedback::Count, ..parameters().feedback };
     let (ciphers, application) = (vec![1; MAX_CIPHERS], vec![0; MAX_APPLICATION]);
     let largest = Parameters { ciphers, feedback, application, ..parameters() };
     let bytes = largest.encode(u32::MAX).unwrap();
@@ -167,7 +167,7 @@ fn feedback_choices() {
         bytes[at..at + 7].copy_from_slice(&value);
         Parameters::decode(&bytes).map(|read| read.feedback)
     };
-    let every = FeedbackChoice { ecn: false, blocks: None, ..FeedbackChoice::everything(FeedbackTiming::EveryPacket) };
+    let every = FeedbackConfig { ecn: false, blocks: None, ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) };
     assert_eq!(choice_of([0; 7]), Ok(every));
     assert_eq!(choice_of([4, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flags of the feedback choice")));
     let timing = Err(WireError::Malformed("timing of the feedback choice"));
@@ -179,29 +179,32 @@ fn feedback_choices() {
 /// What the seven bytes of a plain choice cannot say stands in an entry of its own, which a receiver that does not know it passes over.
 #[test]
 fn feedback_choices_in_detail() {
-    let plain = FeedbackChoice::everything(FeedbackTiming::EveryPacket);
+    let plain = FeedbackConfig::everything(FeedbackTiming::EveryPacket);
     let every = FeedbackTiming::Every(Counting { packets: 1_024, threshold: 10_000, factor: 2 });
     let on_blocks = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) });
     for (choice, bytes) in [
-        (FeedbackChoice { packets: PacketsTold::InOrder, ..plain }, [&[1, 0, 0, 1, 0, 0, 0, 0][..], &[0; 13]].concat()),
         (
-            FeedbackChoice {
-                packets: PacketsTold::Count,
-                blocks: Some(BlocksTold::Done(DoneBlocks { epsilon: 10_000 })),
+            FeedbackConfig { packets: PacketFeedback::InOrder, ..plain },
+            [&[1, 0, 0, 1, 0, 0, 0, 0][..], &[0; 13]].concat(),
+        ),
+        (
+            FeedbackConfig {
+                packets: PacketFeedback::Count,
+                blocks: Some(BlockFeedback::Done(DoneBlocks { epsilon: 10_000 })),
                 ..plain
             },
             [&[2, 0, 0, 2, 0, 0, 0x27, 0x10][..], &[0; 13]].concat(),
         ),
         (
-            FeedbackChoice { packets: PacketsTold::Last(LastPackets { packets: 1_024 }), timing: every, ..plain },
+            FeedbackConfig { packets: PacketFeedback::Last(LastPackets { packets: 1_024 }), timing: every, ..plain },
             [&[3, 4, 0, 1, 0, 0, 0, 0, 3][..], &[0, 0, 4, 0, 0, 0, 0x27, 0x10, 0, 0, 0, 2]].concat(),
         ),
         (
-            FeedbackChoice { blocks: Some(BlocksTold::Mask), timing: on_blocks, ..plain },
+            FeedbackConfig { blocks: Some(BlockFeedback::Mask), timing: on_blocks, ..plain },
             [&[0, 0, 0, 3, 0, 0, 0, 0, 2][..], &[0, 0, 0x4e, 0x20, 0, 0, 0, 0, 0, 0, 0, 0]].concat(),
         ),
         (
-            FeedbackChoice { blocks: Some(BlocksTold::Received(ReceivedBlocks { epsilon: 250_000 })), ..plain },
+            FeedbackConfig { blocks: Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 250_000 })), ..plain },
             [&[0, 0, 0, 4, 0, 0x03, 0xd0, 0x90, 0][..], &[0; 12]].concat(),
         ),
     ] {
@@ -215,7 +218,7 @@ fn feedback_choices_in_detail() {
             FeedbackTiming::EveryPacket => FeedbackTiming::EveryPacket,
             _ => FeedbackTiming::Spaced(Spacing::default()),
         };
-        assert_eq!(Parameters::decode(&old).map(|read| read.feedback), Ok(FeedbackChoice::everything(timing)));
+        assert_eq!(Parameters::decode(&old).map(|read| read.feedback), Ok(FeedbackConfig::everything(timing)));
     }
 }
 
@@ -278,21 +281,21 @@ fn refusals_are_counted_by_reason() {
 #[test]
 fn feedback_choices_are_text() {
     for (text, told) in [
-        ("ranges", PacketsTold::Ranges),
-        ("in-order", PacketsTold::InOrder),
-        ("count", PacketsTold::Count),
-        ("last", PacketsTold::Last(LastPackets { packets: 1_024 })),
-        ("last:64", PacketsTold::Last(LastPackets { packets: 64 })),
+        ("ranges", PacketFeedback::Ranges),
+        ("in-order", PacketFeedback::InOrder),
+        ("count", PacketFeedback::Count),
+        ("last", PacketFeedback::Last(LastPackets { packets: 1_024 })),
+        ("last:64", PacketFeedback::Last(LastPackets { packets: 64 })),
     ] {
         assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
     }
     for (text, told) in [
-        ("needs", BlocksTold::Needs),
-        ("done", BlocksTold::Done(DoneBlocks { epsilon: 0 })),
-        ("done:1%", BlocksTold::Done(DoneBlocks { epsilon: 10_000 })),
-        ("mask", BlocksTold::Mask),
-        ("received", BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })),
-        ("received:0.5%", BlocksTold::Received(ReceivedBlocks { epsilon: 5_000 })),
+        ("needs", BlockFeedback::Needs),
+        ("done", BlockFeedback::Done(DoneBlocks { epsilon: 0 })),
+        ("done:1%", BlockFeedback::Done(DoneBlocks { epsilon: 10_000 })),
+        ("mask", BlockFeedback::Mask),
+        ("received", BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })),
+        ("received:0.5%", BlockFeedback::Received(ReceivedBlocks { epsilon: 5_000 })),
     ] {
         assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
     }
@@ -304,9 +307,9 @@ fn feedback_choices_are_text() {
     ] {
         assert_eq!((text.parse(), timing.to_string()), (Ok(timing), text.into()));
     }
-    assert_eq!("received:0.01".parse(), Ok(BlocksTold::Received(ReceivedBlocks { epsilon: 10_000 })));
-    assert!("last:0".parse::<PacketsTold>().is_err_and(|e| e.to_string().contains("from 1 to 32768")));
+    assert_eq!("received:0.01".parse(), Ok(BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })));
+    assert!("last:0".parse::<PacketFeedback>().is_err_and(|e| e.to_string().contains("from 1 to 32768")));
     assert!("on-blocks:heartbeat=999us".parse::<FeedbackTiming>().is_err());
-    assert!("received:26%".parse::<BlocksTold>().is_err());
+    assert!("received:26%".parse::<BlockFeedback>().is_err());
     assert!("every:factor=17".parse::<FeedbackTiming>().is_err());
 }

@@ -3,7 +3,7 @@
 
 use crate::flow::SendBlock;
 use crate::flow::schedule::harness::Line;
-use crate::recovery::{Admission, Cause, Content, Recovery, RecoveryConfig, Sent, Timeout, Told};
+use crate::recovery::{AckInfo, Admission, Cause, Content, Recovery, RecoveryConfig, SentPacket, Timeout};
 use crate::time::Time;
 use crate::wire::{FlowId, PacketRanges, SymbolId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ impl Rig {
         line.path.loss = 0.1;
         let choice = |text: &str| text.parse().expect("a choice");
         let config = RecoveryConfig {
-            congestion: "told:1G".parse().expect("a controller"),
+            congestion: "fixed-rate:1G".parse().expect("a controller"),
             timeout: choice("rto:min=200ms,max=5s"),
             ..RecoveryConfig::default()
         };
@@ -54,7 +54,7 @@ impl Rig {
             let Some(&(block, esi)) = self.line.send(1).first() else { break };
             let id = SymbolId { flow: FlowId(1), block, esi };
             let number = self.sent.len() as u64;
-            let sent = Sent { number, time: self.now, bytes: 1_000, content: Content::Symbols(id.into()) };
+            let sent = SentPacket { number, time: self.now, bytes: 1_000, content: Content::Symbols(id.into()) };
             self.recovery.on_sent(sent, false);
             self.sent.push(id);
             self.open.insert(number, block);
@@ -79,7 +79,7 @@ impl Rig {
             }
         }
         let packets = PacketRanges { delay_micros: 0, ranges };
-        self.recovery.on_feedback(self.now, Told::Which(&packets), None).expect("all were sent");
+        self.recovery.on_feedback(self.now, AckInfo::Ranges(&packets), None).expect("all were sent");
         self.learn();
     }
 
@@ -87,7 +87,7 @@ impl Rig {
     fn learn(&mut self) {
         let Self { recovery, line, open, .. } = self;
         let report = recovery.report();
-        let of = |sent: &Sent| match sent.content {
+        let of = |sent: &SentPacket| match sent.content {
             Content::Symbols(run) => run.first,
             other => panic!("{other:?}"),
         };

@@ -11,7 +11,8 @@ mod model;
 mod phases;
 
 use super::{CongestionControl, INITIAL_PACKETS, PathView};
-use crate::recovery::sent::{Cause, RateSample, Report};
+use crate::recovery::delivery_rate::RateSample;
+use crate::recovery::report::{Cause, Report};
 use crate::settings::{Number, Setting, Settings, Share, Span, field};
 use crate::time::{Rate, Time};
 use model::{Aggregation, MaxBandwidth, MinRtt, Rounds, bandwidth};

@@ -1,6 +1,7 @@
 //! What BBR knows of the path (draft-ietf-ccwg-bbr section 2): the most bandwidth, the least round-trip time, and how much comes at once.
 
-use crate::recovery::sent::{RateSample, Report};
+use crate::recovery::delivery_rate::RateSample;
+use crate::recovery::report::Report;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;

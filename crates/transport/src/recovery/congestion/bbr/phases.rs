@@ -2,7 +2,8 @@
 
 use super::model::bandwidth;
 use super::{Bbr, BbrConfig};
-use crate::recovery::sent::{RateSample, Report};
+use crate::recovery::delivery_rate::RateSample;
+use crate::recovery::report::Report;
 use crate::time::Time;
 use std::time::Duration;
 

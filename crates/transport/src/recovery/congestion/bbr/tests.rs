@@ -2,7 +2,7 @@
 
 use super::super::bench::{self, Event};
 use super::*;
-use crate::recovery::sent::{Content, Sent};
+use crate::recovery::sent_packets::{Content, SentPacket};
 
 type Bench = bench::Bench<Bbr>;
 
@@ -71,15 +71,15 @@ fn startup_ends_when_three_rounds_bring_no_quarter_more() {
 fn startup_ends_with_a_round_of_many_losses() {
     let mut bench = bench("");
     round(&mut bench, 10, sample(500, 20_000, 0));
-    let sent = |number: u64, now: Time| Sent {
+    let sent = |number: u64, now: Time| SentPacket {
         number,
         time: now - Duration::from_millis(50),
         bytes: 1000,
         content: Content::Nothing,
     };
     bench.later(60);
-    let lost: Vec<Sent> = (0..6).map(|gap| sent(2 * gap, bench.now)).collect();
-    let arrived: Vec<Sent> = (0..20).map(|at| sent(20 + at, bench.now)).collect();
+    let lost: Vec<SentPacket> = (0..6).map(|gap| sent(2 * gap, bench.now)).collect();
+    let arrived: Vec<SentPacket> = (0..20).map(|at| sent(20 + at, bench.now)).collect();
     let event = Event { rate_sample: sample(1000, 50_000, 6000), ..Event::default() };
     bench.report_of(event, &arrived, &lost, &[]);
     assert!(bench.controller.full.reached);

@@ -2,7 +2,7 @@
 
 use super::super::bench;
 use super::*;
-use crate::recovery::sent::Cause;
+use crate::recovery::report::Cause;
 use bench::Event;
 use std::time::Duration;
 

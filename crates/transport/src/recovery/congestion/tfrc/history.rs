@@ -1,6 +1,7 @@
 //! Loss events and the intervals between them (RFC 5348 section 5).
 
-use crate::recovery::sent::{Report, Sent};
+use crate::recovery::report::Report;
+use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,7 +35,7 @@ impl LossHistory {
         let mut delivered = report.delivered.iter().peekable();
         let mut events = 0;
         for lost in report.lost {
-            let before = |sent: &&Sent| sent.number < lost.number;
+            let before = |sent: &&SentPacket| sent.number < lost.number;
             while delivered.next_if(before).is_some() {
                 self.open += 1.0;
             }

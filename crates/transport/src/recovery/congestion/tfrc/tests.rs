@@ -2,7 +2,7 @@
 
 use super::super::bench::{self, Event};
 use super::*;
-use crate::recovery::sent::{Content, Sent};
+use crate::recovery::sent_packets::{Content, SentPacket};
 
 type Bench = bench::Bench<Tfrc>;
 
@@ -20,7 +20,7 @@ fn near(value: f64, expected: f64, share: f64) -> bool {
 fn round(bench: &mut Bench, first: u64, packets: u64, lost: &[u64]) {
     for at in 0..packets {
         bench.now += RTT / u32::try_from(packets).unwrap();
-        let sent = Sent { number: first + at, time: bench.now - RTT, bytes: 1000, content: Content::Nothing };
+        let sent = SentPacket { number: first + at, time: bench.now - RTT, bytes: 1000, content: Content::Nothing };
         let event = Event { rtt: Some(RTT), ..Event::default() };
         if lost.contains(&(first + at)) {
             bench.report_of(event, &[], &[sent], &[]);

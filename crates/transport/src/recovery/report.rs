@@ -1,21 +1,66 @@
-//! Where a report is put together, in buffers that are used again, and what all reports add up to.
+//! [`Report`]: what feedback or a timeout says about the packets in flight, and the buffers in which it is assembled.
 
+use super::delivery_rate::RateSample;
 use super::ecn::Ecn;
-use super::flight::Entry;
 use super::loss_estimate::LossEstimate;
-use super::sent::{Cause, RateSample, Report, Sent};
+use super::sent_packets::Entry;
+use super::sent_packets::SentPacket;
 use crate::time::Time;
 use std::time::Duration;
 
+/// Why there is a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Feedback came.
+    Feedback,
+    /// The loss timer ran out: packets overtaken by others are now called lost.
+    LossTimer,
+    /// The retransmission timer ran out: everything in flight is called lost (RFC 6298 section 5.4; lt-tcp §3.5).
+    Timeout,
+    /// The path was given up: everything in flight is lost.
+    Closed,
+}
+
+/// The one normalised form of feedback and timeouts: nothing downstream knows which profile or wire form produced it.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// When it was made.
+    pub now: Time,
+    /// Why.
+    pub cause: Cause,
+    /// Packets newly known to have arrived, in order of number.
+    pub delivered: &'a [SentPacket],
+    /// Packets newly called lost, in order of number.
+    pub lost: &'a [SentPacket],
+    /// Packets called lost earlier that arrived after all.
+    pub spurious: &'a [SentPacket],
+    /// Packets given up with an earlier path that arrived after all: they say nothing about this one.
+    pub outlived: &'a [SentPacket],
+    /// IP bytes in `delivered`.
+    pub delivered_bytes: u64,
+    /// IP bytes in `lost`.
+    pub lost_bytes: u64,
+    /// Packets newly reported as marked CE.
+    pub newly_marked: u64,
+    /// Round-trip time measured by this feedback.
+    pub rtt: Option<Duration>,
+    /// Rate measured by this feedback.
+    pub rate_sample: Option<RateSample>,
+    /// Bytes that were in flight before this report.
+    pub in_flight_before: u64,
+    /// The sender had nothing to send lately: the window was not the limit.
+    pub app_limited: bool,
+}
+
 /// A [`Report`] in the making, and the last one made.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct ReportBuilder {
     now: Time,
     cause: Cause,
-    pub(super) delivered: Vec<Sent>,
-    pub(super) lost: Vec<Sent>,
-    pub(super) spurious: Vec<Sent>,
-    pub(super) outlived: Vec<Sent>,
+    pub(super) delivered: Vec<SentPacket>,
+    pub(super) lost: Vec<SentPacket>,
+    pub(super) spurious: Vec<SentPacket>,
+    pub(super) outlived: Vec<SentPacket>,
     delivered_bytes: u64,
     lost_bytes: u64,
     pub(super) newly_marked: u64,
@@ -26,7 +71,7 @@ pub(super) struct Outcome {
     pub(super) persistent_congestion: bool,
 }
 
-impl Outcome {
+impl ReportBuilder {
     pub(super) const fn new(now: Time) -> Self {
         Self {
             now,
@@ -97,62 +142,28 @@ impl Outcome {
     }
 }
 
-fn bytes(packets: &[Sent]) -> u64 {
+pub(super) fn bytes(packets: &[SentPacket]) -> u64 {
     packets.iter().map(|sent| u64::from(sent.bytes)).sum()
 }
 
-/// Packets and IP bytes of one path since it began. Only packets that ask for feedback, unless it says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryStats {
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Bytes sent.
-    pub sent_bytes: u64,
-    /// Of the packets sent, probes.
-    pub probe_packets: u64,
-    /// Packets sent that ask for no feedback.
-    pub untracked_packets: u64,
-    /// Bytes of these.
-    pub untracked_bytes: u64,
-    /// Packets that arrived in time.
-    pub delivered_packets: u64,
-    /// Bytes of these.
-    pub delivered_bytes: u64,
-    /// Packets called lost, those that later arrived included.
-    pub lost_packets: u64,
-    /// Bytes of these.
-    pub lost_bytes: u64,
-    /// Packets called lost that arrived after all.
-    pub spurious_packets: u64,
-    /// Bytes of these.
-    pub spurious_bytes: u64,
-    /// Times that silence called for a probe.
-    pub probe_timeouts: u64,
-    /// Times that silence emptied the flight.
-    pub timeouts: u64,
-    /// Packets reported as marked CE.
-    pub marked_packets: u64,
-}
-
-impl RecoveryStats {
-    pub(super) fn on_sent(&mut self, sent: &Sent, probe: bool) {
-        self.sent_packets += 1;
-        self.sent_bytes += u64::from(sent.bytes);
-        self.probe_packets += u64::from(probe);
-    }
-
-    pub(super) fn on_untracked(&mut self, bytes: u32) {
-        self.untracked_packets += 1;
-        self.untracked_bytes += u64::from(bytes);
-    }
-
-    pub(super) fn on_report(&mut self, report: &Report<'_>) {
-        self.delivered_packets += report.delivered.len() as u64;
-        self.delivered_bytes += report.delivered_bytes;
-        self.lost_packets += report.lost.len() as u64;
-        self.lost_bytes += report.lost_bytes;
-        self.spurious_packets += report.spurious.len() as u64;
-        self.spurious_bytes += bytes(report.spurious);
-        self.marked_packets += report.newly_marked;
+#[cfg(test)]
+impl Report<'static> {
+    /// Something was heard, and nothing of any packet: for tests to say what.
+    pub(crate) const fn empty(now: Time) -> Self {
+        Self {
+            now,
+            cause: Cause::Feedback,
+            delivered: &[],
+            lost: &[],
+            spurious: &[],
+            outlived: &[],
+            delivered_bytes: 0,
+            lost_bytes: 0,
+            newly_marked: 0,
+            rtt: None,
+            rate_sample: None,
+            in_flight_before: 0,
+            app_limited: false,
+        }
     }
 }

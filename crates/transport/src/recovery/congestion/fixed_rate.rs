@@ -1,15 +1,15 @@
 //! Sends at the rate it is told.
 
 use super::{CongestionControl, MIN_PACKETS, PathView};
+use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery::sent::Report;
 use crate::settings::{BitRate, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
 /// Numbers of a told rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ToldConfig {
+pub struct FixedRateConfig {
     /// In IP bits per second.
     pub rate: Rate,
     /// Stop when nothing comes back, after about two round trips at that rate. Without, not before two seconds of
@@ -17,13 +17,13 @@ pub struct ToldConfig {
     pub window: bool,
 }
 
-impl Default for ToldConfig {
+impl Default for FixedRateConfig {
     fn default() -> Self {
         Self { rate: Rate::from_bits_per_second(10_000_000), window: true }
     }
 }
 
-impl Settings for ToldConfig {
+impl Settings for FixedRateConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
         &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
 }
@@ -36,13 +36,13 @@ pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 /// at that rate, of which one is the flight and the rest holds late feedback and losses not yet noticed. Before a round
 /// trip is known it is taken as [`INITIAL_RTT`].
 #[derive(Debug)]
-pub(super) struct Told {
-    config: ToldConfig,
+pub(super) struct FixedRate {
+    config: FixedRateConfig,
     window: u64,
 }
 
-impl Told {
-    pub(super) fn new(config: ToldConfig, max_packet: u32) -> Self {
+impl FixedRate {
+    pub(super) fn new(config: FixedRateConfig, max_packet: u32) -> Self {
         Self { config, window: window(config, INITIAL_RTT, max_packet) }
     }
 }
@@ -51,13 +51,13 @@ impl Told {
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Bytes that may be in flight.
-fn window(config: ToldConfig, rtt: Duration, max_packet: u32) -> u64 {
+fn window(config: FixedRateConfig, rtt: Duration, max_packet: u32) -> u64 {
     let least = if config.window { LATE_WAKING } else { SILENCE };
     let span = rtt + rtt.max(least);
     config.rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
 }
 
-impl CongestionControl for Told {
+impl CongestionControl for FixedRate {
     fn on_path(&mut self, path: &PathView<'_>) {
         self.window = window(self.config, path.rtt.smoothed(), path.max_packet);
     }
@@ -77,7 +77,7 @@ impl CongestionControl for Told {
     }
 
     fn name(&self) -> &'static str {
-        "told"
+        "fixed-rate"
     }
 
     fn in_slow_start(&self) -> bool {

@@ -1,11 +1,11 @@
 //! What comes back, and what does not: feedback and timeouts made into reports.
 
-use super::detection::Heard;
-use super::flight::{Arrival, Fate};
+use super::ack_info::AckInfo;
+use super::detection::NewAcks;
 use super::path::Recovery;
-use super::sent::Cause;
+use super::report::Cause;
+use super::sent_packets::{Arrival, Fate};
 use super::timeout::Expiry;
-use super::told::Told;
 use super::{NeverSent, Timeout};
 use crate::time::Time;
 use crate::wire::{EcnCounts, PacketRanges};
@@ -16,7 +16,7 @@ impl Recovery {
     ///
     /// # Errors
     /// [`NeverSent`] when it names a packet that was never sent: it is then refused whole, and nothing has changed.
-    pub fn on_feedback(&mut self, now: Time, told: Told<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
+    pub fn on_feedback(&mut self, now: Time, told: AckInfo<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
         told.largest().map_or(Ok(()), |largest| self.flight.check_number(largest))?;
         told.named().map_or(Ok(()), |packets| self.flight.check(packets))?;
         let (before, oldest) = (self.flight.largest_acked(), self.flight.oldest());
@@ -27,7 +27,7 @@ impl Recovery {
         self.arrived += arrived;
         if let Some(packets) = told.named() {
             self.acknowledge(now, packets, before);
-        } else if let Told::HowMany { largest, delay_micros, .. } = told {
+        } else if let AckInfo::Count { largest, delay_micros, .. } = told {
             self.settle(now, largest, arrived, delay_micros);
         }
         // RFC 9000 section 13.4.2.1: only feedback that brings news is sure not to have been overtaken.
@@ -153,12 +153,12 @@ impl Recovery {
         Some(self.loss_time.unwrap_or_else(due))
     }
 
-    fn detect_losses(&mut self, now: Time, told: Told<'_>, arrived: u64) {
+    fn detect_losses(&mut self, now: Time, told: AckInfo<'_>, arrived: u64) {
         let outcome = &mut self.outcome;
         self.loss.on_delivered(outcome.delivered.len());
         self.loss.on_spurious(outcome.spurious.len());
         let named = || outcome.delivered.iter().chain(&outcome.spurious).chain(&outcome.outlived);
-        let heard = Heard {
+        let heard = NewAcks {
             told,
             arrived,
             named: named().count() as u64,

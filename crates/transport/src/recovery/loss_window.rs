@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Packets whose fate is known.
 #[derive(Clone, Debug)]
-pub(super) struct Fates {
+pub(super) struct LossWindow {
     /// Of the last so many it is kept.
     kept: usize,
     /// True for those lost.
@@ -15,7 +15,7 @@ pub(super) struct Fates {
     lost: u64,
 }
 
-impl Fates {
+impl LossWindow {
     /// Nothing is known; the fates of the last `kept` packets will be.
     pub(super) const fn new(kept: u32) -> Self {
         Self { kept: kept as usize, last: VecDeque::new(), missing: 0, known: 0, lost: 0 }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::recovery::delivery_rate::DeliveryRate;
-use crate::recovery::sent::Content;
+use crate::recovery::sent_packets::Content;
 use crate::recovery::tests::random::Random;
 use std::collections::BTreeMap;
 
 fn entry(number: u64, time: Time) -> Entry {
-    let sent = Sent { number, time, bytes: 100 + (number % 7) as u32, content: Content::Control(number as u32) };
+    let sent = SentPacket { number, time, bytes: 100 + (number % 7) as u32, content: Content::Control(number as u32) };
     let snapshot = DeliveryRate::new(time).on_sent(time, 1000, 0);
     Entry { sent, snapshot, ordinal: number as u32, marked: false }
 }
@@ -34,10 +34,10 @@ enum Fate {
     Lost,
 }
 
-/// What [`Flight`] does, in a map of all packets.
+/// What [`SentPackets`] does, in a map of all packets.
 #[derive(Default)]
 struct Model {
-    packets: BTreeMap<u64, (Sent, Fate)>,
+    packets: BTreeMap<u64, (SentPacket, Fate)>,
     largest: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl Model {
 /// One run: packets of all kinds, a network that loses and reorders, feedback that repeats, shrinks and comes late.
 fn agrees_with_the_model(seed: u64) {
     let mut random = Random::new(seed);
-    let mut flight = Flight::default();
+    let mut flight = SentPackets::default();
     let mut model = Model::default();
     let mut received: Vec<bool> = Vec::new();
     let mut now = Time::ZERO;
@@ -145,7 +145,7 @@ fn ring_agrees_with_a_map() {
 
 #[test]
 fn what_was_never_sent_is_convicted_and_nothing_is_touched() {
-    let mut flight = Flight::default();
+    let mut flight = SentPackets::default();
     assert_eq!(flight.check(&ranges(&[(0, 0)])), Err(NeverSent { number: 0 }));
     (0..10).for_each(|number| flight.push(entry(number, Time::ZERO)));
     flight.push_skipped(10);
@@ -165,7 +165,7 @@ fn what_was_never_sent_is_convicted_and_nothing_is_touched() {
 
 #[test]
 fn malformed_ranges_do_no_harm() {
-    let mut flight = Flight::default();
+    let mut flight = SentPackets::default();
     (0..10).for_each(|number| flight.push(entry(number, Time::ZERO)));
     let mut seen = Vec::new();
     for bad in [&[(5, 4)][..], &[(2, 3), (2, 3)], &[(0, 1), (6, 6)], &[]] {
@@ -184,7 +184,7 @@ fn malformed_ranges_do_no_harm() {
 #[test]
 fn repeated_news_costs_nothing_per_packet() {
     const ROUND: u64 = 10_000;
-    let mut flight = Flight::default();
+    let mut flight = SentPackets::default();
     let rule = LossRule { packets: 3, age: Duration::from_secs(9) };
     let (mut frames, mut named, mut range_count, mut delivered, mut lost) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
     for number in 0..20 * ROUND {
@@ -214,7 +214,7 @@ fn repeated_news_costs_nothing_per_packet() {
 
 #[test]
 fn late_packets_are_remembered_within_bounds() {
-    let mut flight = Flight::default();
+    let mut flight = SentPackets::default();
     flight.push(entry(0, Time::ZERO));
     let rule = LossRule { packets: 3, age: Duration::from_secs(9) };
     for number in 1..200_000 {

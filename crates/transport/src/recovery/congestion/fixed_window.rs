@@ -1,46 +1,46 @@
 //! A window that does not change: the arq document's sliding window (arq §2.1).
 
 use super::{CongestionControl, PathView};
-use crate::recovery::sent::Report;
+use crate::recovery::report::Report;
 use crate::settings::{BitRate, Count, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
 
 /// The window of the arq document's first part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedConfig {
+pub struct FixedWindowConfig {
     /// In packets: 5 (arq §2.1.1).
     pub segments: u32,
     /// If given, the window is this rate times the round-trip time measured at the start instead (arq §2.1.1).
     pub rate: Option<Rate>,
 }
 
-impl Default for FixedConfig {
+impl Default for FixedWindowConfig {
     fn default() -> Self {
         Self { segments: 5, rate: None }
     }
 }
 
-impl Settings for FixedConfig {
+impl Settings for FixedWindowConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
         &[field!("segments", segments, Count(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
 }
 
 /// So many packets in flight, whatever is lost.
 #[derive(Debug)]
-pub(super) struct Fixed {
-    config: FixedConfig,
+pub(super) struct FixedWindow {
+    config: FixedWindowConfig,
     window: u64,
     /// The round-trip time of the ping-pong at the start, here of the handshake, is known.
     measured: bool,
 }
 
-impl Fixed {
-    pub(super) fn new(config: FixedConfig, max_packet: u32) -> Self {
+impl FixedWindow {
+    pub(super) fn new(config: FixedWindowConfig, max_packet: u32) -> Self {
         Self { config, window: u64::from(config.segments) * u64::from(max_packet), measured: false }
     }
 }
 
-impl CongestionControl for Fixed {
+impl CongestionControl for FixedWindow {
     fn on_path(&mut self, path: &PathView<'_>) {
         let packet = u64::from(path.max_packet);
         match self.config.rate {
@@ -68,7 +68,7 @@ impl CongestionControl for Fixed {
     }
 
     fn name(&self) -> &'static str {
-        "fixed"
+        "fixed-window"
     }
 
     fn in_slow_start(&self) -> bool {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_window_is_so_many_segments() {
-        let mut bench = Bench::new(Fixed::new(FixedConfig::default(), Bench::<Fixed>::PACKET), 100);
+        let mut bench = Bench::new(FixedWindow::new(FixedWindowConfig::default(), Bench::<FixedWindow>::PACKET), 100);
         bench.report(Event { delivered: 5, lost: 5, marked: 1, persistent: true, ..Event::default() });
         assert_eq!(bench.controller.window(), 5000);
     }
@@ -91,8 +91,10 @@ mod tests {
     #[test]
     fn or_the_rate_times_the_first_round_trip() {
         let rate = Some(Rate::from_bits_per_second(8_000_000));
-        let mut bench =
-            Bench::new(Fixed::new(FixedConfig { rate, ..FixedConfig::default() }, Bench::<Fixed>::PACKET), 50);
+        let mut bench = Bench::new(
+            FixedWindow::new(FixedWindowConfig { rate, ..FixedWindowConfig::default() }, Bench::<FixedWindow>::PACKET),
+            50,
+        );
         assert_eq!(bench.controller.window(), 50_000);
         bench.rtt.sample(bench.now, std::time::Duration::from_millis(80), std::time::Duration::ZERO);
         bench.report(Event { delivered: 5, ..Event::default() });

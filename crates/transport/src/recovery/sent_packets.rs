@@ -1,4 +1,4 @@
-//! Packets in flight: a ring of slots indexed by packet number.
+//! Sent packets (RFC 9002 appendix A.1): a ring of slots indexed by packet number.
 //!
 //! Feedback repeats itself (some forty frames name the same packet), so its cost must not depend on how much of it is
 //! old news. Every settled slot knows how far it is to the next slot that may not be settled, and walks shorten these
@@ -8,11 +8,41 @@
 
 use super::NeverSent;
 use super::delivery_rate::Snapshot;
-use super::sent::Sent;
 use crate::time::Time;
-use crate::wire::PacketRanges;
+use crate::wire::{PacketRanges, SymbolRun};
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// What a packet carried, kept for the one who has to act on its fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing that needs to arrive: a probe or feedback.
+    Nothing,
+    /// Symbols of a flow: they arrive or are lost together.
+    Symbols(SymbolRun),
+    /// Control frames, kept by the connection under this key.
+    Control(u32),
+}
+
+impl Content {
+    /// Whether it is symbols: feedback in order names them only when nothing before them is missing, and everything else at once.
+    pub(super) const fn is_symbol(&self) -> bool {
+        matches!(self, Self::Symbols(_))
+    }
+}
+
+/// A packet on its way that asks for feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPacket {
+    /// Packet number.
+    pub number: u64,
+    /// When it left.
+    pub time: Time,
+    /// IP bytes: UDP payload plus headers.
+    pub bytes: u32,
+    /// What it carried.
+    pub content: Content,
+}
 
 /// Slots kept for the sake of lost packets that might still arrive: one that thousands of others have overtaken is not worth the
 /// memory.
@@ -24,7 +54,7 @@ const SKIPPED: usize = 64;
 /// A packet and what is kept with it until its fate is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    pub(super) sent: Sent,
+    pub(super) sent: SentPacket,
     /// State of the delivery-rate sampler when it left.
     pub(super) snapshot: Snapshot,
     /// Its place among the packets that ask for feedback.
@@ -73,7 +103,7 @@ pub(super) struct LossRule {
 
 /// All packets whose fate is open, and those called lost lately.
 #[derive(Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct SentPackets {
     slots: VecDeque<Slot>,
     /// Number of the first slot.
     base: u64,
@@ -88,7 +118,7 @@ pub(super) struct Flight {
     pub(super) visits: u64,
 }
 
-impl Flight {
+impl SentPackets {
     /// IP bytes outstanding.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
