@@ -169,14 +169,8 @@ pub(crate) fn terms_of(system: &impl System, esi: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::lt::{Distribution, Parameters, Parities};
+    use crate::splitmix::SplitMix64;
     use crate::{lt, raptor};
-
-    /// splitmix64.
-    fn random(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
-    }
 
     /// A plain elimination of dense rows: how many independent equations came.
     struct Dense {
@@ -202,13 +196,13 @@ mod tests {
 
     /// What an attempt says is lacking is what a plain elimination lacks, at the first try and whenever more has come.
     fn compare(system: &impl System, seed: u64) {
-        let (k, mut state) = (system.k(), seed);
+        let (k, mut random) = (system.k(), SplitMix64::new(seed));
         let (unknowns, constraints) = system.constraints().parts();
         let mut dense = Dense { rows: vec![None; unknowns as usize], rank: 0 };
         constraints.into_iter().for_each(|terms| dense.add(terms));
         let mut block = Block::empty(k, 1, Vec::new());
-        let loss = random(&mut state) % 101;
-        for esi in (0..k).filter(|_| random(&mut state) % 100 >= loss) {
+        let loss = random.below(101);
+        for esi in (0..k).filter(|_| random.below(100) >= loss) {
             block.insert(esi, &[0]);
             dense.add(terms_of(system, esi));
         }
@@ -217,7 +211,7 @@ mod tests {
         let mut attempts = 0;
         loop {
             while repairs.lacking(&block) > 0 {
-                let esi = random(&mut state) as u32 % (1 << 16);
+                let esi = random.below_u32(1 << 16);
                 let came = if esi < k {
                     block.insert(esi, &[0])
                 } else {
@@ -283,8 +277,8 @@ mod tests {
         use crate::BlockCode;
         let k = 7000;
         for code in [BlockCode::Lt, BlockCode::PrecodedLt] {
-            let mut state = 5;
-            let sent = Block::full(k, 1, (0..k).map(|_| random(&mut state) as u8).collect());
+            let mut random = SplitMix64::new(5);
+            let sent = Block::full(k, 1, (0..k).map(|_| random.next() as u8).collect());
             let mut encoder = code.encoder(k, 1).unwrap();
             let mut decoder = code.decoder(k, 1).unwrap();
             let mut block = Block::empty(k, 1, Vec::new());

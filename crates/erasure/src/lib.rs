@@ -35,12 +35,16 @@ mod inactivation;
 mod kernel;
 mod linear;
 pub mod lt;
+mod matrix;
 mod raptor;
 mod raptorq;
 mod reed_solomon;
 mod repairs;
 pub mod rlc;
+mod splitmix;
 mod systematic;
+#[cfg(test)]
+mod testing;
 pub mod tornado;
 mod uncoded;
 mod window;

@@ -2,6 +2,7 @@
 
 use super::Case;
 use crate::BlockCode;
+use crate::splitmix::SplitMix64;
 
 /// Makes up a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus arrive, with attempts
 /// to recover between them: the decoder must come to the right bytes or say what it needs. All follows from the seed.
@@ -10,16 +11,16 @@ use crate::BlockCode;
 ///
 /// Where the decoder is wrong.
 pub fn check_random_case(seed: u64) {
-    let mut dice = Dice(seed);
-    let code = BlockCode::ALL[dice.below(BlockCode::ALL.len() as u32) as usize];
-    let least = 1 + match dice.below(20) {
-        0..14 => dice.below(60),
-        14..19 => dice.below(500),
-        _ => dice.below(3000),
+    let mut dice = SplitMix64::new(seed);
+    let code = BlockCode::ALL[dice.below_u32(BlockCode::ALL.len() as u32) as usize];
+    let least = 1 + match dice.below_u32(20) {
+        0..14 => dice.below_u32(60),
+        14..19 => dice.below_u32(500),
+        _ => dice.below_u32(3000),
     };
     // Some codes begin at a few symbols, or have even sizes alone.
     let shape = |k: u32, size: usize| code.check(k, size).is_ok().then_some((k, size));
-    let size = 1 + dice.below(16) as usize;
+    let size = 1 + dice.below_u32(16) as usize;
     let (k, symbol_size) =
         (least..least + 10).find_map(|k| shape(k, size).or_else(|| shape(k, size + 1))).expect("a shape the code has");
     let mut case = Case::new(code, k, symbol_size, seed as u8);
@@ -44,40 +45,24 @@ impl Case {
 }
 
 /// Ids in the order they arrive, some twice, each with a number below 40 that says what else happens.
-fn arrivals(dice: &mut Dice, k: u32, limit: u32) -> Vec<(u32, u32)> {
+fn arrivals(dice: &mut SplitMix64, k: u32, limit: u32) -> Vec<(u32, u32)> {
     // From nothing lost to everything.
-    let percent = [0, 1, 10, 50, 100][dice.below(5) as usize];
-    let mut ids: Vec<u32> = (0..k).filter(|_| dice.below(100) >= percent).collect();
+    let percent = [0, 1, 10, 50, 100][dice.below_u32(5) as usize];
+    let mut ids: Vec<u32> = (0..k).filter(|_| dice.below_u32(100) >= percent).collect();
     let lost = k - ids.len() as u32;
     // Repair symbols from the beginning, from all over the code, or from its end.
     let repairs = limit - k;
-    let reach = repairs.min([2 * k, 1 << 16, u32::MAX][dice.below(3) as usize]);
-    let first = if dice.below(4) == 0 { limit - reach } else { k };
+    let reach = repairs.min([2 * k, 1 << 16, u32::MAX][dice.below_u32(3) as usize]);
+    let first = if dice.below_u32(4) == 0 { limit - reach } else { k };
     // Too few, about enough, or too many.
-    let count = [lost / 2, lost, lost + lost / 4 + 3, 2 * lost + 10][dice.below(4) as usize];
+    let count = [lost / 2, lost, lost + lost / 4 + 3, 2 * lost + 10][dice.below_u32(4) as usize];
     if reach > 0 {
-        ids.extend((0..count).map(|_| first + dice.below(reach)));
+        ids.extend((0..count).map(|_| first + dice.below_u32(reach)));
     }
     for place in (1..ids.len()).rev() {
-        ids.swap(place, dice.below(place as u32 + 1) as usize);
+        ids.swap(place, dice.below_u32(place as u32 + 1) as usize);
     }
-    ids.into_iter().map(|id| (id, dice.below(40))).collect()
-}
-
-/// Numbers without a pattern: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    /// Below `limit`, which is not 0.
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        // The upper half of a product of 32 bits by 32 is below the second.
-        (((z >> 32) * u64::from(limit)) >> 32) as u32
-    }
+    ids.into_iter().map(|id| (id, dice.below_u32(40))).collect()
 }
 
 #[cfg(test)]
@@ -95,7 +80,7 @@ mod tests {
 
     #[test]
     fn arrivals_are_of_all_kinds() {
-        let mut dice = Dice(7);
+        let mut dice = SplitMix64::new(7);
         let all: Vec<_> = (0..400).map(|_| arrivals(&mut dice, 20, 1 << 24)).collect();
         let source = |ids: &[(u32, u32)]| ids.iter().filter(|(id, _)| *id < 20).count();
         assert!(all.iter().any(|ids| source(ids) == 0) && all.iter().any(|ids| source(ids) == 20));

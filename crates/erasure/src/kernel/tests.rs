@@ -4,14 +4,10 @@ use super::combine::combine_at;
 use super::slices::{add_at, add_many_at, add_outer_at, add_scaled_at, scale_at};
 use super::{Instructions, Level};
 use crate::field;
+use crate::testing::noise;
 
 /// Lengths around and below every register, and what several registers hold.
 const LENGTHS: std::ops::Range<usize> = 0..300;
-
-/// Bytes without a pattern that a kernel could share.
-pub(super) fn noise(seed: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|i| ((seed * 4099 + i + 1) as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]).collect()
-}
 
 /// Runs `kernel` on rows of every length at every level, inside of a buffer whose other bytes must stay as they are. `expected` is the
 /// first row's byte by those of all rows.

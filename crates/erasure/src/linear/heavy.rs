@@ -1,7 +1,7 @@
 //! Dense equations over GF(256) of a special form: the HDPC symbols of RFC 6330, section 5.3.3.3.
 
 use super::bits;
-use crate::{field, kernel};
+use crate::matrix::RowEchelon;
 
 /// Equations that tie `rows` unknowns, from `span` on, to all unknowns below `span`: with Y(j) = 2 Y(j - 1) + C(j), unknown
 /// `span + h` is the sum of the Y(j) whose `taps` name row h, and of 2^h Y(span - 1).
@@ -93,26 +93,13 @@ impl HeavyRows {
     /// for, row `i` of the answer says how much of each row adds up to unknown `i` alone. None where they do not determine them.
     pub(super) fn invert(&self, given: impl Fn(usize) -> Vec<u8>, looked_for: usize) -> Option<Vec<Vec<u8>>> {
         let count = self.count();
-        let mut rows: Vec<Vec<u8>> = (0..count)
-            .map(|row| {
-                let mut octets = given(row);
-                octets.resize(looked_for + count, 0);
-                octets[looked_for + row] = 1;
-                octets
-            })
-            .collect();
-        for column in 0..looked_for {
-            let pivot = (column..count).find(|&row| rows[row][column] != 0)?;
-            rows.swap(column, pivot);
-            let inverse = field::inverse(rows[column][column]);
-            kernel::scale(&mut rows[column], inverse);
-            let pivot = rows[column].clone();
-            for row in (0..count).filter(|&row| row != column) {
-                let factor = rows[row][column];
-                kernel::add_scaled(&mut rows[row], &pivot, factor);
-            }
+        let mut echelon = RowEchelon::new();
+        for row in 0..count {
+            let mut octets = given(row);
+            octets.resize(looked_for + count, 0);
+            octets[looked_for + row] = 1;
+            echelon.insert(octets, |row: &Vec<u8>| row[..looked_for].iter().position(|&octet| octet != 0));
         }
-        rows.truncate(looked_for);
-        Some(rows.into_iter().map(|row| row[looked_for..].to_vec()).collect())
+        (0..looked_for).map(|unknown| Some(echelon.row(unknown)?[looked_for..].to_vec())).collect()
     }
 }

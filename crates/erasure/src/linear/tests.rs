@@ -3,16 +3,13 @@ use std::sync::Arc;
 use super::*;
 use crate::field;
 use crate::kernel::program::Inputs;
+use crate::splitmix::SplitMix64;
 
-/// xorshift64*.
-struct Dice(u64);
+struct Dice(SplitMix64);
 
 impl Dice {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+        self.0.below(bound as u64) as usize
     }
 
     fn symbol(&mut self, size: usize) -> Vec<u8> {
@@ -72,7 +69,7 @@ fn rank(unknowns: usize, equations: &[Vec<u32>]) -> usize {
 fn random_systems_are_solved_when_their_rank_is_full() {
     let (mut solved, mut lacked) = (0, 0);
     for seed in 1..400 {
-        let mut dice = Dice(seed);
+        let mut dice = Dice(SplitMix64::new(seed));
         let unknowns = 1 + dice.below(90);
         let size = 1 + dice.below(200);
         let symbols: Vec<Vec<u8>> = (0..unknowns).map(|_| dice.symbol(size)).collect();
@@ -131,7 +128,7 @@ fn random_systems_are_solved_when_their_rank_is_full() {
 #[test]
 fn heavy_equations_are_the_product_of_their_matrices() {
     for seed in 1..60 {
-        let mut dice = Dice(seed);
+        let mut dice = Dice(SplitMix64::new(seed));
         let (rows, span, size) = (1 + dice.below(12), 2 + dice.below(40), 1 + dice.below(70));
         let taps: Vec<[u8; 2]> = (1..span).map(|_| [0, 1].map(|_| dice.below(rows) as u8)).collect();
         let mut symbols: Vec<Vec<u8>> = (0..span).map(|_| dice.symbol(size)).collect();

@@ -1,7 +1,7 @@
 //! Degree distributions, and degrees drawn from them in integers alone: both ends must draw the same on every machine, and floats of
 //! `ln` and `sqrt` may round one way here and another there.
 
-use super::random::Random;
+use crate::splitmix::SplitMix64;
 
 /// How many symbols an encoding symbol adds up.
 ///
@@ -57,7 +57,7 @@ impl Degrees {
         degrees
     }
 
-    pub(super) fn draw(&self, random: &mut Random) -> u32 {
+    pub(super) fn draw(&self, random: &mut SplitMix64) -> u32 {
         let &(total, _) = self.sums.last().expect("there are weights");
         let number = random.below(total);
         self.sums[self.sums.partition_point(|&(sum, _)| sum <= number)].1
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn degrees_are_drawn_as_they_weigh() {
         let degrees = Degrees::new(&Distribution::Weights(vec![(1, 1), (3, 0), (5, 3), (40, 4)]), 20);
-        let mut random = Random::of_symbol(1, 2, 3);
+        let mut random = SplitMix64::new(6);
         let mut counts = [0; 21];
         for _ in 0..8000 {
             counts[degrees.draw(&mut random) as usize] += 1;

@@ -9,7 +9,6 @@
 
 mod distribution;
 mod encoder;
-mod random;
 mod system;
 
 pub use self::distribution::Distribution;

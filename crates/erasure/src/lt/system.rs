@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use super::Parameters;
 use super::distribution::Degrees;
-use super::random::Random;
 use crate::linear::Equations;
 use crate::raptor::ldpc;
+use crate::splitmix::{SplitMix64, mix};
 
 /// The equations of blocks of `k` source symbols: unknowns 0 to k - 1 are the source symbols, the R parities of the pre-code follow.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl System {
     fn repair_terms(&self, esi: u32, terms: &mut Vec<u32>) {
         let unknowns = self.unknowns();
         let degrees = self.degrees.get_or_init(|| Degrees::new(&self.parameters.distribution, unknowns));
-        let mut random = Random::of_symbol(self.parameters.seed, self.k, esi);
+        let mut random = numbers_of_symbol(self.parameters.seed, self.k, esi);
         let degree = degrees.draw(&mut random);
         let mut chosen = vec![0_u64; unknowns.div_ceil(64) as usize];
         let choose = |last: u32| {
@@ -52,6 +52,12 @@ impl System {
         };
         terms.extend((unknowns - degree..unknowns).map(choose));
     }
+}
+
+/// The sequence of encoding symbol `esi` in the code of `k` symbols with this seed.
+fn numbers_of_symbol(seed: u64, k: u32, esi: u32) -> SplitMix64 {
+    // Mixed once, or the sequence of one symbol would go on in that of another.
+    SplitMix64::new(mix(seed ^ (u64::from(k) << 32 | u64::from(esi))))
 }
 
 impl crate::inactivation::System for System {

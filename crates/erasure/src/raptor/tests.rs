@@ -1,18 +1,7 @@
 use super::*;
 use crate::Block;
+use crate::testing::octets;
 use crate::{Decoder as _, Encoder as _, Progress};
-
-/// xorshift64: the low 8 bits of each state.
-fn octets(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
 
 /// Asserts that the crate `raptor-code` makes the same repair symbols of a block of `k`.
 fn compare(k: u32, esis: impl IntoIterator<Item = u32>) {

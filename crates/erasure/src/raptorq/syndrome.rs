@@ -8,9 +8,10 @@
 use super::system::System;
 use crate::inactivation::System as _;
 use crate::linear::Solved;
+use crate::matrix::RowEchelon;
 use crate::repairs::Repairs;
 use crate::systematic::Systematic as _;
-use crate::{Block, field, kernel};
+use crate::{Block, kernel};
 
 /// Whether this is the faster way for `block`. The elimination costs in proportion to the square of what is missing, inactivation in
 /// proportion to `k`; they cost the same at about 5 `k` (measured at 1280 bytes a symbol, `k` from 100 to 10,000).
@@ -28,8 +29,8 @@ pub(super) struct Syndrome {
     came: Vec<bool>,
     /// The coefficients of every repair symbol, as a code of their own.
     coefficients: Solved,
-    inverse: Inverse,
-    /// What each row of the inverse's factors belongs to.
+    /// Coefficients of the columns, then how much of each equation is in the row.
+    inverse: RowEchelon<Vec<u8>>,
     equations: Vec<Equation>,
     /// How many of the repair symbols held have been looked at.
     used: usize,
@@ -56,7 +57,7 @@ impl Syndrome {
         });
         Self {
             coefficients: Solved::new(system.encoding_plan(), &inputs),
-            inverse: Inverse::new(count),
+            inverse: RowEchelon::new(),
             equations: Vec::with_capacity(count),
             came: vec![false; count],
             used: 0,
@@ -73,7 +74,7 @@ impl Syndrome {
                 self.came[column] = true;
                 let mut unit = vec![0; count];
                 unit[column] = 1;
-                if self.inverse.add(unit) {
+                if self.add_row(unit) {
                     self.equations.push(Equation::Source(self.columns[column]));
                 }
             }
@@ -91,13 +92,23 @@ impl Syndrome {
         let mut rows = rows.chunks_exact(count);
         repairs.retain(self.used, |place, esi| {
             let row = rows.next().expect("a row for each symbol").to_vec();
-            let is_new = self.equations.len() < count && self.inverse.add(row);
+            let is_new = self.equations.len() < count && self.add_row(row);
             if is_new {
                 self.equations.push(Equation::Repair(place, esi));
             }
             is_new
         });
         self.used = repairs.count() as usize;
+    }
+
+    /// Takes the coefficients of one more equation; false, and no change, where it depends on those before.
+    fn add_row(&mut self, mut row: Vec<u8>) -> bool {
+        let count = self.columns.len();
+        row.resize(2 * count, 0);
+        if let Some(own) = row.get_mut(count + self.equations.len()) {
+            *own = 1;
+        }
+        self.inverse.insert(row, |row| row[..count].iter().position(|&octet| octet != 0))
     }
 
     /// Writes the missing symbols into the block, when none is lacking.
@@ -131,58 +142,11 @@ impl Syndrome {
         }
         let syndromes: Vec<&[u8]> = syndromes.chunks_exact(size).collect();
         let still_missing = (0..self.columns.len()).filter(|&column| !self.came[column]);
-        let coefficients: Vec<u8> = still_missing.flat_map(|column| self.inverse.row(column)).copied().collect();
+        let row = |column| self.inverse.row(column).expect("as many equations as columns");
+        let coefficients: Vec<u8> =
+            still_missing.flat_map(|column| &row(column)[self.columns.len()..]).copied().collect();
         let (_, mut missing) = block.split_missing();
         kernel::combine(&mut missing, &coefficients, &syndromes);
         block.set_complete();
-    }
-}
-
-/// The inverse of a matrix that comes row by row.
-#[derive(Debug)]
-struct Inverse {
-    count: usize,
-    /// The column in which each row is the only one with a coefficient, 1.
-    pivots: Vec<usize>,
-    /// The row of each pivot's column.
-    rows_of: Vec<Option<usize>>,
-    /// Coefficients, then how much of each row that was taken is in it.
-    rows: Vec<Vec<u8>>,
-}
-
-impl Inverse {
-    fn new(count: usize) -> Self {
-        Self { count, pivots: Vec::new(), rows_of: vec![None; count], rows: Vec::new() }
-    }
-
-    /// Takes a row; false, and no change, where it depends on those before.
-    fn add(&mut self, mut row: Vec<u8>) -> bool {
-        row.resize(2 * self.count, 0);
-        for (other, &pivot) in self.rows.iter().zip(&self.pivots) {
-            let factor = row[pivot];
-            if factor != 0 {
-                kernel::add_scaled(&mut row, other, factor);
-            }
-        }
-        let Some(pivot) = row[..self.count].iter().position(|&octet| octet != 0) else { return false };
-        row[self.count + self.rows.len()] = 1;
-        let inverse = field::inverse(row[pivot]);
-        kernel::scale(&mut row, inverse);
-        for other in &mut self.rows {
-            let factor = other[pivot];
-            if factor != 0 {
-                kernel::add_scaled(other, &row, factor);
-            }
-        }
-        self.rows_of[pivot] = Some(self.rows.len());
-        self.pivots.push(pivot);
-        self.rows.push(row);
-        true
-    }
-
-    /// How much of each row taken makes unknown `column`, once there are enough.
-    fn row(&self, column: usize) -> &[u8] {
-        let row = self.rows_of[column].expect("as many rows as columns were taken");
-        &self.rows[row][self.count..]
     }
 }

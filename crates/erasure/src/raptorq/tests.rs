@@ -1,19 +1,8 @@
 use super::*;
 use crate::inactivation::terms_of;
 use crate::systematic::Systematic as _;
+use crate::testing::octets;
 use crate::{Decoder as _, Encoder as _};
-
-/// xorshift64, as the cross-checked vectors use it: the low 8 bits of each state.
-fn octets(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
 
 fn fnv1a64(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -4,6 +4,7 @@
 //! field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from `k` on, so no denominator is 0.
 //! Every square part of such a matrix has an inverse, so any `k` of the 256 symbols decode.
 
+use crate::matrix::invert;
 use crate::repairs::Repairs;
 use crate::{Block, Progress, field, kernel};
 
@@ -83,7 +84,7 @@ impl Decoder {
         let (ids, mut inputs): (Vec<u32>, Vec<&[u8]>) = self.repairs.iter().take(lost.len()).unzip();
 
         let mut inverse = matrix(&ids, &missing);
-        field::invert(&mut inverse, ids.len()).expect("every square part of a Cauchy matrix has an inverse");
+        invert(&mut inverse, ids.len()).expect("every square part of a Cauchy matrix has an inverse");
         let of_present = matrix(&ids, &present);
         let of_present: Vec<_> =
             (0..ids.len()).map(|row| &of_present[row * present.len()..][..present.len()]).collect();

@@ -3,8 +3,8 @@
 use super::coefficients::{Field, coefficients};
 use super::{MAX_WINDOW, Repair};
 use crate::Progress;
-use crate::field::inverse;
 use crate::kernel::{add_scaled, scale};
+use crate::matrix::{Row, RowEchelon};
 use std::collections::VecDeque;
 
 /// Source symbols kept, in windows: one that is being repaired, and one for what comes late.
@@ -12,17 +12,19 @@ const WINDOWS_KEPT: u32 = 2;
 
 /// A repair symbol less all that is known: a linear equation of missing source symbols.
 ///
-/// The equations are kept in reduced row echelon form: each has a pivot, a missing symbol that stands in no other, with the
-/// coefficient 1. A symbol follows from what has come exactly when its equation has no other term, so none is found late.
+/// The equations are kept in reduced row echelon form, so that a symbol is found as soon as it follows from what has come.
 #[derive(Debug)]
 struct Equation {
-    pivot: u64,
     /// By id modulo the symbols kept; of known symbols 0.
     coefficients: Vec<u8>,
     sum: Vec<u8>,
 }
 
-impl Equation {
+impl Row for Equation {
+    fn coefficient(&self, column: usize) -> u8 {
+        self.coefficients[column]
+    }
+
     fn add_scaled(&mut self, other: &Self, factor: u8) {
         add_scaled(&mut self.coefficients, &other.coefficients, factor);
         add_scaled(&mut self.sum, &other.sum, factor);
@@ -47,7 +49,7 @@ pub struct Decoder {
     /// Symbols from `low` on; those that are missing are `None`.
     symbols: VecDeque<Option<Vec<u8>>>,
     low: u64,
-    equations: Vec<Equation>,
+    equations: RowEchelon<Equation>,
     recovered: VecDeque<u64>,
     /// Buffers of symbols that were forgotten.
     spare: Vec<Vec<u8>>,
@@ -68,7 +70,7 @@ impl Decoder {
             window,
             symbols: VecDeque::new(),
             low: 0,
-            equations: Vec::new(),
+            equations: RowEchelon::new(),
             recovered: VecDeque::new(),
             spare: Vec::new(),
         }
@@ -103,7 +105,7 @@ impl Decoder {
         self.reach(end - 1);
         let from = (repair.first - self.low) as usize;
         let missing = (from..from + symbols as usize).any(|at| self.symbols[at].is_none());
-        if !missing || self.equations.len() >= self.most_equations() {
+        if !missing || self.equations.rank() >= self.most_equations() {
             return Progress::Useless;
         }
         let sum = copy_of(symbol, &mut self.spare);
@@ -124,7 +126,7 @@ impl Decoder {
 
     /// Buffers of a symbol's size that are held, for symbols and for equations.
     pub(super) fn buffers(&self) -> (usize, usize) {
-        (self.symbols.iter().flatten().count() + self.spare.len(), self.equations.len())
+        (self.symbols.iter().flatten().count() + self.spare.len(), self.equations.rank())
     }
 
     const fn kept(&self) -> u64 {
@@ -169,16 +171,7 @@ impl Decoder {
 
     /// A missing symbol will not be known any more. One of the equations that it stands in is spent to rid the others of it.
     fn forget_missing(&mut self, column: usize) {
-        let Some(at) = self.equations.iter().position(|equation| equation.coefficients[column] != 0) else { return };
-        let mut spent = self.equations.swap_remove(at);
-        spent.scale(inverse(spent.coefficients[column]));
-        for equation in &mut self.equations {
-            let factor = equation.coefficients[column];
-            if factor != 0 {
-                equation.add_scaled(&spent, factor);
-            }
-        }
-        self.spare.push(spent.sum);
+        self.spare.extend(self.equations.forget(column).map(|spent| spent.sum));
     }
 
     /// What a repair symbol says of the symbols that are missing.
@@ -194,56 +187,44 @@ impl Decoder {
                 None => coefficients[self.column(id)] = factor,
             }
         }
-        Equation { pivot: repair.first, coefficients, sum }
+        Equation { coefficients, sum }
     }
 
     /// Adds an equation to the others; false when it follows from them.
-    fn insert(&mut self, mut equation: Equation) -> bool {
-        for other in &self.equations {
-            let factor = equation.coefficients[self.column(other.pivot)];
-            if factor != 0 {
-                equation.add_scaled(other, factor);
-            }
-        }
-        let end = self.low + self.symbols.len() as u64;
+    fn insert(&mut self, equation: Equation) -> bool {
+        let (low, kept) = (self.low, self.kept());
+        let mut ids = low..low + self.symbols.len() as u64;
         // The oldest first: who is forgotten next takes no other equation along.
-        let Some(pivot) = (self.low..end).find(|id| equation.coefficients[self.column(*id)] != 0) else { return false };
-        let column = self.column(pivot);
-        equation.pivot = pivot;
-        equation.scale(inverse(equation.coefficients[column]));
-        for other in &mut self.equations {
-            let factor = other.coefficients[column];
-            if factor != 0 {
-                other.add_scaled(&equation, factor);
-            }
-        }
-        self.equations.push(equation);
-        true
+        self.equations.insert(equation, |equation| {
+            let pivot = ids.find(|id| equation.coefficients[(id % kept) as usize] != 0)?;
+            Some((pivot % kept) as usize)
+        })
     }
 
     /// A missing symbol is known now: the equations are about the others.
     fn settle(&mut self, id: u64, symbol: &[u8]) {
         let column = self.column(id);
-        for equation in &mut self.equations {
+        for equation in self.equations.rows_mut() {
             let factor = std::mem::take(&mut equation.coefficients[column]);
             if factor != 0 {
                 add_scaled(&mut equation.sum, symbol, factor);
             }
         }
-        if let Some(at) = self.equations.iter().position(|equation| equation.pivot == id) {
-            let equation = self.equations.swap_remove(at);
+        if let Some(equation) = self.equations.remove(column) {
             self.insert(equation);
         }
     }
 
     /// Takes the equations out that have one term left.
     fn gather(&mut self) -> Progress {
+        let kept = self.kept();
         let Self { equations, symbols, recovered, low, .. } = self;
         recovered.retain(|id| id >= low);
-        let solved = |equation: &mut Equation| equation.coefficients.iter().filter(|factor| **factor != 0).count() == 1;
-        for equation in equations.extract_if(.., solved) {
-            symbols[(equation.pivot - *low) as usize] = Some(equation.sum);
-            recovered.push_back(equation.pivot);
+        let solved = |equation: &Equation| equation.coefficients.iter().filter(|factor| **factor != 0).count() == 1;
+        for (column, equation) in equations.extract(solved) {
+            let offset = (column as u64 + kept - *low % kept) % kept;
+            symbols[offset as usize] = Some(equation.sum);
+            recovered.push_back(*low + offset);
         }
         if recovered.is_empty() { Progress::Need(1) } else { Progress::Ready }
     }

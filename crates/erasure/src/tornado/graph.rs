@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Design;
 use super::cascade::{Cascade, Level};
+use crate::splitmix::SplitMix64;
 
 /// Checks that an earlier left symbol has are drawn anew, until there were so many draws: the smallest graphs have too few of them.
 const MOST_DRAWS: u32 = 64;
@@ -118,19 +119,6 @@ impl Graph {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((((z ^ z >> 31) >> 32) * u64::from(bound)) >> 32) as u32
-    }
-}
-
 /// The heavy tail distribution (Luby et al. 1997): `lambda_i = 1 / (H(D) (i - 1))` of the edges, so 1 / (i (i - 1)) of the lefts but for
 /// a common factor, and (1 - 1/i) (D + 1) / D of them have at most `i` edges. The degree of each left, ascending.
 pub(super) fn degrees(lefts: u32, longest_tail: u32) -> impl Iterator<Item = u32> {
@@ -142,11 +130,11 @@ pub(super) fn degrees(lefts: u32, longest_tail: u32) -> impl Iterator<Item = u32
 /// Draws the graph of a level and appends, for each left in the order of its esi, the equations it is in.
 fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut Lists) {
     let (lefts, checks) = (level.lefts.len() as u32, level.checks.len() as u32);
-    let mut random = Random(u64::from(lefts) << 32 | u64::from(checks));
+    let mut random = SplitMix64::new(u64::from(lefts) << 32 | u64::from(checks));
     // Neighbours on the path are lost together: degrees lie at random.
     let mut order: Vec<u32> = (0..lefts).collect();
     for last in (1..lefts).rev() {
-        order.swap(last as usize, random.below(last + 1) as usize);
+        order.swap(last as usize, random.below_u32(last + 1) as usize);
     }
     let mut edges = Edges::new(random, checks);
     let mut drawn = vec![Vec::new(); lefts as usize];
@@ -165,7 +153,7 @@ fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut L
 /// and such lefts in a cycle cannot be told apart when all of them are lost. So a few checks, the *guards*, are set apart for them: each gets a
 /// third edge there, as in the proof that decoding ends (Luby et al. 2001, section IV).
 struct Edges {
-    random: Random,
+    random: SplitMix64,
     /// Checks that are no guards; these come first.
     ordinary: u32,
     guards: u32,
@@ -175,7 +163,7 @@ struct Edges {
 }
 
 impl Edges {
-    fn new(random: Random, checks: u32) -> Self {
+    fn new(random: SplitMix64, checks: u32) -> Self {
         let guards = checks.isqrt();
         Self { random, ordinary: checks - guards, guards, pairs: BTreeSet::new(), guarded: BTreeSet::new() }
     }
@@ -185,7 +173,7 @@ impl Edges {
         let degree = degree.min(self.ordinary) as usize;
         let mut checks = Vec::with_capacity(degree);
         while checks.len() < degree {
-            let check = self.random.below(self.ordinary);
+            let check = self.random.below_u32(self.ordinary);
             if !checks.contains(&check) {
                 checks.push(check);
             }
@@ -206,12 +194,12 @@ impl Edges {
             checks = self.of_degree(2);
         }
         self.pairs.insert(ordered(&checks));
-        let mut guard = self.random.below(self.guards);
+        let mut guard = self.random.below_u32(self.guards);
         for _ in 1..MOST_DRAWS {
             if !checks.iter().any(|&check| self.guarded.contains(&(check, guard))) {
                 break;
             }
-            guard = self.random.below(self.guards);
+            guard = self.random.below_u32(self.guards);
         }
         self.guarded.extend(checks.iter().map(|&check| (check, guard)));
         checks.push(self.ordinary + guard);

@@ -2,23 +2,17 @@ use super::cascade::Cascade;
 use super::graph::degrees;
 use super::*;
 use crate::kernel::add_many;
+use crate::splitmix::SplitMix64;
 use crate::{Block, Progress};
 
-/// Orders of arrival and losses: xorshift64.
-struct Dice(u64);
+/// Orders of arrival and losses.
+struct Dice(SplitMix64);
 
 impl Dice {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
-    }
-
     fn shuffled(&mut self, count: u32) -> Vec<u32> {
         let mut order: Vec<u32> = (0..count).collect();
         for last in (1..count).rev() {
-            order.swap(last as usize, self.below(last + 1) as usize);
+            order.swap(last as usize, self.0.below_u32(last + 1) as usize);
         }
         order
     }
@@ -175,7 +169,7 @@ fn check_symbols_come_in_any_order() {
 /// Blocks of several levels, losses around what the code bears, `recover` whenever it may: the right bytes as soon as peeling says so.
 #[test]
 fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
-    let mut dice = Dice(0x5eed_0001);
+    let mut dice = Dice(SplitMix64::new(0x5eed_0001));
     for (k, of_128) in [(130, 64), (400, 16), (1000, 32), (2500, 64), (60, 32)] {
         let design = Design::new(rate(of_128));
         let sent = source(k, 4);
@@ -265,7 +259,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
 fn failure_is_as_seldom_as_told() {
     for (k, of_128, trials) in [(100, 32, 50), (200, 64, 400), (1000, 8, 400), (1000, 32, 400), (5000, 32, 100)] {
         let design = Design::new(rate(of_128));
-        let mut dice = Dice(u64::from(k) << 8 | u64::from(of_128));
+        let mut dice = Dice(SplitMix64::new(u64::from(k) << 8 | u64::from(of_128)));
         let limit = design.symbol_limit(k);
         let mut extras: Vec<u32> =
             (0..trials).map(|_| design.needed(k, dice.shuffled(limit)).unwrap() as u32 - k).collect();
@@ -291,11 +285,11 @@ fn failure_is_as_seldom_as_told() {
 fn a_rate_for_a_loss_bears_it() {
     for (k, loss) in [(1000, 0.02), (1000, 0.1), (300, 0.2), (5000, 0.1)] {
         let chosen = Rate::for_loss(k, loss, 0.0).unwrap();
-        let mut dice = Dice(u64::from(k));
+        let mut dice = Dice(SplitMix64::new(u64::from(k)));
         let mut failures = |rate: Rate| {
             let design = Design::new(rate);
             let limit = design.symbol_limit(k);
-            let lost = |dice: &mut Dice| f64::from(dice.below(1 << 20)) < loss * f64::from(1 << 20);
+            let lost = |dice: &mut Dice| f64::from(dice.0.below_u32(1 << 20)) < loss * f64::from(1 << 20);
             (0..300)
                 .filter(|_| {
                     let arrived: Vec<u32> = (0..limit).filter(|_| !lost(&mut dice)).collect();
@@ -318,7 +312,7 @@ fn a_rate_for_a_loss_bears_it() {
 fn other_tails_are_other_codes() {
     let short = Design::new(rate(32)).with_longest_tail(3);
     assert_eq!((short.longest_tail, short.with_longest_tail(0).longest_tail), (3, 1));
-    let mut dice = Dice(77);
+    let mut dice = Dice(SplitMix64::new(77));
     let mut mean = |design: Design| {
         (0..20).map(|_| design.needed(5000, dice.shuffled(design.symbol_limit(5000))).unwrap()).sum::<usize>() / 20
             - 5000

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{Inputs, LINE, Lines, Part, Program, Slots};
 use crate::field;
 use crate::kernel::Level;
-use crate::kernel::tests::noise;
+use crate::testing::noise;
 
 /// Widths of slots, in lines: with registers of every size, slots of one of them, of some, and of no power of two.
 const WIDTHS: [usize; 5] = [1, 2, 3, 4, 8];

@@ -1,34 +1,39 @@
-//! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): random numbers that are the same on every machine.
+//! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): numbers that are the same on every machine.
 
 /// The odd integer next to 2^64 over the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequence of 64-bit numbers.
+/// A sequence of 64-bit numbers. Codes draw their structure from it on both sides: the numbers are part of their definition.
 #[derive(Debug)]
-pub(super) struct Random {
+pub(crate) struct SplitMix64 {
     state: u64,
 }
 
-impl Random {
-    /// The sequence of encoding symbol `esi` in the code of `k` symbols with this seed.
-    pub(super) fn of_symbol(seed: u64, k: u32, esi: u32) -> Self {
-        // Mixed once, or the sequence of one symbol would go on in that of another.
-        Self { state: mix(seed ^ (u64::from(k) << 32 | u64::from(esi))) }
+impl SplitMix64 {
+    pub(crate) const fn new(state: u64) -> Self {
+        Self { state }
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GAMMA);
         mix(self.state)
     }
 
-    /// A number below `bound`: the high half of a product, without a float or a remainder.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    /// A number below `bound`: the high half of the product with it.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // Below `bound`.
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
+
+    /// A number below `bound` of the high 32 bits alone, which is not always that of [`SplitMix64::below`].
+    pub(crate) fn below_u32(&mut self, bound: u32) -> u32 {
+        // Below `bound`.
+        (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
+    }
 }
 
-fn mix(mut z: u64) -> u64 {
+/// The output function: neighbouring inputs give unrelated numbers.
+pub(crate) const fn mix(mut z: u64) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
@@ -41,7 +46,7 @@ mod tests {
     /// The first numbers from state 1234567, as published with the generator's reference implementation.
     #[test]
     fn it_is_splitmix64() {
-        let mut random = Random { state: 1_234_567 };
+        let mut random = SplitMix64::new(1_234_567);
         let numbers = [(); 5].map(|()| random.next());
         let expected = [
             6_457_827_717_110_365_317,

@@ -1,9 +1,5 @@
 //! GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), of RFC 6330, section 5.7, and of RFC 8681, section 3.7: single
-//! elements, and small matrices of them. Long rows are the matter of [`kernel`](crate::kernel).
-
-mod matrix;
-
-pub(crate) use matrix::invert;
+//! elements. [`kernel`](crate::kernel) has the arithmetic of long rows, [`matrix`](crate::matrix) that of matrices.
 
 /// The low eight bits of the polynomial.
 const POLYNOMIAL: u8 = 0x1d;

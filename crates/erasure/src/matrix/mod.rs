@@ -1,4 +1,8 @@
-//! Dense matrices over GF(256), row after row.
+//! Dense matrices over GF(256).
+
+mod echelon;
+
+pub(crate) use echelon::{Row, RowEchelon};
 
 use crate::{field, kernel};
 
@@ -55,10 +59,7 @@ pub(crate) fn invert(matrix: &mut [u8], size: usize) -> Result<(), Singular> {
 mod tests {
     use super::*;
     use crate::field::multiply;
-
-    fn noise(seed: u32, length: usize) -> Vec<u8> {
-        (1..=length as u32).map(|i| (i + seed * 0x1_0001).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]).collect()
-    }
+    use crate::testing::noise;
 
     fn product(a: &[u8], b: &[u8], size: usize) -> Vec<u8> {
         let entry =
@@ -77,7 +78,7 @@ mod tests {
             for seed in 0..20 {
                 let mut matrix = noise(seed, size * size);
                 // Zeros on the diagonal, so that rows must change places.
-                for at in (0..size / 2).filter(|at| (at + seed as usize).is_multiple_of(3)) {
+                for at in (0..size / 2).filter(|at| (at + seed).is_multiple_of(3)) {
                     matrix[at * size + at] = 0;
                 }
                 let before = matrix.clone();
