@@ -17,9 +17,8 @@ pub(crate) enum TraceEvent {
     SymbolsSent { number: u64, bytes: u32, symbols: SymbolRun },
     SymbolsReceived { number: u64, bytes: u32, symbols: SymbolRun },
     Refused { reason: Refused },
-    ProbeTimeout,
+    TimerExpired { timer: &'static str },
     UnreachableHint,
-    RetransmissionTimeout,
     SymbolSizeChanged { size: u16 },
     PerPacketChanged { count: u8 },
     PathChanged { remote: SocketAddr },
@@ -150,13 +149,10 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
             ("downpour:packet_received", symbols(number, bytes, run))
         }
         TraceEvent::Refused { reason } => ("downpour:datagram_refused", json!({ "reason": reason.name() })),
-        TraceEvent::ProbeTimeout => {
-            ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "pto" }))
+        TraceEvent::TimerExpired { timer } => {
+            ("recovery:timer_updated", json!({ "event_type": "expired", "timer_type": timer }))
         }
         TraceEvent::UnreachableHint => ("downpour:unreachable_hint", json!({})),
-        TraceEvent::RetransmissionTimeout => {
-            ("recovery:loss_timer_updated", json!({ "event_type": "expired", "timer_type": "rto" }))
-        }
         TraceEvent::SymbolSizeChanged { size } => ("downpour:symbol_size_changed", json!({ "symbol_size": size })),
         TraceEvent::PerPacketChanged { count } => ("downpour:symbols_per_packet_changed", json!({ "count": count })),
         TraceEvent::PathChanged { remote } => ("downpour:path_changed", json!({ "remote": remote.to_string() })),

@@ -1,11 +1,13 @@
 //! What follows from a new path: where the peer, or this host, is reached at another address (RFC 9000 section 9).
 
+use super::path_mtu::ProbeResponse;
 use super::path_validator::{AddressPair, Arrival, PATH_FRAME, PathFrame, Validation};
 use super::{Batch, Connection, Phase};
 use crate::recovery::EcnCodepoint;
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Frame, PacketKind, Refused};
+use std::time::Duration;
 
 impl Connection {
     /// Whether the peer may be elsewhere than at [`Connection::remote`]: either that address has not been validated, or another
@@ -19,7 +21,7 @@ impl Connection {
         if let Phase::Closing(closing) = &mut self.phase {
             if self.paths.on_packet_while_closing(now, packet) {
                 closing.follow();
-                self.proving = false;
+                self.liveness.confirm();
             }
             return;
         }
@@ -32,13 +34,21 @@ impl Connection {
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], plaintext: usize) {
         if self.paths.on_challenge(now, path, data, plaintext == PATH_FRAME) {
             self.restart_path(now);
-            self.measure_at_once = true;
+            self.mtu.measure_at_once();
         }
     }
 
     pub(super) fn on_response(&mut self, now: Time, path: AddressPair, data: [u8; 8]) {
-        if self.on_size_answered(now, path, data) {
-            return;
+        let Self { mtu, crypto, paths, .. } = self;
+        let from_peer = path.remote == paths.active().remote;
+        match mtu.on_response(data, from_peer, || crypto.random_bytes()) {
+            ProbeResponse::Unknown => {}
+            ProbeResponse::Ignored => return,
+            ProbeResponse::Raised(count) => {
+                self.recovery.set_max_packet(self.mtu.full_packet());
+                self.trace.record(now, TraceEvent::PerPacketChanged { count });
+                return;
+            }
         }
         match self.paths.on_response(now, path, data) {
             Validation::Migrated { rtt } => self.on_migration(now, rtt),
@@ -48,26 +58,31 @@ impl Connection {
     }
 
     /// The peer is at another address.
-    fn on_migration(&mut self, now: Time, rtt: Option<std::time::Duration>) {
-        self.set_payload(self.payload);
+    fn on_migration(&mut self, now: Time, rtt: Option<Duration>) {
+        self.mtu.on_migration(self.datagram_overhead());
+        self.recovery.set_max_packet(self.mtu.full_packet());
         self.restart_path(now);
         match rtt {
             Some(rtt) => self.recovery.set_rtt_from_handshake(now, rtt),
-            None => self.measure_at_once = true,
+            None => self.mtu.measure_at_once(),
         }
         self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
         // The last feedback went to the old address.
         self.incoming.clock.hurry();
-        self.grown = false;
         if self.outgoing.has_objects() {
-            self.begin_growth();
+            self.begin_mtu_search();
         }
+    }
+
+    /// Finds out whether the path carries what the profile wants in a packet.
+    pub(super) fn begin_mtu_search(&mut self) {
+        let Self { mtu, crypto, .. } = self;
+        mtu.begin_search(|| crypto.random_bytes());
     }
 
     /// Another path: nothing is known of it, and what is in flight on the old one is sent again unless it is acknowledged first.
     pub(super) fn restart_path(&mut self, now: Time) {
-        self.search = None;
-        self.growth = None;
+        self.mtu.on_restart();
         self.recovery.restart(&self.profile.recovery, now);
         self.spread_report();
     }

@@ -6,20 +6,23 @@ mod batch;
 mod closing;
 mod crypto;
 mod event;
-mod growing;
+mod handshake;
 mod incoming;
+mod liveness;
 mod migration;
-mod opening;
 mod options;
 mod outbox;
 mod outgoing;
+mod path_mtu;
 mod path_validator;
+mod pause;
 mod receive;
 mod reconfiguring;
-mod resizing;
+mod seen_feedback;
 mod stats;
 mod streams;
-mod timing;
+mod timeouts;
+mod timer;
 mod transmit;
 mod turns;
 
@@ -40,13 +43,16 @@ use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
 use crypto::Crypto;
-use growing::Growth;
+use handshake::Handshake;
 use incoming::{Broken, Change, Incoming, Violation};
-use opening::Opening;
+use liveness::Liveness;
 use outbox::Piece;
 use outgoing::Outgoing;
+use path_mtu::PathMtu;
 use path_validator::PathValidator;
-use resizing::Search;
+use pause::Pause;
+use seen_feedback::SeenFeedback;
+use stats::Counters;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,68 +63,38 @@ const OPEN_SYMBOLS: f64 = 6_000.0;
 /// Where a connection stands.
 #[derive(Debug)]
 enum Phase {
-    /// The first message is out.
-    Opening(Box<Opening>),
-    /// The second message is out; nothing is sent until the peer has proved that it holds the key and its address.
-    Answered { until: Time },
-    /// Both ways open.
+    /// The keys are not agreed on, or the peer has not proved that it has them.
+    Handshake(Handshake),
+    /// Data goes both ways.
     Open,
-    /// The end is being told to the peer, or has been told by it.
+    /// The peer is being told that the connection is over, or has said so.
     Closing(Closing),
     /// Nothing is left to do.
     Drained,
 }
 
-/// A secured association of two endpoints; carries flows both ways.
+/// A secured association of two endpoints that carries flows both ways.
+///
+/// Each component owns its state and is told what happens; none reads another's fields. What is here is the list of those calls.
 #[derive(Debug)]
 pub struct Connection {
     phase: Phase,
     profile: Profile,
-    limits: Limits,
+    /// What the peer accepts, once the handshake has told.
+    peer: Option<Parameters>,
     crypto: Crypto,
     paths: PathValidator,
+    mtu: PathMtu,
+    liveness: Liveness,
     recovery: Recovery,
     outgoing: Outgoing,
     incoming: Incoming,
-    peer: Option<Parameters>,
-    /// Payload bytes of the largest datagram the path is known to carry.
-    payload: usize,
-    /// Symbols that a packet may have on this path; more than one may need more than `payload`.
-    per_packet: u8,
+    seen: SeenFeedback,
+    pause: Pause,
     next_flow: u16,
-    /// The path may not carry `payload` any more.
-    search: Option<Search>,
-    /// The path may carry more symbols per packet.
-    growth: Option<Growth>,
-    /// Whether it does was found out, or is.
-    grown: bool,
-    /// A small packet is to go out now, whatever the window says.
-    measure_at_once: bool,
-    /// Our packets still have to prove to the peer what size the path carries: control packets are padded to it.
-    proving: bool,
-    /// Probe packets that are to go out whatever the window says.
-    probes: u8,
-    /// Questions asked in a row while nothing was in flight and no answer came.
-    questions: u32,
-    /// Pings sent in a row while something of the peer's was unfinished and nothing came.
-    listen_pings: u32,
-    /// The peer's feedback was seen up to this number, and it has not been told yet.
-    seen: Option<u32>,
-    seen_told_at: Option<Time>,
-    last_heard: Time,
-    last_asked: Time,
-    /// When the peer was last asked for a sign although a timeout was still to come.
-    signed_at: Time,
-    /// When the network last said that nobody is there; void once something was heard since.
-    doubted: Option<Time>,
-    wake: Option<Time>,
-    limited_by: LimitedBy,
     events: VecDeque<Event>,
     requests: VecDeque<Request>,
-    refused: RefusedCounts,
-    packets_received: u64,
-    bytes_received: u64,
-    undecodable_blocks: u64,
+    counters: Counters,
     trace: Trace,
 }
 
@@ -134,7 +110,7 @@ pub(crate) struct Parts {
     pub(crate) qlog: bool,
 }
 
-pub(crate) use opening::Opening as HandshakeOpening;
+pub(crate) use handshake::Initiation;
 pub(crate) use path_validator::AddressPair;
 
 impl Connection {
@@ -142,60 +118,42 @@ impl Connection {
         let Parts { now, profile, limits, path, seed, qlog } = parts;
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
-        // What the peer wants is known with its parameters; until then no feedback is sent.
-        let choice = profile.feedback;
+        // The peer's choice of feedback is known with its parameters; none is sent before.
         Self {
             phase,
-            incoming: Incoming::new(&limits, choice),
-            outgoing: Outgoing::new(),
-            recovery,
-            profile,
-            limits,
+            peer: None,
             crypto: Crypto::new(seed),
             paths: PathValidator::new(now, path),
-            peer: None,
-            payload: crate::wire::limits::MIN_MESSAGE1,
-            per_packet: 1,
+            mtu: PathMtu::new(profile.symbols.clone(), path.datagram_overhead()),
+            liveness: Liveness::new(now, &limits),
+            recovery,
+            outgoing: Outgoing::new(),
+            incoming: Incoming::new(&limits, profile.feedback),
+            seen: SeenFeedback::default(),
+            pause: Pause::default(),
             next_flow: 1,
-            search: None,
-            growth: None,
-            grown: false,
-            measure_at_once: false,
-            proving: false,
-            probes: 0,
-            questions: 0,
-            listen_pings: 0,
-            seen: None,
-            seen_told_at: None,
-            last_heard: now,
-            last_asked: now,
-            signed_at: now,
-            doubted: None,
-            wake: None,
-            limited_by: LimitedBy::Nothing,
             events: VecDeque::new(),
             requests: VecDeque::new(),
-            refused: RefusedCounts::default(),
-            packets_received: 0,
-            bytes_received: 0,
-            undecodable_blocks: 0,
+            counters: Counters::default(),
             trace: if qlog { Trace::qlog(now) } else { Trace::off() },
+            profile,
         }
     }
 
-    pub(crate) fn initiate(parts: Parts, opening: HandshakeOpening) -> Self {
-        Self::new(parts, Phase::Opening(Box::new(opening)))
+    pub(crate) fn initiate(parts: Parts, initiation: Initiation) -> Self {
+        Self::new(parts, Phase::Handshake(Handshake::Initiator(Box::new(initiation))))
     }
 
     /// A connection that has answered `peer`'s first message.
     pub(crate) fn respond(parts: Parts, secrets: &Secrets, peer: Parameters, until: Time) -> Self {
-        let mut connection = Self::new(parts, Phase::Answered { until });
+        let mut connection = Self::new(parts, Phase::Handshake(Handshake::Responder { until }));
         connection.establish(secrets, peer);
         connection
     }
 
     fn establish(&mut self, secrets: &Secrets, peer: Parameters) {
         self.crypto.on_handshake(secrets, &peer);
+        self.mtu.on_parameters(&peer);
         self.outgoing.credit.grant(peer.credit.symbols);
         self.outgoing.control.grant(peer.credit.control);
         self.outgoing.allow_streams(peer.streams);
@@ -203,26 +161,21 @@ impl Connection {
         self.peer = Some(peer);
     }
 
-    fn set_payload(&mut self, payload: usize) {
-        self.payload = payload.max(crate::wire::limits::MIN_MESSAGE1);
-        self.set_per_packet(self.per_packet_within(self.payload));
+    /// Datagrams of `payload` bytes are known to pass.
+    fn on_first_payload(&mut self, payload: usize) {
+        self.mtu.on_handshake(payload, self.datagram_overhead());
+        self.recovery.set_max_packet(self.mtu.full_packet());
     }
 
-    /// The symbol size of flows that begin now.
-    fn symbol_size(&self) -> u16 {
-        self.symbol_size_for(self.payload)
+    /// Bytes that IP and UDP add to a payload on the path in use.
+    fn datagram_overhead(&self) -> u32 {
+        self.paths.active().datagram_overhead()
     }
 
-    /// The same, if the peer takes it.
+    /// The symbol size of flows that begin now, if the peer accepts it.
     fn acceptable_symbol_size(&self, peer: &Parameters) -> Result<u16, FlowError> {
-        let (size, most) = (self.symbol_size(), peer.max_symbol_size);
+        let (size, most) = (self.mtu.symbol_size(), peer.max_symbol_size);
         if size > most { Err(FlowError::SymbolsTooLarge { smallest: size, most }) } else { Ok(size) }
-    }
-
-    /// The symbol size for a path that carries so many bytes of payload.
-    fn symbol_size_for(&self, payload: usize) -> u16 {
-        let accepted = self.peer.as_ref().map_or(usize::MAX, |peer| usize::from(peer.max_symbol_size));
-        self.profile.symbols.for_payload(payload.min(accepted.saturating_add(crate::wire::SYMBOL_OVERHEAD)))
     }
 
     /// Something happened.
@@ -301,7 +254,7 @@ impl Connection {
             flow: id,
             length: options.length,
             symbol_size,
-            symbols_per_packet: self.wanted_per_packet(),
+            symbols_per_packet: self.mtu.wanted_per_packet(),
             tag: options.tag,
             plan: plans[0],
         };
@@ -310,7 +263,7 @@ impl Connection {
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
         self.outgoing.open(flow);
-        self.begin_growth();
+        self.begin_mtu_search();
         self.settle(now);
         Ok(id)
     }
@@ -353,7 +306,7 @@ impl Connection {
                 self.end(Closed::ByUs);
                 self.phase = Phase::Closing(Closing::ours(now, self.known_rtt(), code, reason));
             }
-            Phase::Opening(_) | Phase::Answered { .. } => self.end(Closed::ByUs),
+            Phase::Handshake(_) => self.end(Closed::ByUs),
             Phase::Closing(_) | Phase::Drained => {}
         }
     }
@@ -367,10 +320,10 @@ impl Connection {
 
     /// The last event; nothing is in flight, nothing is asked for any more.
     fn end(&mut self, closed: Closed) {
-        self.trace.record(self.last_heard, TraceEvent::Closed);
+        self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
         self.phase = Phase::Drained;
         self.requests.clear();
-        self.wake = None;
+        self.pause.stop();
         self.events.push_back(Event::Closed(closed));
     }
 
@@ -379,8 +332,7 @@ impl Connection {
     pub fn set_limit(&mut self, now: Time, limit: Option<Rate>) {
         self.profile.limit = limit;
         self.recovery.set_limit(limit);
-        // Whoever waits for the pacer at its old rate asks again.
-        self.wake = self.wake.map(|wake| wake.min(now));
+        self.pause.on_rate_change(now);
     }
 
     /// Whether the program's side is over.
@@ -415,7 +367,7 @@ impl Connection {
 
     /// Datagrams refused, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
-        &self.refused
+        &self.counters.refused
     }
 
     /// Counts and estimates at this moment.
@@ -426,22 +378,27 @@ impl Connection {
         ConnectionStats {
             packets_sent: recovery.sent_packets + recovery.untracked_packets,
             bytes_sent: recovery.sent_bytes + recovery.untracked_bytes,
-            packets_received: self.packets_received,
-            bytes_received: self.bytes_received,
+            packets_received: self.counters.packets_received,
+            bytes_received: self.counters.bytes_received,
             packets_lost: recovery.lost_packets.saturating_sub(recovery.spurious_packets),
             source_symbols: symbols.source,
             resent_symbols: symbols.resent,
             repair_symbols: symbols.repair,
             surplus_symbols: self.incoming.surplus,
-            undecodable_blocks: self.undecodable_blocks,
+            undecodable_blocks: self.counters.undecodable_blocks,
             bytes_written: self.incoming.bytes_written,
             bytes_acknowledged: self.outgoing.bytes_acknowledged,
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),
             path_changes: self.paths.migrations(),
-            symbol_size: self.symbol_size(),
-            per_packet: self.per_packet,
+            probe_timeouts: recovery.probe_timeouts,
+            retransmission_timeouts: recovery.timeouts,
+            pings: self.liveness.pings(),
+            mtu_probes: self.mtu.probes_sent(),
+            timers_expired: self.counters.timers_expired,
+            symbol_size: self.mtu.symbol_size(),
+            per_packet: self.mtu.per_packet(),
             window: self.recovery.window(),
             in_flight: self.recovery.bytes_in_flight(),
             pacing_rate: self.recovery.pacing_rate(),
@@ -451,9 +408,9 @@ impl Connection {
                 EcnState::Capable => Some(true),
                 EcnState::Failed => Some(false),
             },
-            datagram: self.payload.max(self.payload_of(self.per_packet)),
-            refused: self.refused.total(),
-            limited_by: self.limited_by,
+            datagram: self.mtu.max_datagram(),
+            refused: self.counters.refused.total(),
+            limited_by: self.pause.limited_by(),
         }
     }
 
@@ -464,7 +421,7 @@ impl Connection {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
         let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless;
-        (3.0 * on_the_way / f64::from(self.symbol_size())).max(OPEN_SYMBOLS) as u64
+        (3.0 * on_the_way / f64::from(self.mtu.symbol_size())).max(OPEN_SYMBOLS) as u64
     }
 
     fn path_estimate(&self) -> PathEstimate {
@@ -473,7 +430,7 @@ impl Connection {
             rtt: rtt.has_sample().then(|| rtt.smoothed()),
             loss: self.recovery.loss().loss(),
             burst: self.recovery.loss().mean_burst(),
-            window: self.recovery.window() / u64::from(self.recovery.max_packet()) * u64::from(self.per_packet),
+            window: self.recovery.window() / u64::from(self.recovery.max_packet()) * u64::from(self.mtu.per_packet()),
         }
     }
 
@@ -481,8 +438,8 @@ impl Connection {
     /// several addresses, some may be anybody's.
     pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
         self.paths.on_first_message(from);
-        if let Phase::Answered { until: patience } = &mut self.phase {
-            *patience = until;
+        if let Phase::Handshake(handshake) = &mut self.phase {
+            handshake.await_proof(until);
         }
     }
 }

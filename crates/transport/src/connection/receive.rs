@@ -1,7 +1,9 @@
 //! What comes in: opened packets, their frames, and what follows from them.
 
 use super::closing::Closing;
+use super::handshake::Handshake;
 use super::incoming::{Arrived, Violation};
+use super::path_mtu::Shrunk;
 use super::path_validator::{AddressPair, Arrival};
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
 use crate::recovery::AckInfo;
@@ -38,17 +40,16 @@ impl Connection {
                 self.refuse(now, Refused::Replayed);
                 continue;
             }
-            self.last_heard = now;
+            self.liveness.on_packet(now);
             let bytes = self.ip_bytes(packet);
-            self.packets_received += 1;
-            self.bytes_received += u64::from(bytes);
-            self.listen_pings = 0;
+            self.counters.packets_received += 1;
+            self.counters.bytes_received += u64::from(bytes);
             self.on_packet_path(now, Arrival { path, number: packet.number, ip_bytes: bytes.into() });
             match &mut self.phase {
-                Phase::Answered { .. } => {
+                Phase::Handshake(Handshake::Responder { .. }) => {
                     self.phase = Phase::Open;
                     // The peer's first packet has the size that it knows to pass both ways.
-                    self.set_payload(HEADER + packet.plaintext.len() + TAG);
+                    self.on_first_payload(HEADER + packet.plaintext.len() + TAG);
                     self.events.push_back(Event::Connected);
                 }
                 Phase::Open => {}
@@ -58,7 +59,7 @@ impl Connection {
                     }
                     continue;
                 }
-                Phase::Opening(_) | Phase::Drained => continue,
+                Phase::Handshake(Handshake::Initiator(_)) | Phase::Drained => continue,
             }
             if let Err(reason) = self.handle_packet(now, path, ecn, packet) {
                 self.refuse(now, reason);
@@ -76,7 +77,7 @@ impl Connection {
 
     /// A datagram for this connection was refused.
     pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
-        self.refused.add(reason);
+        self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
     }
 
@@ -169,14 +170,14 @@ impl Connection {
         self.recovery
             .on_feedback(now, told, feedback.ecn)
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
-        self.proving = false;
+        self.liveness.confirm();
         self.spread_report();
         self.outgoing.credit.grant(feedback.credit.symbols);
         self.outgoing.control.grant(feedback.credit.control);
         self.outgoing.on_statuses(feedback.number, &feedback.statuses());
         // Last: flows that go on under other numbers would not know what this says of them.
-        self.watch_sizes(now);
-        self.seen = self.seen.max(Some(feedback.number));
+        self.update_path_mtu(now);
+        self.seen.on_feedback(feedback.number);
         Ok(())
     }
 
@@ -185,14 +186,40 @@ impl Connection {
         let report = self.recovery.report();
         self.trace.report(&report, &self.recovery, self.outgoing.symbols());
         self.outgoing.on_report(&report);
-        self.probes = 0;
-        self.questions = 0;
+        self.liveness.on_report();
+    }
+
+    /// After each report: whether large packets vanish, and what a search has found. What is to be smaller is made so.
+    pub(super) fn update_path_mtu(&mut self, now: Time) {
+        let pto = self.recovery.probe_timeout();
+        match self.mtu.on_report(&self.recovery.report(), pto) {
+            None => return,
+            Some(Shrunk::Symbols { symbol_size: size, payload }) => {
+                if !self.outgoing.can_shrink(size, self.next_flow) {
+                    return self.mtu.watch_anew();
+                }
+                self.mtu.set_payload(payload);
+                self.next_flow = self.outgoing.shrink(size, self.next_flow);
+                self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
+            }
+            Some(Shrunk::PerPacket(count)) => {
+                // Fewer of the same symbols: the flows go on as they are.
+                self.mtu.set_per_packet(count);
+                self.outgoing.unanswered = None;
+                self.trace.record(now, TraceEvent::PerPacketChanged { count });
+            }
+        }
+        self.recovery.set_max_packet(self.mtu.full_packet());
+        let rtt = self.recovery.rtt().smoothed();
+        // What was lost lately was lost for its size: it says nothing of the path but its round trip.
+        self.restart_path(now);
+        self.recovery.set_rtt_from_handshake(now, rtt);
     }
 
     /// What the sender has forgotten, or does not send again, cannot be had any more: both sides are to know, and nobody is to wait (rc-udp IV
     /// acknowledges before it decodes, and leaves open what follows then; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
-        self.undecodable_blocks += 1;
+        self.counters.undecodable_blocks += 1;
         self.close(now, CloseCode::Undecodable as u32, why);
         if let Some(Event::Closed(closed)) = self.events.back_mut() {
             *closed = Closed::Undecodable;
@@ -214,26 +241,23 @@ impl Connection {
         message: &Message2<'_>,
         size: usize,
     ) -> Result<(), Refused> {
-        let Phase::Opening(opening) = &mut self.phase else {
-            return Err(Refused::HandshakeLate);
-        };
-        let opened = opening.on_answer(now, from, message, size)?;
-        let peer = Parameters::decode(&opened.established.payload)?;
+        let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
+        let answered = handshake.on_answer(now, from, message, size)?;
+        let peer = Parameters::decode(&answered.established.payload)?;
         if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
             self.end(Closed::Violation("the peer chose no cipher that was offered".into()));
             return Ok(());
         }
-        self.paths.on_handshake(opened.remote);
-        self.establish(&opened.established.secrets, peer);
+        self.paths.on_handshake(answered.remote);
+        self.establish(&answered.established.secrets, peer);
         self.phase = Phase::Open;
-        self.last_heard = now;
-        self.set_payload(opened.payload);
-        if let Some(rtt) = opened.rtt {
+        self.on_first_payload(answered.payload);
+        if let Some(rtt) = answered.rtt {
             self.recovery.set_rtt_from_handshake(now, rtt);
         }
         self.events.push_back(Event::Connected);
         // The peer sends nothing until it has heard from us under the new keys: two packets say so, in case one is lost.
-        self.proving = true;
+        self.liveness.on_handshake(now);
         self.outgoing.outbox.push(super::Piece::Ping);
         self.incoming.clock.hurry();
         Ok(())
@@ -241,13 +265,8 @@ impl Connection {
 
     /// Somebody answers that the peer speaks other versions. Anybody could: the handshake goes on until its time is up.
     pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
-        let Phase::Opening(opening) = &mut self.phase else { return Err(Refused::HandshakeLate) };
-        let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
-        if offered.contains(&crate::wire::VERSION) {
-            return Err(Refused::BadVersion);
-        }
-        opening.versions = Some(offered);
-        Ok(())
+        let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
+        handshake.on_versions(answer)
     }
 }
 

@@ -44,7 +44,7 @@ impl Connection {
             self.outgoing.reschedule(&profile.schedule);
         }
         if profile.blocks != self.profile.blocks {
-            let symbol_size = self.symbol_size();
+            let symbol_size = self.mtu.symbol_size();
             let largest_k = self.peer.as_ref().map_or(1, Parameters::largest_block);
             self.outgoing.resize_blocks(&profile.blocks, symbol_size, largest_k);
         }

@@ -1,6 +1,7 @@
 //! Counts and estimates of a connection, for people and for tests.
 
 use crate::time::Rate;
+use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -19,6 +20,16 @@ pub enum LimitedBy {
     Source,
     /// The receiver has no room: it does not write fast enough.
     Receiver,
+}
+
+/// What a connection counts that none of its components does.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) refused: RefusedCounts,
+    pub(super) packets_received: u64,
+    pub(super) bytes_received: u64,
+    pub(super) undecodable_blocks: u64,
+    pub(super) timers_expired: u64,
 }
 
 /// A connection at one moment.
@@ -56,6 +67,16 @@ pub struct ConnectionStats {
     pub loss: f64,
     /// Times that the peer was found to have moved to another address.
     pub path_changes: u64,
+    /// Probe timeouts (RFC 9002 section 6.2).
+    pub probe_timeouts: u64,
+    /// Retransmission timeouts (RFC 6298), for profiles that have them.
+    pub retransmission_timeouts: u64,
+    /// PINGs sent because nothing was heard.
+    pub pings: u64,
+    /// Packets sent to find out which sizes the path carries.
+    pub mtu_probes: u64,
+    /// Timers that expired, of every kind.
+    pub timers_expired: u64,
     /// Bytes of a symbol of the flows that go out.
     pub symbol_size: u16,
     /// Symbols that a packet of objects carries at most: what the path is known to take of those the profile wants.

@@ -1,16 +1,14 @@
 //! What goes out, in order: feedback, control frames, probes, data.
 
 use super::outbox::Piece;
+use super::path_mtu::MtuProbe;
 use super::path_validator::AddressPair;
 use super::{Batch, Connection, LimitedBy, Phase};
 use crate::flow::{PathEstimate, PickedSymbol};
 use crate::recovery::{Admission, Content, EcnCodepoint, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
-use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SYMBOL_OVERHEAD, SymbolHeader, SymbolRun, TAG};
-
-/// The sender names the feedback it has seen so many times per round trip (design section 8).
-const SEEN_PER_RTT: u32 = 4;
+use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
 /// Packet numbers remembered before a peer is given up that provokes feedback and never acknowledges what else was sent: several
 /// round trips of the fastest long path.
@@ -20,10 +18,10 @@ impl Connection {
     /// Fills `batch` with the next datagrams for one destination; false when there is nothing to send now. Their numbers
     /// are fixed: they are to be sealed and sent, or counted lost.
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
-        self.wake = None;
+        self.pause.on_attempt();
         match &mut self.phase {
-            Phase::Opening(opening) => opening.poll_transmit(now, batch),
-            Phase::Answered { .. } | Phase::Drained => false,
+            Phase::Handshake(handshake) => handshake.poll_transmit(now, batch),
+            Phase::Drained => false,
             Phase::Closing(_) => self.transmit_close(now, batch),
             Phase::Open => {
                 self.transmit_path_probe(now, batch) || (self.paths.is_validated() && self.transmit_open(now, batch))
@@ -37,28 +35,15 @@ impl Connection {
             return self.transmit_close(now, batch);
         }
         self.transmit_feedback(now, batch)
-            || self.transmit_sounding(now, batch)
-            || self.transmit_search(now, batch)
-            || self.transmit_growth(now, batch)
+            || self.transmit_mtu_probe(now, batch)
             || self.transmit_probe(now, batch)
             || self.transmit_paced(now, batch)
-    }
-
-    /// Payload bytes that frames may take in a control packet.
-    pub(super) fn frame_room(&self) -> usize {
-        usize::from(self.symbol_size()) + SYMBOL_OVERHEAD - HEADER - TAG
-    }
-
-    pub(super) fn seen_due(&self) -> Option<Time> {
-        self.seen?;
-        let spacing = self.recovery.rtt().smoothed() / SEEN_PER_RTT;
-        Some(self.seen_told_at.map_or(Time::ZERO, |told| told + spacing))
     }
 
     /// Feedback, and with it whatever asks for none itself. Neither window nor pacer counts it.
     fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
         let feedback_due = self.incoming.feedback_due().is_some_and(|at| at <= now);
-        let seen_due = self.seen_due().is_some_and(|at| at <= now);
+        let seen_due = self.seen.deadline(self.recovery.rtt().smoothed()).is_some_and(|at| at <= now);
         if !feedback_due && !seen_due {
             return false;
         }
@@ -67,15 +52,14 @@ impl Connection {
             return self.transmit_close(now, batch);
         }
         let mut frames = Vec::new();
-        if let Some(number) = self.seen.take() {
+        if let Some(number) = self.seen.take(now) {
             let rtt = self.recovery.rtt().smoothed().as_micros();
             let rtt_micros = u32::try_from(rtt).unwrap_or(u32::MAX);
             Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
-            self.seen_told_at = Some(now);
         }
         if feedback_due {
             let feedback = self.incoming.feedback(now);
-            feedback.encode_within(self.safe_room() - frames.len(), &mut frames);
+            feedback.encode_within(self.mtu.safe_frame_room() - frames.len(), &mut frames);
         }
         self.begin_batch(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
@@ -87,19 +71,42 @@ impl Connection {
         true
     }
 
+    /// A packet that asks which sizes the path carries. Neither window nor pacer is asked.
+    fn transmit_mtu_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let times = self.probe_times();
+        let Self { mtu, crypto, .. } = self;
+        let Some(probe) = mtu.poll_probe(now, times, || crypto.random_bytes()) else { return false };
+        let (frame, payload, ecn) = match probe {
+            MtuProbe::Ping { payload } => (Frame::Ping, payload, self.recovery.ecn_codepoint()),
+            MtuProbe::Challenge { payload, data } => (Frame::PathChallenge { data }, payload, EcnCodepoint::NotEct),
+        };
+        let mut frames = Vec::new();
+        frame.encode(&mut frames);
+        frames.resize(frames.len().max(payload.saturating_sub(HEADER + TAG)), 0);
+        self.begin_batch(batch, ecn);
+        let header = self.next_header(PacketKind::Control);
+        batch.push_packet(header, [&frames, &[]]);
+        let (number, bytes) = (header.number, (HEADER + frames.len() + TAG) as u32 + self.datagram_overhead());
+        match probe {
+            MtuProbe::Ping { payload } => {
+                self.on_packet_sent(SentPacket { number, time: now, bytes, content: Content::Nothing }, true);
+                self.mtu.on_probe_sent(number, payload);
+            }
+            MtuProbe::Challenge { .. } => self.recovery.on_untracked(number, bytes),
+        }
+        self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "size" });
+        true
+    }
+
     /// After a silence: packets that ask for feedback and are worth having.
     fn transmit_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
-        if self.probes == 0 {
-            return false;
-        }
-        let first = self.probes > 1;
-        self.probes -= 1;
+        let Some(first) = self.liveness.next_probe() else { return false };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
         // Control frames and data that nobody has acknowledged are the likelier cause of the silence. But what was lost of the flows goes
         // out too: there is always something of the control frames to repeat until one of so many copies is answered.
         if first {
             self.outgoing.outbox.repeat();
-            self.outgoing.control.repeat_oldest(self.frame_room());
+            self.outgoing.control.repeat_oldest(self.mtu.frame_room());
         }
         let reliable = !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready();
         let picked = if first && reliable { None } else { self.outgoing.probe() };
@@ -124,22 +131,21 @@ impl Connection {
             self.outgoing.control.double();
         }
         if idle && !self.outgoing.control.is_ready() {
-            self.limited_by = LimitedBy::Nothing;
+            self.pause.on_blocked(LimitedBy::Nothing);
             return false;
         }
-        if self.search.is_some() || self.paths.is_in_doubt(now, self.known_rtt()) {
-            self.limited_by = LimitedBy::Window;
+        if self.mtu.holds_data() || self.paths.is_in_doubt(now, self.known_rtt()) {
+            self.pause.on_blocked(LimitedBy::Window);
             return false;
         }
         let budget = match self.recovery.admit(now) {
             Admission::Bytes(bytes) => bytes,
             Admission::Wait(until) => {
-                self.wake = Some(until);
-                self.limited_by = LimitedBy::Pacing;
+                self.pause.on_paced(until);
                 return false;
             }
             Admission::Blocked => {
-                self.limited_by = LimitedBy::Window;
+                self.pause.on_blocked(LimitedBy::Window);
                 return false;
             }
         };
@@ -154,8 +160,8 @@ impl Connection {
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
         let path = self.path_estimate();
         // One symbol size for all flows of a connection: the segments of a batch are equal. Streams have one symbol per packet.
-        let most = if self.outgoing.has_objects() { self.per_packet } else { 1 };
-        let size = usize::from(most) * usize::from(self.symbol_size()) + SYMBOL_OVERHEAD;
+        let most = if self.outgoing.has_objects() { self.mtu.per_packet() } else { 1 };
+        let size = self.mtu.payload_of(most);
         let bytes = u64::from(size as u32 + self.datagram_overhead());
         while batch.has_room(size) && (budget >= bytes || batch.segments() == 0) {
             let Some(picked) = self.outgoing.next_symbol(now, &path, &mut self.requests) else {
@@ -172,8 +178,7 @@ impl Connection {
             if self.outgoing.failed {
                 return self.transmit_open(now, batch);
             }
-            self.note_idle();
-            self.wake = self.outgoing.due_at();
+            self.on_idle();
             return false;
         }
         self.outgoing.outbox.on_batch();
@@ -181,20 +186,21 @@ impl Connection {
     }
 
     /// The schedules had nothing although the path would have taken it.
-    fn note_idle(&mut self) {
+    fn on_idle(&mut self) {
         self.recovery.set_app_limited();
-        self.limited_by = if self.outgoing.is_credit_limited() {
+        let limited_by = if self.outgoing.is_credit_limited() {
             LimitedBy::Receiver
         } else if self.outgoing.source_left() > 0 {
             LimitedBy::Source
         } else {
             LimitedBy::Nothing
         };
+        self.pause.on_idle(limited_by, self.outgoing.due_at());
     }
 
     fn push_control(&mut self, now: Time, batch: &mut Batch, probe: bool) {
         let mut frames = Vec::new();
-        let pieces = self.outgoing.take_frames(self.frame_room(), &mut frames);
+        let pieces = self.outgoing.take_frames(self.mtu.frame_room(), &mut frames);
         if pieces.is_empty() {
             // Everything pending belonged to flows that are gone; a packet is due all the same.
             Frame::Ping.encode(&mut frames);
@@ -202,8 +208,7 @@ impl Connection {
         let (number, bytes) = self.push_frames(batch, &frames);
         let content =
             if pieces.is_empty() { Content::Nothing } else { Content::Control(self.outgoing.outbox.dispatch(pieces)) };
-        self.recovery.on_sent(SentPacket { number, time: now, bytes, content }, probe);
-        self.last_asked = now;
+        self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
 
@@ -233,8 +238,7 @@ impl Connection {
         });
         let (number, bytes) = (header.number, size as u32 + self.datagram_overhead());
         let content = Content::Symbols(symbols);
-        self.recovery.on_sent(SentPacket { number, time: now, bytes, content }, probe);
-        self.last_asked = now;
+        self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });
         symbols.count
     }
@@ -242,15 +246,12 @@ impl Connection {
     /// Appends a control packet; its number and IP bytes.
     fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
         let header = self.next_header(PacketKind::Control);
-        let padding = if self.proving { self.frame_room().saturating_sub(frames.len()) } else { 0 };
+        // Until the peer has heard us, our packets have to prove what size the path carries.
+        let padding =
+            if self.liveness.is_unconfirmed() { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);
         let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.datagram_overhead();
         (header.number, bytes)
-    }
-
-    /// Bytes that IP and UDP add to a payload on the path in use.
-    pub(super) fn datagram_overhead(&self) -> u32 {
-        self.paths.active().datagram_overhead()
     }
 
     /// Begins a batch of packets to the peer.
@@ -269,6 +270,13 @@ impl Connection {
             self.recovery.on_skipped(number);
         }
         header
+    }
+
+    /// A packet left that asks for feedback. A `probe` was not admitted by window and pacer, but counts in flight all the same.
+    fn on_packet_sent(&mut self, sent: SentPacket, probe: bool) {
+        self.mtu.on_packet_sent(&sent);
+        self.liveness.on_packet_sent(sent.time);
+        self.recovery.on_sent(sent, probe);
     }
 
     fn transmit_close(&mut self, now: Time, batch: &mut Batch) -> bool {

@@ -2,7 +2,7 @@
 
 mod answers;
 
-use crate::connection::{AddressPair, Connection, HandshakeOpening, Limits, Parts, ReceivedEcn};
+use crate::connection::{AddressPair, Connection, Initiation, Limits, Parts, ReceivedEcn};
 use crate::profile::Profile;
 use crate::secure::{Cipher, Initiator, Opened, Prologue, Psk, respond};
 use crate::time::Time;
@@ -184,7 +184,7 @@ impl Endpoint {
         let prologue = Prologue { key: psk.id(), connection: id };
         let started = Initiator::new(&psk, prologue, &payload, self.seed()).map_err(|_| ConnectError::TooLong)?;
         let largest = options.profile.symbols.largest();
-        let opening = HandshakeOpening::new(
+        let opening = Initiation::new(
             now,
             options.handshake_timeout,
             started,

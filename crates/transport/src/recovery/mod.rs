@@ -7,7 +7,6 @@
 
 mod ack_info;
 mod ack_processing;
-mod black_hole;
 pub mod congestion;
 mod delivery_rate;
 mod detection;

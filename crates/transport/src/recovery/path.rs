@@ -1,6 +1,5 @@
 //! [`Recovery`]: one path and the packets on it.
 
-use super::black_hole::BlackHole;
 use super::congestion::{CongestionControl, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
@@ -25,10 +24,6 @@ const INITIAL_PAYLOAD: u32 = 1200;
 /// section 7.7); in slow start, where the window doubles in a round trip, the rate must too (design section 8).
 const PACING_GAIN: f64 = 1.25;
 const SLOW_START_GAIN: f64 = 2.0;
-
-/// Most time between two small packets that are to find out whether large ones vanish, on any path with a shorter round trip: a timeout that
-/// backs off to more (RFC 6298) must not outlast the connection.
-const SOUNDINGS_APART: Duration = Duration::from_secs(1);
 
 /// A packet called lost is forgotten after so many round trips.
 const LATE_ROUNDS: u32 = 3;
@@ -60,7 +55,6 @@ pub struct Recovery {
     ordinal: u32,
     /// Lower numbers took an earlier path.
     pub(super) first_number: u64,
-    black_hole: BlackHole,
 }
 
 impl Recovery {
@@ -98,7 +92,6 @@ impl Recovery {
             resend_at_once: false,
             ordinal: 0,
             first_number: 0,
-            black_hole: BlackHole::default(),
         };
         recovery.set_pacing(now);
         recovery
@@ -118,7 +111,6 @@ impl Recovery {
         self.rtt = RttEstimator::new(&config.rtt);
         self.loss = LossEstimate::new(&config.estimator);
         self.ecn.restart();
-        self.black_hole.restart(self.black_hole.small());
         self.path_changed(now);
     }
 
@@ -218,7 +210,6 @@ impl Recovery {
         self.flight.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
-        self.black_hole.on_sent(&sent);
         self.pacer.on_sent(sent.time, sent.bytes);
         self.congestion.on_sent(sent.time, sent.bytes, self.bytes_in_flight());
     }
@@ -272,7 +263,6 @@ impl Recovery {
         }
         let report = self.outcome.report();
         self.stats.on_report(&report);
-        self.black_hole.on_report(&report);
         let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, persistent_congestion);
         self.congestion.on_report(&report, &view);
         let now = report.now;
@@ -281,26 +271,9 @@ impl Recovery {
         self.flight.forget(now - late.max(self.timer.patience(&self.rtt, self.detector.slack(&self.rtt))));
     }
 
-    /// Packets of up to `small` IP bytes pass on any path: where larger ones vanish and these do not, it is for their size.
-    pub fn watch_sizes_anew(&mut self, small: u32) {
-        self.black_hole.restart(small);
-    }
-
-    /// Large packets vanish, and small ones do not.
-    pub fn is_black_hole(&self) -> bool {
-        self.black_hole.is_found(self.rtt.probe_timeout(self.detector.slack(&self.rtt)))
-    }
-
-    /// When a small packet is to be sent since no large one is answered.
-    pub fn sounding_at(&self) -> Option<Time> {
-        let once = self.rtt.probe_timeout(self.detector.slack(&self.rtt));
-        let longest = self.timer.longest().min(SOUNDINGS_APART);
-        self.black_hole.sounding_at(once, longest).filter(|_| self.flight.packets() > 0)
-    }
-
-    /// That packet leaves now.
-    pub fn on_sounding(&mut self, now: Time) {
-        self.black_hole.on_sounding(now);
+    /// The probe timeout (RFC 9002 section 6.2.1), not backed off.
+    pub fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_timeout(self.detector.slack(&self.rtt))
     }
 
     /// The last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.

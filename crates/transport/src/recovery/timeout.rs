@@ -170,11 +170,6 @@ impl Timer {
     fn backed_off(&self, once: Duration) -> Duration {
         once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
     }
-
-    /// What the back-off is capped at.
-    pub(super) const fn longest(&self) -> Duration {
-        self.config.longest()
-    }
 }
 
 /// RTO without back-off (RFC 6298 section 2.3, arq §2.1.1): EstimatedRTT + 4 DevRTT, and what the peer may hold feedback back, since

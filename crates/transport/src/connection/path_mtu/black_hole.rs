@@ -1,81 +1,77 @@
-//! Whether the path has begun to swallow large packets: its MTU has shrunk, and nobody says so (RFC 8899 section 4.3). What routers
-//! report is not looked at: anybody can forge it.
+//! Detects that the path has begun to drop large packets: its MTU has shrunk, and nothing says so (RFC 8899 section 4.3).
 
-use super::report::Report;
-use super::sent_packets::SentPacket;
+use crate::recovery::{Report, SentPacket};
 use crate::time::Time;
 use std::time::Duration;
 
-/// Large packets lost in a row, small ones that arrived meanwhile, and the probe timeouts over which those were sent, before large
-/// ones are taken to vanish. Where a tenth gets through, one in two millions of such runs is chance.
+/// Large packets lost in a row, small ones that arrived meanwhile, and the probe timeouts over which the large ones were sent, before
+/// large packets are taken to vanish. Where a tenth gets through, one in two million such runs is chance.
 const LOST: u32 = 6;
 const ARRIVED: u32 = 2;
 const SPAN: u32 = 2;
 
-/// Doublings of the time between two soundings that nobody answers.
+/// Doublings of the time between two probes that are not answered.
 const MAX_BACKOFF: u32 = 5;
 
 /// Large packets lost in a row.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct LossRun {
     first: Time,
     last: Time,
     lost: u32,
     /// IP bytes of the smallest of them.
     least: u32,
-    /// Smaller packets that arrived although sent after the first of them.
+    /// Smaller packets that arrived although they were sent after the first of them.
     arrived: u32,
 }
 
-/// Watches packets by their size.
+/// Watches the fate of packets by their size.
 #[derive(Debug, Default)]
 pub(super) struct BlackHole {
     /// IP bytes that any path carries.
     small: u32,
-    /// When the first large packet left since one arrived.
+    /// When the first large packet was sent since one arrived.
     unanswered: Option<Time>,
-    sounded: Option<Time>,
-    /// Soundings since a small packet arrived.
-    unheard: u32,
-    run: Option<Run>,
+    last_probe: Option<Time>,
+    /// Probes sent since a small packet arrived.
+    unanswered_probes: u32,
+    run: Option<LossRun>,
 }
 
 impl BlackHole {
-    /// Packets up to so many IP bytes are small from now on. The watch begins anew.
+    /// Packets of up to `small` IP bytes are small from now on. Detection begins anew.
     pub(super) fn restart(&mut self, small: u32) {
         *self = Self { small, ..Self::default() };
-    }
-
-    pub(super) const fn small(&self) -> u32 {
-        self.small
     }
 
     const fn is_large(&self, sent: &SentPacket) -> bool {
         sent.bytes > self.small
     }
 
+    /// A packet was sent that counts in flight.
     pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if self.is_large(sent) {
             self.unanswered.get_or_insert(sent.time);
         }
     }
 
+    /// What became of packets.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
             let (first, least) = (lost.time, lost.bytes);
-            let run = self.run.get_or_insert(Run { first, last: first, lost: 0, least, arrived: 0 });
+            let run = self.run.get_or_insert(LossRun { first, last: first, lost: 0, least, arrived: 0 });
             run.last = run.last.max(lost.time);
             run.least = run.least.min(least);
             run.lost += 1;
         }
-        // What was called lost for the silence, and comes late, has got through as well: a retransmission timeout may be no longer than the
-        // way of the small packet that is to tell of the large ones.
+        // What was called lost for the silence alone and comes late has got through as well: a retransmission timeout may be no longer
+        // than the way of the small packet whose arrival would reveal the loss of the large ones.
         for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
             // Packets have several sizes where they carry several symbols: those that pass say nothing of larger ones.
             let is_smaller = self.run.is_some_and(|run| sent.bytes < run.least);
             if !self.is_large(sent) || is_smaller {
-                self.unheard = 0;
+                self.unanswered_probes = 0;
                 if let Some(run) = self.run.as_mut().filter(|run| sent.time >= run.first) {
                     run.arrived += 1;
                 }
@@ -86,32 +82,33 @@ impl BlackHole {
         }
     }
 
-    /// Large packets vanish and small ones do not.
-    pub(super) fn is_found(&self, probe_timeout: Duration) -> bool {
-        let vanish = |run: Run| {
+    /// Whether large packets vanish and small ones do not.
+    pub(super) fn is_found(&self, pto: Duration) -> bool {
+        let vanish = |run: LossRun| {
             let span = run.last.since(run.first);
-            run.lost >= LOST && run.arrived >= ARRIVED && span >= probe_timeout * SPAN
+            run.lost >= LOST && run.arrived >= ARRIVED && span >= pto * SPAN
         };
         self.run.is_some_and(vanish)
     }
 
-    /// When a small packet is to find out whether the silence is about size. What else goes out may all be large.
-    pub(super) fn sounding_at(&self, probe_timeout: Duration, longest: Duration) -> Option<Time> {
-        let first = self.unanswered? + probe_timeout * 2;
-        let spacing = probe_timeout.saturating_mul(1 << self.unheard.min(MAX_BACKOFF)).min(longest.max(probe_timeout));
-        Some(self.sounded.map_or(first, |sounded| first.max(sounded + spacing)))
+    /// When a small packet is to be sent to find out whether the silence is about size. All others that go out may be large.
+    pub(super) fn probe_at(&self, pto: Duration, max_spacing: Duration) -> Option<Time> {
+        let first = self.unanswered? + pto * 2;
+        let spacing = pto.saturating_mul(1 << self.unanswered_probes.min(MAX_BACKOFF)).min(max_spacing.max(pto));
+        Some(self.last_probe.map_or(first, |last| first.max(last + spacing)))
     }
 
-    pub(super) fn on_sounding(&mut self, now: Time) {
-        self.sounded = Some(now);
-        self.unheard += 1;
+    /// That packet leaves now.
+    pub(super) fn on_probe_sent(&mut self, now: Time) {
+        self.last_probe = Some(now);
+        self.unanswered_probes += 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::sent_packets::Content;
+    use crate::recovery::Content;
 
     const PTO: Duration = Duration::from_millis(100);
 
@@ -188,25 +185,25 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_sounded_and_answers_set_the_pace() {
+    fn silence_is_probed_and_answers_set_the_pace() {
         let mut hole = watch();
         let longest = Duration::from_secs(1);
         let at = |millis| Some(Time::ZERO + Duration::from_millis(millis));
-        assert_eq!(hole.sounding_at(PTO, longest), None);
+        assert_eq!(hole.probe_at(PTO, longest), None);
         hole.on_sent(&sent(5, 1_223));
-        assert_eq!(hole.sounding_at(PTO, longest), None, "small");
+        assert_eq!(hole.probe_at(PTO, longest), None, "small");
         hole.on_sent(&sent(10, 1_479));
         hole.on_sent(&sent(90, 1_479));
-        assert_eq!(hole.sounding_at(PTO, longest), at(210));
-        hole.on_sounding(sent(210, 0).time);
-        assert_eq!(hole.sounding_at(PTO, longest), at(410), "unanswered: half as often");
+        assert_eq!(hole.probe_at(PTO, longest), at(210));
+        hole.on_probe_sent(sent(210, 0).time);
+        assert_eq!(hole.probe_at(PTO, longest), at(410), "unanswered: half as often");
         report(&mut hole, &[sent(210, 61)], &[]);
-        assert_eq!(hole.sounding_at(PTO, longest), at(310));
+        assert_eq!(hole.probe_at(PTO, longest), at(310));
         for _ in 0..20 {
-            hole.on_sounding(sent(1_000, 0).time);
+            hole.on_probe_sent(sent(1_000, 0).time);
         }
-        assert_eq!(hole.sounding_at(PTO, longest), at(2_000), "once a second at least");
+        assert_eq!(hole.probe_at(PTO, longest), at(2_000), "once a second at least");
         report(&mut hole, &[sent(90, 1_479)], &[]);
-        assert_eq!(hole.sounding_at(PTO, longest), None, "a large one passed");
+        assert_eq!(hole.probe_at(PTO, longest), None, "a large one passed");
     }
 }

@@ -1,0 +1,233 @@
+//! The handshake. The initiator sends the same first message in several copies and sizes until one is answered; the responder waits
+//! until the initiator has proved that it holds the key.
+
+use super::batch::Batch;
+use super::event::Closed;
+use crate::recovery::EcnCodepoint;
+use crate::secure::{Established, Initiator, Prologue};
+use crate::time::Time;
+use crate::wire::{Message1, Message2, Refused, VERSION, VersionAnswer, limits::MIN_MESSAGE1};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing beside a transfer, and at 10 % loss each
+/// way they make a wait of half a second a matter of one connection in a million.
+const EARLY_ROUNDS: [Duration; 7] = [
+    Duration::ZERO,
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(100),
+    Duration::from_millis(150),
+    Duration::from_millis(200),
+    Duration::from_millis(250),
+];
+
+/// Later rounds back off to one a second, as probes do. Doubling for ever, ten rounds in half a minute, would fail where most packets
+/// are lost each way.
+const LATE_SPACING: Duration = Duration::from_secs(1);
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(super) enum Handshake {
+    /// The first message has been sent.
+    Initiator(Box<Initiation>),
+    /// The second message has been sent; nothing else is until the peer has proved that it holds the key and its address.
+    Responder {
+        /// When to stop waiting.
+        until: Time,
+    },
+}
+
+impl Handshake {
+    /// When another round is to be sent, or the wait ends.
+    pub(super) fn deadline(&self) -> Time {
+        match self {
+            Self::Initiator(initiation) => initiation.deadline(),
+            Self::Responder { until } => *until,
+        }
+    }
+
+    /// The deadline has come. Why the connection is over, if it is; else there is something to transmit.
+    pub(super) fn on_timer(&mut self, now: Time) -> Option<Closed> {
+        match self {
+            Self::Initiator(initiation) => initiation.failure(now),
+            Self::Responder { until } => (*until <= now).then_some(Closed::HandshakeTimeout),
+        }
+    }
+
+    /// Another copy of the first message came: the peer is still trying, so its proof may still come.
+    pub(super) const fn await_proof(&mut self, until: Time) {
+        if let Self::Responder { until: patience } = self {
+            *patience = until;
+        }
+    }
+
+    /// The next datagram, when one is due.
+    pub(super) fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
+        match self {
+            Self::Initiator(initiation) => initiation.poll_transmit(now, batch),
+            Self::Responder { .. } => false,
+        }
+    }
+
+    /// An answer came in a datagram of `size` bytes. One that is not authentic changes nothing.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        message: &Message2<'_>,
+        size: usize,
+    ) -> Result<Answered, Refused> {
+        match self {
+            Self::Initiator(initiation) => initiation.on_answer(now, from, message, size),
+            Self::Responder { .. } => Err(Refused::HandshakeLate),
+        }
+    }
+
+    /// Somebody answers that the peer speaks other versions. Anybody could: the handshake goes on until its time is up.
+    pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
+        let Self::Initiator(initiation) = self else { return Err(Refused::HandshakeLate) };
+        let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
+        if offered.contains(&VERSION) {
+            return Err(Refused::BadVersion);
+        }
+        initiation.versions = Some(offered);
+        Ok(())
+    }
+}
+
+/// First messages that wait for an answer.
+#[derive(Debug)]
+pub(crate) struct Initiation {
+    initiator: Initiator,
+    noise: Vec<u8>,
+    prologue: Prologue,
+    remotes: Vec<SocketAddr>,
+    full_size: usize,
+    started: Time,
+    gives_up: Time,
+    /// Rounds begun.
+    rounds: usize,
+    /// When each copy went out.
+    sent: Vec<Time>,
+    /// Versions that somebody who answered speaks. Not authentic: it explains a failure and causes none.
+    versions: Option<Vec<u32>>,
+    /// Datagrams that the current round still has to send: destination, size, number of the copy.
+    queue: VecDeque<(SocketAddr, usize, u8)>,
+}
+
+/// What an answer establishes.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) established: Established,
+    pub(super) remote: SocketAddr,
+    /// Payload bytes of the largest datagram known to pass both ways.
+    pub(super) payload: usize,
+    pub(super) rtt: Option<Duration>,
+}
+
+impl Initiation {
+    pub(crate) fn new(
+        now: Time,
+        timeout: Duration,
+        (initiator, noise): (Initiator, Vec<u8>),
+        prologue: Prologue,
+        remotes: Vec<SocketAddr>,
+        full_size: usize,
+    ) -> Self {
+        let full_size = full_size.max(MIN_MESSAGE1);
+        Self {
+            initiator,
+            noise,
+            prologue,
+            remotes,
+            full_size,
+            started: now,
+            gives_up: now + timeout,
+            rounds: 0,
+            sent: Vec::new(),
+            versions: None,
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// When the next round, or the end of the wait, is due.
+    fn deadline(&self) -> Time {
+        let last = EARLY_ROUNDS[EARLY_ROUNDS.len() - 1];
+        let after = EARLY_ROUNDS.get(self.rounds).copied().unwrap_or_else(|| {
+            // 500 ms, 1 s, 2 s, 3 s, ...
+            match (self.rounds - EARLY_ROUNDS.len()) as u32 {
+                0 => last * 2,
+                later => LATE_SPACING * later,
+            }
+        });
+        (self.started + after).min(self.gives_up)
+    }
+
+    /// Why the handshake has failed, if its time is up.
+    fn failure(&self, now: Time) -> Option<Closed> {
+        let failure =
+            || self.versions.clone().map_or(Closed::HandshakeTimeout, |offered| Closed::VersionMismatch { offered });
+        self.is_over(now).then(failure)
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        now >= self.gives_up
+    }
+
+    /// The next copy for the next address, when it is due.
+    fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.queue.is_empty() && now >= self.deadline() && !self.is_over(now) {
+            self.begin_round(now);
+        }
+        let Some((remote, size, copy)) = self.queue.pop_front() else { return false };
+        let Prologue { key, connection } = self.prologue;
+        let message = Message1 { key, connection, copy, noise: &self.noise };
+        batch.begin(remote, None, EcnCodepoint::NotEct, None);
+        // The sizes are within the limits and the parameters were checked when the message was made.
+        batch.push_datagram(|out| _ = message.encode(size, out));
+        true
+    }
+
+    /// From the third round on both sizes are sent together, so that random loss does not cost the packet size of the whole connection
+    /// (docs/design/handshake.md).
+    fn begin_round(&mut self, now: Time) {
+        let sizes: &[usize] = match self.rounds {
+            0 => &[self.full_size],
+            1 => &[MIN_MESSAGE1],
+            _ => &[self.full_size, MIN_MESSAGE1],
+        };
+        for size in sizes {
+            let copy = u8::try_from(self.sent.len()).unwrap_or(u8::MAX);
+            self.queue.extend(self.remotes.iter().map(|remote| (*remote, *size, copy)));
+            self.sent.push(now);
+        }
+        self.rounds += 1;
+    }
+
+    fn on_answer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        message: &Message2<'_>,
+        size: usize,
+    ) -> Result<Answered, Refused> {
+        // A copy of the answer that somebody sends from elsewhere must not decide where the peer is.
+        if !self.remotes.iter().any(|asked| is_same(*asked, from)) {
+            return Err(Refused::Unacceptable);
+        }
+        let established = self.initiator.finish(message.noise)?;
+        let rtt = self.sent.get(usize::from(message.copy)).map(|sent| now.since(*sent));
+        Ok(Answered { established, remote: from, payload: size.max(MIN_MESSAGE1), rtt })
+    }
+}
+
+/// The same port of the same address, however written. The unspecified address stands for any of this host's.
+fn is_same(asked: SocketAddr, from: SocketAddr) -> bool {
+    let (ip, other) = (asked.ip().to_canonical(), from.ip().to_canonical());
+    asked.port() == from.port() && (ip == other || ip.is_unspecified())
+}
+
+#[cfg(test)]
+mod tests;

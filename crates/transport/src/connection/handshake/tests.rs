@@ -1,0 +1,115 @@
+use super::*;
+use crate::secure::{Psk, respond};
+use crate::wire::{ConnectionId, Datagram, KeyId};
+use std::net::Ipv4Addr;
+
+const FULL: usize = 1_451;
+const PROLOGUE: Prologue = Prologue { key: KeyId([1; 8]), connection: ConnectionId([2; 8]) };
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn address(host: u8) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 4_000))
+}
+
+fn psk() -> Psk {
+    Psk::new([7; 32])
+}
+
+/// Somebody at one of these hosts is asked, for 30 s.
+fn initiator(hosts: &[u8]) -> Handshake {
+    let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
+    let remotes = hosts.iter().copied().map(address).collect();
+    let timeout = Duration::from_secs(30);
+    Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)))
+}
+
+/// What is sent at this moment: destination, size, and the number of the copy.
+fn sent(handshake: &mut Handshake, now: Time) -> Vec<(SocketAddr, usize, u8)> {
+    let (mut batch, mut sent) = (Batch::new(), Vec::new());
+    while handshake.poll_transmit(now, &mut batch) {
+        let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("a first message") };
+        sent.push((batch.destination(), batch.bytes().len(), message.copy));
+    }
+    sent
+}
+
+/// The second message to the first message of [`initiator`].
+fn answer(handshake: &mut Handshake) -> Vec<u8> {
+    let mut batch = Batch::new();
+    assert!(handshake.poll_transmit(at(0), &mut batch));
+    let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("a first message") };
+    let (_, noise) =
+        respond(&psk(), PROLOGUE, message.noise, [4; 32], |_| Ok(b"here".to_vec())).expect("it is authentic");
+    noise
+}
+
+fn message(noise: &[u8], copy: u8) -> Message2<'_> {
+    Message2 { destination: PROLOGUE.connection, copy, noise }
+}
+
+#[test]
+fn copies_in_both_sizes_go_to_every_address_and_back_off_to_one_round_a_second() {
+    let mut handshake = initiator(&[1, 2]);
+    assert_eq!(sent(&mut handshake, at(0)), [(address(1), FULL, 0), (address(2), FULL, 0)]);
+    assert_eq!(sent(&mut handshake, at(19)), []);
+    let small = MIN_MESSAGE1;
+    assert_eq!(sent(&mut handshake, at(20)), [(address(1), small, 1), (address(2), small, 1)]);
+    let both = sent(&mut handshake, at(60));
+    assert_eq!(both, [(address(1), FULL, 2), (address(2), FULL, 2), (address(1), small, 3), (address(2), small, 3)]);
+    let mut rounds = Vec::new();
+    while rounds.len() < 8 {
+        let now = handshake.deadline();
+        assert_eq!(sent(&mut handshake, now).len(), 4);
+        rounds.push(now.since(at(0)).as_millis());
+    }
+    assert_eq!(rounds, [100, 150, 200, 250, 500, 1_000, 2_000, 3_000]);
+}
+
+#[test]
+fn an_answer_tells_address_size_and_the_round_trip_of_its_copy() {
+    let mut handshake = initiator(&[1]);
+    let noise = answer(&mut handshake);
+    assert_eq!(sent(&mut handshake, at(20)).len(), 1);
+    let answered = handshake.on_answer(at(70), address(1), &message(&noise, 1), FULL).expect("authentic");
+    assert_eq!((answered.remote, answered.payload), (address(1), FULL));
+    assert_eq!(answered.rtt, Some(Duration::from_millis(50)));
+    assert_eq!(answered.established.payload, b"here");
+}
+
+#[test]
+fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes_nothing() {
+    let mut handshake = initiator(&[1]);
+    let noise = answer(&mut handshake);
+    let mut on_answer = |host, noise: &[u8]| handshake.on_answer(at(50), address(host), &message(noise, 0), FULL).err();
+    assert_eq!(on_answer(2, &noise), Some(Refused::Unacceptable));
+    let mut forged = noise.clone();
+    forged[40] ^= 1;
+    assert!(on_answer(1, &forged).is_some());
+    assert_eq!(on_answer(1, &noise), None);
+}
+
+#[test]
+fn silence_ends_the_handshake_after_its_timeout_and_other_versions_explain_it() {
+    let mut handshake = initiator(&[1]);
+    assert_eq!(handshake.on_timer(at(29_999)), None);
+    assert_eq!(handshake.on_timer(at(30_000)), Some(Closed::HandshakeTimeout));
+    let mut bytes = Vec::new();
+    VersionAnswer::encode(PROLOGUE.connection, 0, &mut bytes);
+    let Ok(Datagram::Versions(versions)) = Datagram::classify(&bytes) else { panic!("a list of versions") };
+    assert_eq!(handshake.on_versions(&versions), Err(Refused::BadVersion), "it is ours");
+    assert_eq!(handshake.on_timer(at(30_000)), Some(Closed::HandshakeTimeout));
+}
+
+#[test]
+fn a_responder_waits_for_proof_as_long_as_copies_come() {
+    let mut handshake = Handshake::Responder { until: at(100) };
+    assert_eq!((handshake.deadline(), sent(&mut handshake, at(0))), (at(100), Vec::new()));
+    handshake.await_proof(at(200));
+    assert_eq!(handshake.on_timer(at(199)), None);
+    assert_eq!(handshake.on_timer(at(200)), Some(Closed::HandshakeTimeout));
+    let late = handshake.on_answer(at(0), address(1), &message(&[0; 64], 0), FULL).err();
+    assert_eq!(late, Some(Refused::HandshakeLate));
+}

@@ -1,0 +1,231 @@
+//! Whether the peer is still there: when silence calls for a PING or a probe, and when the peer is given up.
+
+use super::closing::patience;
+use super::options::Limits;
+use super::path_validator::QUIET;
+use super::timer::{Expired, Timer};
+use crate::time::Time;
+use std::time::Duration;
+
+/// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
+const PING_SLACK: Duration = Duration::from_millis(25);
+
+/// The most time between two PINGs or probes, whatever the retransmission timeout backs off to.
+const MAX_SPACING: Duration = Duration::from_secs(1);
+
+/// Doublings of the time between two PINGs; any cap is reached long before.
+const MAX_BACKOFF: u32 = 10;
+
+/// A peer that was heard within this time, or within four round trips, is there whatever anybody says.
+const SURELY_THERE: Duration = Duration::from_millis(100);
+
+/// A silent peer is probed once this part of the time has passed after which it is given up, whatever the retransmission timeout.
+const PROBED_BEFORE_DEATH: u32 = 8;
+
+/// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with what has to arrive, and a symbol.
+const PROBES: u8 = 2;
+
+/// What the connection is doing, which decides how long a silence may last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    pub(super) rtt: Duration,
+    /// What the probe or retransmission timeout backs off to.
+    pub(super) longest_timeout: Duration,
+    /// Whether packets are in flight.
+    pub(super) in_flight: bool,
+    /// When the oldest packet in flight became the oldest.
+    pub(super) oldest_since: Time,
+    /// When the first symbol was sent since one was acknowledged, if any was.
+    pub(super) unanswered: Option<Time>,
+    /// Something of ours is unfinished.
+    pub(super) sending: bool,
+    /// Something of the peer's is unfinished.
+    pub(super) receiving: bool,
+}
+
+/// Probes and PINGs are no rarer than this: a timeout that backs off to more must not outlast the connection.
+pub(super) fn max_spacing(longest_timeout: Duration) -> Duration {
+    longest_timeout.min(MAX_SPACING)
+}
+
+/// Watches for signs of life.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    dead_after: Duration,
+    keep_alive: Duration,
+    last_heard: Time,
+    /// When the last packet was sent, or queued, that asks for feedback.
+    last_asked: Time,
+    last_early_probe: Time,
+    /// When the network said that nobody is there; void once something has been heard since.
+    unreachable: Option<Time>,
+    /// The peer is not known to have received anything under the new keys (RFC 9001 section 4.1.2: not confirmed).
+    unconfirmed: bool,
+    /// PINGs sent in a row while something of ours was unfinished, and no report came.
+    send_pings: u32,
+    /// The same while something of the peer's was unfinished, and no packet came.
+    receive_pings: u32,
+    /// Probes that are to be sent whatever the window says.
+    probes: u8,
+    pings: u64,
+}
+
+impl Liveness {
+    /// Of a connection that begins.
+    pub(super) const fn new(now: Time, limits: &Limits) -> Self {
+        Self {
+            dead_after: limits.dead_after,
+            keep_alive: limits.keep_alive,
+            last_heard: now,
+            last_asked: now,
+            last_early_probe: now,
+            unreachable: None,
+            unconfirmed: false,
+            send_pings: 0,
+            receive_pings: 0,
+            probes: 0,
+            pings: 0,
+        }
+    }
+
+    /// The handshake has been answered. The peer sends nothing until it hears us under the new keys.
+    pub(super) const fn on_handshake(&mut self, now: Time) {
+        self.last_heard = now;
+        self.unconfirmed = true;
+    }
+
+    /// The peer is known to have received a packet of ours, or nothing depends on it any more.
+    pub(super) const fn confirm(&mut self) {
+        self.unconfirmed = false;
+    }
+
+    /// Whether the peer may still wait for our first packet.
+    pub(super) const fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed
+    }
+
+    /// An authentic, new packet came.
+    pub(super) const fn on_packet(&mut self, now: Time) {
+        self.last_heard = now;
+        self.receive_pings = 0;
+    }
+
+    /// When the last authentic, new packet came.
+    pub(super) const fn last_heard(&self) -> Time {
+        self.last_heard
+    }
+
+    /// A packet was sent that asks for feedback.
+    pub(super) const fn on_packet_sent(&mut self, now: Time) {
+        self.last_asked = now;
+    }
+
+    /// Recovery knows what became of packets.
+    pub(super) const fn on_report(&mut self) {
+        self.probes = 0;
+        self.send_pings = 0;
+    }
+
+    /// The probe timeout has expired.
+    pub(super) const fn on_probe_timeout(&mut self) {
+        self.probes = PROBES;
+    }
+
+    /// The network says that nobody is there. Anybody may have forged that: it is probed. Whether it is believed so far, which it is
+    /// not when the peer was heard lately, or while an earlier hint is being looked into.
+    pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
+        if now < self.last_heard + (rtt * 4).max(SURELY_THERE) || self.unreachable_since().is_some() {
+            return false;
+        }
+        self.unreachable = Some(now);
+        self.probes = PROBES;
+        true
+    }
+
+    /// When the network said that nobody is there, if nothing has been heard since.
+    fn unreachable_since(&self) -> Option<Time> {
+        self.unreachable.filter(|at| self.last_heard < *at)
+    }
+
+    /// The next probe to send, whatever the window says; true for the first of two. It counts as sent.
+    pub(super) const fn next_probe(&mut self) -> Option<bool> {
+        if self.probes == 0 {
+            return None;
+        }
+        self.probes -= 1;
+        Some(self.probes > 0)
+    }
+
+    /// When to give up the peer, one that is said to be gone, or a path that carries small packets and no symbols.
+    pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
+        let since = activity.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
+        let dead = since + self.dead_after;
+        self.unreachable_since().map_or(dead, |at| dead.min(at + patience(activity.rtt)))
+    }
+
+    /// Packets are in flight, and the timeout that would send more may back off for longer than the connection lives (RFC 6298: to a
+    /// minute and more). The peer is probed meanwhile; nothing is called lost for that.
+    pub(super) fn early_probe_deadline(&self, activity: &Activity) -> Option<Time> {
+        let longest = self.dead_after / PROBED_BEFORE_DEATH;
+        // A peer that has not heard us under the new keys waits for that alone.
+        let patience = if self.unconfirmed { longest.min(MAX_SPACING) } else { longest };
+        // Small packets may be answered all along; and what was sent lately, probes too, does not tell how long the silence has lasted.
+        let first = activity.unanswered.unwrap_or(activity.oldest_since) + patience;
+        let outlasts = activity.longest_timeout > patience && activity.in_flight;
+        outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
+    }
+
+    /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
+    /// a block, may have been told in feedback that was lost. A peer that has not heard us under the new keys waits for that, and
+    /// forgets us otherwise: a retransmission timeout does not repeat a PING. Spaced like probes.
+    pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
+        let waits = (activity.sending || self.unconfirmed) && !activity.in_flight;
+        let spacing = backed_off(activity.rtt * 2 + PING_SLACK, self.send_pings);
+        waits.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout)))
+    }
+
+    /// Something of the peer's is unfinished and nothing comes: it may be sending to an address that we have left. A PING shows it
+    /// the new one. Spaced like probes.
+    pub(super) fn receive_ping_deadline(&self, activity: &Activity) -> Option<Time> {
+        let spacing = backed_off(activity.rtt * 4 + QUIET, self.receive_pings);
+        activity.receiving.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout).max(QUIET)))
+    }
+
+    /// When a connection that has nothing to say says so.
+    pub(super) fn keep_alive_deadline(&self) -> Time {
+        self.last_exchange() + self.keep_alive
+    }
+
+    fn last_exchange(&self) -> Time {
+        self.last_asked.max(self.last_heard)
+    }
+
+    /// These timers have expired, perhaps others than ours. Whether a PING is to be sent.
+    pub(super) fn on_timers(&mut self, now: Time, expired: Expired, activity: &Activity) -> bool {
+        if expired.contains(Timer::EarlyProbe) {
+            self.probes = PROBES;
+            self.last_early_probe = now;
+        }
+        let pings = [Timer::SendPing, Timer::ReceivePing, Timer::KeepAlive];
+        if !pings.into_iter().any(|timer| expired.contains(timer)) {
+            return false;
+        }
+        self.send_pings += u32::from(self.send_ping_deadline(activity).is_some());
+        self.receive_pings += u32::from(expired.contains(Timer::ReceivePing));
+        self.last_asked = now;
+        self.pings += 1;
+        true
+    }
+
+    /// PINGs sent so far for want of a sign of life.
+    pub(super) const fn pings(&self) -> u64 {
+        self.pings
+    }
+}
+
+fn backed_off(spacing: Duration, pings: u32) -> Duration {
+    spacing * (1 << pings.min(MAX_BACKOFF))
+}
+
+#[cfg(test)]
+mod tests;

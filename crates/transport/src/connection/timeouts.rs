@@ -1,0 +1,163 @@
+//! What a connection does when time passes: whose timer it was, and what follows.
+
+use super::liveness::{Activity, max_spacing};
+use super::outbox::Piece;
+use super::path_mtu::ProbeTimes;
+use super::timer::{Expired, Timer, TimerTable};
+use super::{Closed, Connection, Phase};
+use crate::recovery::{Cause, Timeout};
+use crate::time::Time;
+use crate::trace::TraceEvent;
+
+impl Connection {
+    /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.timers().earliest()
+    }
+
+    /// Time has come to [`Connection::poll_timeout`], or past it.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        // What one owner does may set or stop the timers of the next, so the table is made anew for each.
+        self.on_ends(now);
+        self.on_loss_detection_timer(now);
+        self.on_liveness_timers(now);
+        // What these wait for is done by the next `poll_transmit`.
+        let sending = [Timer::Feedback, Timer::FeedbackSeen, Timer::BlackHole, Timer::MtuSearch, Timer::Pacer];
+        self.expire(now, &sending);
+        self.expire(now, &[Timer::Schedule]);
+    }
+
+    /// Every deadline of the connection, by its owner.
+    fn timers(&self) -> TimerTable {
+        let mut table = TimerTable::default();
+        match &self.phase {
+            Phase::Handshake(handshake) => table.set(Timer::Handshake, handshake.deadline()),
+            Phase::Closing(closing) => table.set(Timer::Close, closing.due()),
+            Phase::Open => self.set_open_timers(&mut table),
+            Phase::Drained => {}
+        }
+        table
+    }
+
+    fn set_open_timers(&self, table: &mut TimerTable) {
+        let (activity, times) = (self.activity(), self.probe_times());
+        table.set(Timer::Idle, self.liveness.idle_deadline(&activity));
+        table.set(Timer::PathValidation, self.paths.deadline());
+        // Nothing but path probes is sent to an address that has proved nothing.
+        if !self.paths.is_validated() {
+            return;
+        }
+        table.set(Timer::LossDetection, self.recovery.next_timeout());
+        table.set(Timer::EarlyProbe, self.liveness.early_probe_deadline(&activity));
+        table.set(Timer::SendPing, self.liveness.send_ping_deadline(&activity));
+        table.set(Timer::ReceivePing, self.liveness.receive_ping_deadline(&activity));
+        table.set(Timer::KeepAlive, self.liveness.keep_alive_deadline());
+        table.set(Timer::Feedback, self.incoming.feedback_due());
+        table.set(Timer::FeedbackSeen, self.seen.deadline(self.recovery.rtt().smoothed()));
+        table.set(Timer::BlackHole, self.mtu.black_hole_deadline(times));
+        table.set(Timer::MtuSearch, self.mtu.search_deadline(times));
+        table.set(Timer::Pacer, self.pause.pacer_deadline());
+        table.set(Timer::Schedule, self.pause.schedule_deadline());
+    }
+
+    /// What liveness has to know of the others.
+    fn activity(&self) -> Activity {
+        Activity {
+            rtt: self.known_rtt(),
+            longest_timeout: self.profile.recovery.timeout.longest(),
+            in_flight: self.recovery.packets_in_flight() > 0,
+            oldest_since: self.recovery.oldest_since(),
+            unanswered: self.outgoing.unanswered,
+            sending: self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0,
+            receiving: self.incoming.has_unfinished(),
+        }
+    }
+
+    /// What path MTU discovery has to know of the others.
+    pub(super) fn probe_times(&self) -> ProbeTimes {
+        ProbeTimes {
+            rtt: self.known_rtt(),
+            pto: self.recovery.probe_timeout(),
+            max_spacing: max_spacing(self.profile.recovery.timeout.longest()),
+            in_flight: self.recovery.packets_in_flight() > 0,
+        }
+    }
+
+    /// Which of these timers have expired. Each is counted and recorded.
+    fn expire(&mut self, now: Time, timers: &[Timer]) -> Expired {
+        let expired = self.timers().expired(now, timers);
+        for timer in expired.iter() {
+            self.counters.timers_expired += 1;
+            // Loss detection says more precisely itself what has expired.
+            if timer != Timer::LossDetection {
+                self.trace.record(now, TraceEvent::TimerExpired { timer: timer.name() });
+            }
+        }
+        expired
+    }
+
+    /// Something may have ended: the connection, or the validation of an address.
+    fn on_ends(&mut self, now: Time) {
+        let expired = self.expire(now, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
+        match &mut self.phase {
+            Phase::Handshake(handshake) => {
+                if let Some(closed) = handshake.on_timer(now) {
+                    self.end(closed);
+                }
+            }
+            Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
+            Phase::Open if expired.contains(Timer::Idle) => {
+                self.recovery.close(now);
+                self.end(Closed::Dead);
+            }
+            Phase::Open => self.paths.on_timer(now),
+            Phase::Closing(_) | Phase::Drained => {}
+        }
+    }
+
+    fn on_loss_detection_timer(&mut self, now: Time) {
+        if self.expire(now, &[Timer::LossDetection]).is_empty() {
+            return;
+        }
+        let timeout = self.recovery.on_timeout(now);
+        let timer = match timeout {
+            Timeout::Probe => "pto",
+            Timeout::Lost if self.recovery.report().cause == Cause::Timeout => "rto",
+            Timeout::Lost | Timeout::None => Timer::LossDetection.name(),
+        };
+        self.trace.record(now, TraceEvent::TimerExpired { timer });
+        match timeout {
+            Timeout::None => {}
+            Timeout::Lost => {
+                self.spread_report();
+                self.update_path_mtu(now);
+            }
+            Timeout::Probe => self.liveness.on_probe_timeout(),
+        }
+    }
+
+    fn on_liveness_timers(&mut self, now: Time) {
+        let timers = [Timer::EarlyProbe, Timer::SendPing, Timer::ReceivePing, Timer::KeepAlive];
+        let expired = self.expire(now, &timers);
+        if expired.is_empty() {
+            return;
+        }
+        let activity = self.activity();
+        if self.liveness.on_timers(now, expired, &activity) {
+            self.outgoing.outbox.push(Piece::Ping);
+        }
+    }
+
+    /// The network says that nobody listens at the peer's address (ICMP port unreachable). Anybody may have forged that, so it ends
+    /// nothing by itself: a peer that was not heard lately is probed twice at once, and given up without `dead_after` if nothing
+    /// authentic comes for 3 s or six round trips. Further hints change nothing about that. During the handshake hints are ignored, as
+    /// the peer may only be about to listen. Poll for packets then.
+    pub fn hint_unreachable(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
+            self.trace.record(now, TraceEvent::UnreachableHint);
+        }
+    }
+}
