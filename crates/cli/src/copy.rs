@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{self, Compare, Filter, Modes, ScanOptions};
+use downpour::files::{self, Compare, Filter, Modes, ReceiveSpec, ScanOptions};
 use downpour::remote::{self, Copy, Location};
 
 use crate::args::{
-    ConnectionArgs, CpArgs, Links, SelectionArgs, SpeedArgs, SshArgs, SyncArgs, TraceArgs, WhenExisting,
+    ConnectionArgs, CopyArgs, CpArgs, Links, OutputArgs, PathArgs, SelectionArgs, SpeedArgs, SshArgs, SyncArgs,
+    TraceArgs, WhenExisting,
 };
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -20,32 +21,38 @@ use crate::watch::{Conduct, watch};
 /// Copies; gives the exit code.
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, args.recursive)?;
-    let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
-    let copy = Copy {
-        existing: existing(args.existing.existing),
-        compare: compare(args.at_target.checksum),
-        modes: if args.preserve { Modes::Exact } else { Modes::Masked },
-        dry_run: args.at_target.dry_run,
-        checksums: args.selection.checksums,
-        ..common.copy(args.paths.sources, args.paths.target, scan)?
-    };
-    run("cp", copy, &common, &mut Output::new(args.output), interrupts).await
+    let modes = if args.preserve { Modes::Exact } else { Modes::Masked };
+    let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
+    copy.receive.existing = existing(args.existing.existing);
+    run("cp", copy, &common, &mut Output::new(output), interrupts).await
 }
 
 /// Makes the target the same as the source; gives the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, true)?;
-    let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
-    let copy = Copy {
-        compare: compare(args.at_target.checksum),
-        modes: Modes::Exact,
-        delete: args.delete,
-        keeps_names: true,
-        dry_run: args.at_target.dry_run,
-        checksums: args.selection.checksums,
-        ..common.copy(args.paths.sources, args.paths.target, scan)?
-    };
-    run("sync", copy, &common, &mut Output::new(args.output), interrupts).await
+    let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
+    copy.keeps_names = true;
+    copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
+    run("sync", copy, &common, &mut Output::new(output), interrupts).await
+}
+
+impl CopyArgs {
+    /// The copy that these options ask for.
+    fn copy(
+        self,
+        paths: PathArgs,
+        checksums: Option<PathBuf>,
+        scan: ScanOptions,
+        modes: Modes,
+    ) -> Result<(Copy, Common, OutputArgs), Failure> {
+        let common = Common { ssh: self.ssh, connection: self.connection, speed: self.speed, trace: self.trace };
+        let mut copy = common.copy(paths.sources, paths.target, scan)?;
+        copy.checksums = checksums;
+        copy.receive.compare = compare(self.at_target.checksum);
+        copy.receive.modes = modes;
+        copy.receive.dry_run = self.at_target.dry_run;
+        Ok((copy, common, self.output))
+    }
 }
 
 async fn run(
@@ -55,7 +62,7 @@ async fn run(
     output: &mut Output,
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
-    let notices = if copy.dry_run { Notices::Planned } else { Notices::Done };
+    let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
     output.speed(common.speed.rate, common.speed.limit.as_ref());
     let transfer = remote::copy(copy)?;
     output.start(command, common.speed.rate, None)?;
@@ -72,22 +79,18 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// A copy that replaces what exists, and nothing special.
+    /// A copy that replaces what exists, and is otherwise by defaults.
     ///
     /// # Errors
     /// A profile that there is not.
     pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Result<Copy, Failure> {
+        let (target_host, target) = target.into_parts();
         Ok(Copy {
             sources,
-            target,
+            target_host,
+            receive: ReceiveSpec { existing: files::Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan,
-            existing: files::Existing::Replace,
-            compare: Compare::SizeAndTime,
-            modes: Modes::Masked,
-            delete: false,
             keeps_names: false,
-            dry_run: false,
-            is_comparison: false,
             checksums: None,
             via: options::via(self.connection.via),
             ssh: options::ssh(&self.ssh),

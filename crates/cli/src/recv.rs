@@ -1,6 +1,6 @@
 //! `downpour recv`.
 
-use downpour::files::ReceiveSettings;
+use downpour::files::ReceiveSpec;
 use downpour::{CommonOptions, Peer, Profile, ReceiveOptions};
 
 use crate::args::RecvArgs;
@@ -31,12 +31,12 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
             qlog: args.trace.qlog,
         },
     };
-    let settings = ReceiveSettings {
+    let spec = ReceiveSpec {
         existing: existing(args.existing),
         compare: compare(args.checksum),
-        ..ReceiveSettings::new(args.into)
+        ..ReceiveSpec::into_directory(args.into)
     };
-    let transfer = downpour::receive(settings, peer, options)?;
+    let transfer = downpour::receive(spec, peer, options)?;
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;

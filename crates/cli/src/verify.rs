@@ -1,7 +1,7 @@
 //! `downpour verify`.
 
 use downpour::files::{Compare, Modes};
-use downpour::remote::{self, Copy, Location};
+use downpour::remote::{self, Location};
 
 use crate::args::VerifyArgs;
 use crate::copy::{Common, scan};
@@ -21,15 +21,12 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
     }
     let scan = scan(&args.selection, true)?;
     let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
-    let copy = Copy {
-        compare: Compare::Checksum,
-        modes: Modes::Exact,
-        delete: true,
-        dry_run: true,
-        is_comparison: true,
-        checksums: args.selection.checksums,
-        ..common.copy(vec![args.a], args.b, scan)?
-    };
+    let mut copy = common.copy(vec![args.a], args.b, scan)?;
+    copy.checksums = args.selection.checksums;
+    copy.receive.compare = Compare::Checksum;
+    copy.receive.modes = Modes::Exact;
+    copy.receive.delete = Some((*copy.scan.filter).clone());
+    (copy.receive.dry_run, copy.receive.compared) = (true, true);
     let mut output = Output::new(args.output);
     let transfer = remote::copy(copy)?;
     output.start("verify", None, None)?;

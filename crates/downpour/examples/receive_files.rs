@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use downpour::files::{Entry, Existing, FileSink, Kind, ManifestState, Mtime, ReceiveSettings, SourceId};
+use downpour::files::{Entry, Existing, FileSink, Kind, ManifestState, Mtime, ReceiveSpec, SourceId};
 use downpour::messages::{Digest, End, Message, RootHasher, manifest_parts};
 
 /// Files in a folder.
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => Ok(default),
     };
     let (files, size) = (number(1_000_000)?, number(0)?);
-    let settings = ReceiveSettings { existing: Existing::Replace, ..ReceiveSettings::new(into) };
+    let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) };
     let (receiving, bytes) = (FileSink::new(settings)?, (0..BLOCK).map(|at| at as u8 | 1).collect());
     let mut feed = Feed { receiving, root: RootHasher::new(), end: (0, 0, 0), wanted: 0, bytes, encoded: Vec::new() };
     let source = SourceId([3; 16]);

@@ -3,6 +3,7 @@
 //! [`send`] offers paths, [`receive`] takes them into a folder; the two find each other by a [`Ticket`] that either side may make.
 //! See `examples/send.rs` and `examples/receive.rs`.
 
+mod base64;
 mod error;
 pub mod files;
 pub mod messages;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use downpour::files::{Compare, Existing, Modes, ScanOptions};
+use downpour::files::{Existing, ReceiveSpec, ScanOptions};
 use downpour::remote::{self, Copy, Location, SshOptions, Via};
 use downpour::{Family, Profile, TransferEvent};
 
@@ -121,16 +121,12 @@ impl Bench<'_> {
         let mut ssh = vec!["ssh".into()];
         ssh.extend(self.server.options().into_iter().map(Into::into));
         let remote_program = Some(self.remote.program.display().to_string());
+        let (target_host, target) = target.into_parts();
         Copy {
             sources: vec![source],
-            target,
+            target_host,
+            receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan: ScanOptions::default(),
-            existing: Existing::Replace,
-            compare: Compare::SizeAndTime,
-            modes: Modes::Masked,
-            delete: false,
-            dry_run: false,
-            is_comparison: false,
             keeps_names: false,
             checksums: None,
             via: Via::Udp,

@@ -25,17 +25,7 @@ pub(crate) struct CpArgs {
     #[command(flatten)]
     pub(crate) existing: ExistingArgs,
     #[command(flatten)]
-    pub(crate) at_target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) ssh: SshArgs,
-    #[command(flatten)]
-    pub(crate) connection: ConnectionArgs,
-    #[command(flatten)]
-    pub(crate) speed: SpeedArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) trace: TraceArgs,
+    pub(crate) shared: CopyArgs,
 }
 
 /// `downpour sync`.
@@ -48,6 +38,13 @@ pub(crate) struct SyncArgs {
     /// Delete at the target what the source does not have, except what is excluded
     #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,
+    #[command(flatten)]
+    pub(crate) shared: CopyArgs,
+}
+
+/// What `cp` and `sync` have in common besides the paths and their selection, which precede other options in the help.
+#[derive(Args, Debug)]
+pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) at_target: TargetArgs,
     #[command(flatten)]

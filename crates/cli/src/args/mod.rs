@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use downpour::remote::Location;
 
 use crate::{exit, version};
-pub(crate) use copying::{CpArgs, SyncArgs, VerifyArgs};
+pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
     ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, ProfileChoice, SelectionArgs, SpeedArgs,
@@ -25,6 +25,7 @@ pub(crate) use groups::{
 };
 pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};
+pub(crate) use paths::PathArgs;
 
 /// Moves files fast over networks that lose packets: encrypted, checked end to end, over UDP with erasure codes.
 #[derive(Debug, Parser)]
@@ -154,8 +155,8 @@ impl Command {
     /// What it shows.
     pub(crate) fn shown(&self) -> OutputArgs {
         match self {
-            Self::Cp(args) => args.output,
-            Self::Sync(args) => args.output,
+            Self::Cp(args) => args.shared.output,
+            Self::Sync(args) => args.shared.output,
             Self::Send(args) => args.output,
             Self::Recv(args) => args.output,
             Self::Verify(args) => args.output,

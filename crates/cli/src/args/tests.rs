@@ -53,10 +53,10 @@ fn cp_has_the_habits_of_scp() {
     let args = cp("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
     assert_eq!(args.paths.sources, [Location::Local("a".into()), Location::Local("b/".into())]);
     assert_eq!(args.paths.target, remote("me@far", "x"));
-    assert!(args.recursive && args.preserve && args.at_target.dry_run && args.connection.network.ipv4);
-    assert_eq!(args.ssh.ssh_port, Some(2222));
-    assert_eq!(args.ssh.identity, Some(PathBuf::from("key")));
-    assert_eq!(args.ssh.jump.as_deref(), Some("gate"));
+    assert!(args.recursive && args.preserve && args.shared.at_target.dry_run && args.shared.connection.network.ipv4);
+    assert_eq!(args.shared.ssh.ssh_port, Some(2222));
+    assert_eq!(args.shared.ssh.identity, Some(PathBuf::from("key")));
+    assert_eq!(args.shared.ssh.jump.as_deref(), Some("gate"));
     assert_eq!(parse("cp far:a .").expect("a command").host(), Some("far"));
     assert_eq!(parse("cp a b").expect("a command").host(), None);
     assert_eq!(parse("doctor me@far").expect("a command").host(), Some("me@far"));
@@ -66,7 +66,7 @@ fn cp_has_the_habits_of_scp() {
 fn cp_replaces_and_recv_refuses() {
     let args = cp("cp a b");
     assert_eq!(args.existing.existing, WhenExisting::Replace);
-    assert_eq!((args.connection.via, args.selection.links), (Via::Auto, Links::Copy));
+    assert_eq!((args.shared.connection.via, args.selection.links), (Via::Auto, Links::Copy));
     assert_eq!(recv("recv").existing, WhenExisting::Refuse);
     assert_eq!(recv("recv --existing skip --checksum").existing, WhenExisting::Skip);
 }
@@ -75,9 +75,9 @@ fn cp_replaces_and_recv_refuses() {
 fn ssh_and_ports() {
     let args = cp(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
     let words: Vec<OsString> = ["ssh", "-o", "User Name=x", "-F", "~/a b"].map(OsString::from).to_vec();
-    assert_eq!(args.ssh.ssh.map(|command| command.0), Some(words));
-    assert_eq!(args.connection.network.port, Some(60001..=60010));
-    assert_eq!(cp("cp --port 60001 a b").connection.network.port, Some(60001..=60001));
+    assert_eq!(args.shared.ssh.ssh.map(|command| command.0), Some(words));
+    assert_eq!(args.shared.connection.network.port, Some(60001..=60010));
+    assert_eq!(cp("cp --port 60001 a b").shared.connection.network.port, Some(60001..=60001));
     for line in ["cp --port 0 a b", "cp --port 2:1 a b", "cp --port 70000 a b", "cp --ssh '' a b", "cp --ssh '\"x' a b"]
     {
         assert_eq!(parse(line).expect_err(line).kind(), ErrorKind::ValueValidation, "{line}");
@@ -143,7 +143,7 @@ fn numbers_with_units() {
     assert_eq!(args.speed.rate.map(Rate::bits_per_second), Some(100_000_000));
     assert_eq!(args.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
     assert_eq!(args.ticket.connect_timeout, Duration::from_millis(500));
-    assert_eq!(cp("cp --retry-for 1h --timeout 90s a b").connection.retry_for, Some(Duration::from_secs(3600)));
+    assert_eq!(cp("cp --retry-for 1h --timeout 90s a b").shared.connection.retry_for, Some(Duration::from_secs(3600)));
     for (text, bytes) in [
         ("10MB", 10_000_000),
         ("1.5 GB", 1_500_000_000),

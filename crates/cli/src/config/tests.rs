@@ -65,32 +65,32 @@ fn the_nearest_place_decides() {
         (&variable[..], "cp --config none a b", Some(9)),
         (&[("DOWNPOUR_CONFIG", "none")][..], "cp a b", None),
     ] {
-        let rate = cp(FILE, variables, line).speed.rate.map(Rate::bits_per_second);
+        let rate = cp(FILE, variables, line).shared.speed.rate.map(Rate::bits_per_second);
         assert_eq!(rate, megabits.map(|megabits| megabits * 1_000_000), "{variables:?} {line}");
     }
     for (line, timeout) in [("cp a me@far.example:b", 5), ("cp a far.example:b", 6), ("cp a b", 30)] {
         let args = cp(FILE, &none, line);
-        assert_eq!(args.connection.network.timeout.as_secs(), timeout, "{line}");
-        assert_eq!(args.connection.retry_for.map(|time| time.as_secs()), Some(3600));
+        assert_eq!(args.shared.connection.network.timeout.as_secs(), timeout, "{line}");
+        assert_eq!(args.shared.connection.retry_for.map(|time| time.as_secs()), Some(3600));
     }
 }
 
 #[test]
 fn switches_turn_on_and_off() {
     let quiet = "quiet = true";
-    assert!(cp(quiet, &[], "cp a b").output.quiet);
-    assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").output.quiet);
-    assert!(cp("quiet = false", &[("DOWNPOUR_QUIET", "1")], "cp a b").output.quiet);
+    assert!(cp(quiet, &[], "cp a b").shared.output.quiet);
+    assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output.quiet);
+    assert!(cp("quiet = false", &[("DOWNPOUR_QUIET", "1")], "cp a b").shared.output.quiet);
     assert!(cp("", &[("DOWNPOUR_HARD_LINKS", "yes")], "cp a b").selection.hard_links);
 }
 
 #[test]
 fn what_is_typed_takes_away_what_it_excludes() {
-    let shown = cp("quiet = true", &[], "cp -v a b").output;
+    let shown = cp("quiet = true", &[], "cp -v a b").shared.output;
     assert!(shown.verbose && !shown.quiet);
-    let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").output;
+    let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").shared.output;
     assert!(shown.verbose && !shown.quiet);
-    let connection = cp("ipv6 = true", &[], "cp -4 a b").connection.network;
+    let connection = cp("ipv6 = true", &[], "cp -4 a b").shared.connection.network;
     assert!(connection.ipv4 && !connection.ipv6);
 }
 
@@ -103,14 +103,14 @@ fn a_switch_that_is_off_excludes_nothing() {
         ("ipv6 = true", &[("DOWNPOUR_IPV4", "no")]),
         ("ipv4 = true\n[host.far]\nipv4 = false\nipv6 = true", &[]),
     ] {
-        let network = cp(file, variables, "cp a far:b").connection.network;
+        let network = cp(file, variables, "cp a far:b").shared.connection.network;
         assert_eq!((network.ipv4, network.ipv6), (false, true), "{file:?}");
     }
-    let shown = cp("verbose = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
+    let shown = cp("verbose = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output;
     assert!(shown.verbose && !shown.quiet);
-    let shown = cp("quiet = false\nverbose = false", &[], "cp a b").output;
+    let shown = cp("quiet = false\nverbose = false", &[], "cp a b").shared.output;
     assert!(!shown.verbose && !shown.quiet);
-    let shown = cp("quiet = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
+    let shown = cp("quiet = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output;
     assert!(!shown.quiet, "and it is the nearest that decides");
 }
 

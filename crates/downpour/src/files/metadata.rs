@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, futimens};
 use rustix::io::Errno;
 
 use super::entry::Mtime;
-use super::settings::Modes;
+use super::spec::Modes;
 
 const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;

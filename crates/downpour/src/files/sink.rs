@@ -23,28 +23,27 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use self::batch::{OpenBatch, Verified};
-use self::before::may_hold_some;
+use self::before::{check_usable, holds_staging};
 use self::group::Group;
 use self::manifest::Manifest;
 pub use self::outcome::{FailReason, Failed, Outcome};
 use self::place::{Place, open_target, sent_as};
 use super::delete::SentPaths;
-use super::entry::{Attributes, Mtime, Skipped, SourceId};
+use super::entry::{Attributes, Entry, Mtime, Skipped, SourceId};
 use super::error::FilesError;
 use super::journal::Record;
 use super::metadata::ModeRule;
-use super::names::{NameError, bad_name, check_path};
+use super::names::check_path;
 use super::notice::{Notice, NoticeKind};
 use super::open::OpenFiles;
 use super::sandbox::DirectorySandbox;
-use super::settings::ReceiveSettings;
-use super::staging::is_staging_name;
+use super::spec::{Destination, Evidence, First, ReceiveSpec};
 use super::wanted::Wanted;
 use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
 
@@ -60,7 +59,10 @@ const MAX_NOTICES: usize = 65_536;
 /// with the next time.
 #[derive(Debug)]
 pub struct FileSink {
-    settings: ReceiveSettings,
+    spec: Arc<ReceiveSpec>,
+    /// The target was a directory when the transfer started.
+    target_is_directory: bool,
+    destination: OnceLock<Destination>,
     may_hold_some: bool,
     modes: ModeRule,
     control: Mutex<Control>,
@@ -121,39 +123,46 @@ pub enum ManifestState {
 }
 
 impl FileSink {
-    /// Prepares to receive. Touches nothing yet.
+    /// Prepares to receive, and changes nothing yet.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotAFolder`], a new name that is none, or a parent of the target that is absent or closed to us.
-    pub fn new(settings: ReceiveSettings) -> Result<Self, FilesError> {
-        let into = settings.into.as_path();
-        if let Some(name) = &settings.rename {
-            if check_path(name)?.len() < name.len() {
-                return Err(bad_name(name, NameError::Slash));
+    /// [`FilesError::TargetNotAFolder`], a target whose name is refused, or one whose parent is missing or inaccessible.
+    pub fn new(spec: ReceiveSpec) -> Result<Self, FilesError> {
+        let target_is_directory = spec.target.is_dir();
+        Self::with_target(Arc::new(spec), target_is_directory)
+    }
+
+    /// As [`FileSink::new`], for another attempt of a transfer that started when the target was a directory, or was none: what an earlier
+    /// attempt has made does not change where the items go.
+    ///
+    /// # Errors
+    /// As [`FileSink::new`]'s.
+    pub fn with_target(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
+        let destination = OnceLock::new();
+        let may_hold_some = match (spec.destination(&Evidence::before(target_is_directory)), spec.named()) {
+            (Some(decided), _) => {
+                let may_hold_some = check_usable(&spec, &decided)?;
+                destination.get_or_init(|| decided);
+                may_hold_some
             }
-            if is_staging_name(name) {
-                return Err(bad_name(name, NameError::Reserved));
+            // Either the items go into the target, or they continue in its parent what an earlier run has begun there.
+            (None, Some(named)) if target_is_directory => {
+                let may_continue = holds_staging(&named.directory).unwrap_or(false);
+                check_usable(&spec, &spec.in_target())? || (may_continue && check_usable(&spec, &named).is_ok())
             }
-        }
-        let failed = |path: &Path, error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
-            _ => FilesError::system(path, error),
+            // The first item decides. A target that cannot be a directory is an error only if it has to be one then.
+            (None, Some(named)) => {
+                check_usable(&spec, &named)? || check_usable(&spec, &spec.in_target()).unwrap_or(false)
+            }
+            (None, None) => check_usable(&spec, &spec.in_target())?,
         };
-        let may_hold_some = match into.metadata() {
-            Ok(metadata) if !metadata.is_dir() => return Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
-            Ok(_) => may_hold_some(&settings).map_err(|error| failed(into, error))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                parent.metadata().map_err(|e| failed(parent, e))?;
-                settings.dry_run
-            }
-            Err(error) => return Err(failed(into, error)),
-        };
-        let sent = settings.delete.is_some().then(SentPaths::default);
+        let sent = spec.delete.is_some().then(SentPaths::default);
         Ok(Self {
+            modes: ModeRule::new(spec.modes),
+            spec,
+            target_is_directory,
+            destination,
             may_hold_some,
-            modes: ModeRule::new(settings.modes),
-            settings,
             control: Mutex::new(Control { sent, ..Control::default() }),
             place: OnceLock::new(),
             seen: OnceLock::new(),
@@ -174,10 +183,25 @@ impl FileSink {
         })
     }
 
-    /// How it is received.
+    /// What was asked for.
     #[must_use]
-    pub const fn settings(&self) -> &ReceiveSettings {
-        &self.settings
+    pub fn spec(&self) -> &ReceiveSpec {
+        &self.spec
+    }
+
+    /// Where the items go. As long as that is not decided: where they go without further evidence.
+    #[must_use]
+    pub fn destination(&self) -> &Destination {
+        self.destination.get_or_init(|| match self.spec.named() {
+            Some(named) if !self.target_is_directory => named,
+            _ => self.spec.in_target(),
+        })
+    }
+
+    /// Whether it is decided where the items go.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.destination.get().is_some()
     }
 
     /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the sender
@@ -191,19 +215,55 @@ impl FileSink {
     /// new.
     ///
     /// # Errors
-    /// [`FilesError::Busy`] while another process receives the same into the same folder; a failure of the disk.
+    /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try again; a failure of
+    /// the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.check_going()?;
         let mut control = self.control();
         if control.source.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
         }
-        let dry_run = self.settings.dry_run;
-        // Called again where another process has it, so nothing has begun before this.
-        let found = if dry_run { None } else { Place::open(&self.settings, &self.renamed, source, false)? };
+        if self.target_is_directory && !self.is_decided() {
+            let is_own = Some(self.is_own_target(source)?);
+            let evidence = Evidence { is_own, ..Evidence::before(true) };
+            if let Some(decided) = self.spec.destination(&evidence) {
+                self.destination.get_or_init(|| decided);
+            }
+        }
+        if let Some(destination) = self.destination.get() {
+            self.open_staging(destination, source)?;
+        }
         control.source = Some(source);
-        control.hash(|out| source.encode(out))?;
-        if let Some(place) = found {
+        control.hash(|out| source.encode(out))
+    }
+
+    /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What comes later does
+    /// not count.
+    ///
+    /// # Errors
+    /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotAFolder`] for a target that has to be a directory.
+    pub fn decide(&self, first: Option<&Entry>) -> Result<(), FilesError> {
+        if self.is_decided() {
+            return Ok(());
+        }
+        let first = first.map_or(First::Nothing, First::Item);
+        let evidence = Evidence { is_directory: self.target_is_directory, is_own: Some(false), first };
+        let Some(decided) = self.spec.destination(&evidence) else { return Ok(()) };
+        check_usable(&self.spec, &decided)?;
+        let source = self.control().source;
+        if let Some(source) = source {
+            self.open_staging(&decided, source)?;
+        }
+        self.destination.get_or_init(|| decided);
+        Ok(())
+    }
+
+    /// Opens what an earlier run has left at `destination`, if anything.
+    fn open_staging(&self, destination: &Destination, source: SourceId) -> Result<(), FilesError> {
+        if self.spec.dry_run {
+            return Ok(());
+        }
+        if let Some(place) = Place::open(&self.spec, destination, &self.renamed, source, false)? {
             // The next word that the disk has everything must be true of these too, and of what the earlier run has moved.
             lock(&self.group).expect_of_disk(place.staging.held().not_durable());
             self.note_change();
@@ -218,9 +278,11 @@ impl FileSink {
     /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.check_going()?;
-        if let Some(name) = self.settings.rename.as_ref().filter(|_| self.settings.compared) {
+        if let Some(name) = self.destination().rename.as_ref().filter(|_| self.spec.compared) {
             // A file is there: it is no folder whose content could be compared.
-            return Err(FilesError::TargetNotAFolder { path: self.settings.into.join(OsStr::from_bytes(name)) });
+            return Err(FilesError::TargetNotAFolder {
+                path: self.destination().directory.join(OsStr::from_bytes(name)),
+            });
         }
         let mut control = self.control();
         if control.source.is_none() || control.top.replace(top).is_some() {
@@ -263,7 +325,7 @@ impl FileSink {
             return Err(FilesError::TargetExists { names });
         }
         control.hash(|out| part.encode(out))?;
-        if !self.settings.dry_run {
+        if !self.spec.dry_run {
             self.make_place(source)?;
         }
         control.manifest.building(part);
@@ -282,7 +344,8 @@ impl FileSink {
     /// Makes the staging folder, and the target, unless they are there.
     fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
-            let place = Place::open(&self.settings, &self.renamed, source, true)?.ok_or(FilesError::Over)?;
+            let place =
+                Place::open(&self.spec, self.destination(), &self.renamed, source, true)?.ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
         }
         Ok(())
@@ -404,7 +467,7 @@ impl FileSink {
     /// Whether the target stands for the folder whose content comes. That a path with no slash at its end names a folder over there shows
     /// only when this comes; a comparison, which touches nothing, takes the sender's word for it.
     fn is_contents(&self, control: &Control) -> bool {
-        self.settings.contents || (self.settings.compared && control.top.is_some())
+        self.spec.requested.contents || (self.spec.compared && control.top.is_some())
     }
 
     fn place(&self) -> Result<&Place, FilesError> {
@@ -414,7 +477,7 @@ impl FileSink {
     /// The target, for a dry run; `None` if there is none.
     fn seen(&self) -> Result<Option<&DirectorySandbox>, FilesError> {
         if self.seen.get().is_none() {
-            let target = open_target(&self.settings.into)?.map(DirectorySandbox::new);
+            let target = open_target(&self.destination().directory)?.map(DirectorySandbox::new);
             self.seen.get_or_init(|| target);
         }
         Ok(self.seen.get().and_then(Option::as_ref))
@@ -422,7 +485,7 @@ impl FileSink {
 
     /// Where an entry goes beneath the target.
     fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
-        let Some(name) = &self.settings.rename else { return Ok(path.to_vec()) };
+        let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
         let top = check_path(path)?;
         if self.renamed.get_or_init(|| top.to_vec()) != top {
             return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
@@ -432,7 +495,7 @@ impl FileSink {
 
     /// What the sender calls a path beneath the target.
     fn sent_as(&self, path: &[u8]) -> Vec<u8> {
-        sent_as(self.settings.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
+        sent_as(self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
     }
 
     fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {

@@ -4,18 +4,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::locator::SshLocator;
-use super::place::Destination;
-use super::request::{Bytes, Request, Shape, Task as RemoteTask};
+use super::place::expand;
+use super::request::{RemoteTask, Request};
 use super::{Copy, Location};
+use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{Compare, Links, ReceiveSettings, Root, Scanner};
+use crate::files::{Compare, DirectoryIf, Evidence, Links, ReceiveSpec, Requested, Root, Scanner};
 use crate::ticket::fresh_key;
 use crate::transfer::{
-    Case, List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
+    List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
 };
 
 /// Copies: between this machine and another, or from one folder of this machine to another.
@@ -24,25 +24,15 @@ use crate::transfer::{
 /// Locations that make no sense together, sources that do not exist, a target that cannot be used. What ssh says comes with
 /// [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
-    if copy.dry_run && !copy.is_comparison {
+    if copy.receive.dry_run && !copy.receive.compared {
         copy.checksums = None;
     }
-    copy.scan.hash |= copy.compare == Compare::Checksum || copy.checksums.is_some();
-    let from = common_host(&copy.sources)?;
-    match (from, &copy.target) {
-        (None, Location::Local(target)) => {
-            let target = target.clone();
-            copy.within(&target)
-        }
-        (None, Location::Remote { host, path }) => {
-            let (host, path) = (host.clone(), path.clone());
-            copy.up(host, path)
-        }
-        (Some(host), Location::Local(target)) => {
-            let target = target.clone();
-            copy.down(host, &target)
-        }
-        (Some(_), Location::Remote { .. }) => {
+    copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
+    match (common_host(&copy.sources)?, copy.target_host.take()) {
+        (None, None) => copy.within(),
+        (None, Some(host)) => copy.up(host),
+        (Some(host), None) => copy.down(host),
+        (Some(_), Some(_)) => {
             Err(Error::Copy("one side must be this machine: run the copy on one of the two hosts".to_owned()))
         }
     }
@@ -63,67 +53,58 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
 
 impl Copy {
     /// From this machine to another.
-    fn up(self, host: String, path: Vec<u8>) -> Result<Transfer, Error> {
+    fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        let request = self.request(RemoteTask::Receive {
-            target: Bytes(path),
-            shape: self.shape(&roots),
-            existing: self.existing,
-            compare: self.compare,
-            modes: self.modes,
-            delete: self.delete.then(|| (*self.scan.filter).clone()),
-            compared: self.is_comparison,
-            dry_run: self.dry_run,
-        });
-        let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run };
+        let spec = ReceiveSpec { requested: self.requested(&roots), ..self.receive.clone() };
+        let request = self.request(RemoteTask::Receive(spec));
+        let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run };
         start_via(self.locator(host, request), self.config(task))
     }
 
     /// From another machine to this one.
-    fn down(self, host: String, target: &Path) -> Result<Transfer, Error> {
+    fn down(self, host: String) -> Result<Transfer, Error> {
         let paths: Vec<Vec<u8>> =
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
         let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
         let last = |path: &Vec<u8>| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
-        // The home has another name over there.
+        // The home directory has a name of its own there.
         let home = |path: &Vec<u8>| path == b"~";
         let is_list = self.scan.files_from.is_some();
-        let shape = Shape {
+        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match several names; a name
+        // that contains wildcard characters itself is like any other.
+        let pattern = paths.iter().find(|path| wild(path)).map(|path| vec![last(path)]);
+        let directory_if = DirectoryIf { is_directory: self.keeps_names, name_is_none_of: pattern };
+        let requested = Requested {
             many: paths.len() > 1 || paths.iter().any(contents),
-            // A list of names is of a folder's content. Of other comparisons the receiver learns whether it is a folder.
-            contents: paths.iter().any(contents) || (self.is_comparison && is_list),
+            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a directory.
+            contents: paths.iter().any(contents) || (self.receive.compared && is_list),
             items: paths
                 .iter()
-                .map(|path| (!contents(path) && !wild(path) && !home(path)).then(|| Bytes(last(path))))
+                .map(|path| (!contents(path) && !wild(path) && !home(path)).then(|| last(path)))
                 .collect::<Option<_>>()
                 .filter(|_| !is_list),
+            directory_if: Some(directory_if).filter(|rule| *rule != DirectoryIf::default()),
         };
-        // What is there shows only when it comes. Wildcards that match go into a folder, for they may match several; a name that has
-        // them for itself is one as any other.
-        let unless = paths.iter().find(|path| wild(path)).map(last);
-        let named = (self.keeps_names || unless.is_some()).then_some(Case::Named { folder: self.keeps_names, unless });
         let request = self.request(RemoteTask::Send {
             sources: paths.into_iter().map(Bytes).collect(),
             scan: (&self.scan).into(),
-            compared: self.is_comparison,
-            dry_run: self.dry_run,
+            compared: self.receive.compared,
+            dry_run: self.receive.dry_run,
         });
-        let task = self.receiving(target, shape, named);
+        let task = Task::receive(self.local_spec(requested), false);
         start_via(self.locator(host, request), self.config(task))
     }
 
     /// From one place of this machine to another: both sides run here, joined by a socket pair.
-    fn within(self, target: &Path) -> Result<Transfer, Error> {
+    fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        not_into_itself(&roots, target)?;
-        let task = self.receiving(target, self.shape(&roots), None);
-        let rename = match &task {
-            Task::Receive { settings, .. } => settings.rename.clone(),
-            Task::Send { .. } => None,
-        };
-        let receiver = TransferConfig { checksums: None, ..self.config(task) };
-        let mut sender = self.config(Task::Send { roots, scan: self.scan.clone(), dry_run: self.dry_run });
+        not_into_itself(&roots, &self.receive.target)?;
+        let spec = self.local_spec(self.requested(&roots));
+        let evidence = Evidence::before(spec.target.is_dir());
+        let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
+        let receiver = TransferConfig { checksums: None, ..self.config(Task::receive(spec, false)) };
+        let mut sender = self.config(Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run });
         sender.checksums.iter_mut().for_each(|list| list.rename.clone_from(&rename));
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
         let key = fresh_key()?;
@@ -142,7 +123,7 @@ impl Copy {
     fn local_roots(&self) -> Result<Vec<Root>, Error> {
         let root = |source: &Location| {
             let path = source.path();
-            if self.is_comparison && path.is_dir() { Root::contents(path) } else { Root::typed(path.as_os_str()) }
+            if self.receive.compared && path.is_dir() { Root::contents(path) } else { Root::typed(path.as_os_str()) }
         };
         let roots: Vec<Root> = self.sources.iter().map(root).collect();
         // Looks at every path, so that a wrong one is told before anybody logs in.
@@ -150,36 +131,29 @@ impl Copy {
         Ok(roots)
     }
 
-    fn shape(&self, roots: &[Root]) -> Shape {
+    /// The spec of a receiver on this machine.
+    fn local_spec(&self, requested: Requested) -> ReceiveSpec {
+        ReceiveSpec { target: expand(&self.receive.target), requested, ..self.receive.clone() }
+    }
+
+    /// What these sources amount to.
+    fn requested(&self, roots: &[Root]) -> Requested {
         let name = |root: &Root| {
             let name = root.path.file_name().filter(|_| !root.is_contents());
-            name.map(|name| Bytes(name.as_bytes().to_vec()))
+            name.map(|name| name.as_bytes().to_vec())
         };
         let follows = self.scan.links == Links::Follow;
         let is_folder = |root: &Root| root.path.is_dir() && (follows || !root.path.is_symlink());
-        Shape {
-            // A folder that is synchronised always keeps its name, so that the next run finds what this one has made.
+        Requested {
+            // A directory that is synchronised always keeps its name, so that the next run finds what this one has made.
             many: roots.len() > 1
                 || roots.iter().any(Root::is_contents)
                 || (self.keeps_names && roots.iter().any(is_folder)),
             contents: roots.iter().any(Root::is_contents),
-            // Of a list of names the items are others.
+            // With a list of names, the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
+            directory_if: None,
         }
-    }
-
-    fn receiving(&self, target: &Path, shape: Shape, named: Option<Case>) -> Task {
-        Destination::of(target, shape.many, named).task(&ReceiveSettings {
-            existing: self.existing,
-            compare: self.compare,
-            modes: self.modes,
-            delete: self.delete.then(|| Arc::clone(&self.scan.filter)),
-            contents: shape.contents,
-            items: shape.names(),
-            dry_run: self.dry_run,
-            compared: self.is_comparison,
-            ..ReceiveSettings::default()
-        })
     }
 
     fn request(&self, task: RemoteTask) -> Request {
@@ -260,6 +234,7 @@ impl PeerLocator for Within {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 

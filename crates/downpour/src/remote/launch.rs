@@ -394,7 +394,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::super::Via;
-    use super::super::request::Task;
+    use super::super::request::RemoteTask;
     use super::*;
 
     /// Long enough for a busy machine, and for no user.
@@ -411,7 +411,7 @@ mod tests {
 
     fn launch(options: &SshOptions, command: String) -> Result<(Starting, PipeWriter), Error> {
         let profile = transport::Profile::auto();
-        let request = Request::new(Task::Pipe { command }, Via::Ssh, Family::Any, None, profile, SOON);
+        let request = Request::new(RemoteTask::Pipe { command }, Via::Ssh, Family::Any, None, profile, SOON);
         Starting::launch(options, "host", Family::Any, &request)
     }
 

@@ -71,6 +71,15 @@ impl Location {
         Ok(Self::Remote { host, path: bytes[colon + 1..].to_vec() })
     }
 
+    /// The host, if it is another machine's, and the path.
+    #[must_use]
+    pub fn into_parts(self) -> (Option<String>, PathBuf) {
+        match self {
+            Self::Local(path) => (None, path),
+            Self::Remote { host, path } => (Some(host), PathBuf::from(std::ffi::OsString::from_vec(path))),
+        }
+    }
+
     /// The path alone.
     #[must_use]
     pub fn path(&self) -> PathBuf {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use net::Family;
 use transport::Profile;
 
-use crate::files::{Compare, Existing, Modes, ScanOptions};
+use crate::files::{ReceiveSpec, ScanOptions};
 use serde::{Deserialize, Serialize};
 
 pub use copy::copy;
@@ -66,29 +66,19 @@ pub enum Via {
     Ssh,
 }
 
-/// What goes from where to where, and how.
+/// A copy: what goes from where to where, and how.
 #[derive(Clone, Debug)]
 pub struct Copy {
     /// At least one; all on this machine, or all on one other.
     pub sources: Vec<Location>,
-    /// As scp: into it if it is a folder, else under its name.
-    pub target: Location,
-    /// What of the sources takes part.
+    /// The machine that the target is on; `None` for this one.
+    pub target_host: Option<String>,
+    /// What the receiving side is asked for; [`ReceiveSpec::requested`] follows from the sources.
+    pub receive: ReceiveSpec,
+    /// Which of the sources' names are sent.
     pub scan: ScanOptions,
-    /// What becomes of what stands at the target.
-    pub existing: Existing,
-    /// When a file counts as unchanged.
-    pub compare: Compare,
-    /// How much of the modes is kept.
-    pub modes: Modes,
-    /// Deletes at the target what the sources do not have.
-    pub delete: bool,
-    /// Only tells what would be done.
-    pub dry_run: bool,
-    /// A folder goes into the target under its own name, also where the target does not exist yet.
+    /// A directory keeps its name, also where the target does not exist yet.
     pub keeps_names: bool,
-    /// Two places are compared: a folder stands for what is in it.
-    pub is_comparison: bool,
     /// A file that gets the BLAKE3 of every file, in b3sum's format.
     pub checksums: Option<PathBuf>,
     /// What carries the data.

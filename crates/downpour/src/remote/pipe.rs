@@ -20,7 +20,7 @@ use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
 use super::pipe_end::{Nothing, STREAM};
 use super::pipe_frames::Unsent;
-use super::request::{Request, Task};
+use super::request::{RemoteTask, Request};
 use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
 use crate::error::{CloseCode, Error, escaped};
@@ -140,7 +140,7 @@ enum Input {
 impl Pipe {
     fn run(&self, switch: &Arc<Switch>, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let request = Request::new(
-            Task::Pipe { command: self.command.clone() },
+            RemoteTask::Pipe { command: self.command.clone() },
             self.via,
             self.family,
             self.ports.as_ref(),

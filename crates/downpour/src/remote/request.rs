@@ -1,20 +1,19 @@
-//! What the downpour on the other machine is to do: one frame on its standard input, a length in 4 bytes and JSON.
+//! The request to the downpour on the other machine: one frame on its standard input, a length in 4 bytes and JSON.
+//!
+//! Releases talk to their predecessors and successors: fields are only added, with a default that old requests mean.
 
-use std::ffi::OsString;
 use std::io::Read;
 use std::ops::RangeInclusive;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use data_encoding::BASE64_NOPAD;
 use net::{Bind, Family};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 use transport::Profile;
 
 use super::Via;
+use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{Compare, Existing, Filter, Links, Modes, ScanOptions};
+use crate::files::{Filter, Links, ReceiveSpec, ScanOptions};
 
 /// Version of the layout. A request of another version is refused with a line that says so.
 const VERSION: u32 = 1;
@@ -22,11 +21,11 @@ const VERSION: u32 = 1;
 /// Longest frame: a list of a million names fits.
 const MAX_FRAME: u32 = 256 << 20;
 
-/// What the other side is to do, and how.
+/// What the other side is asked to do, and how.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     version: u32,
-    pub(super) task: Task,
+    pub(super) task: RemoteTask,
     pub(super) via: Via,
     pub(super) family: Family,
     /// UDP ports that may be taken, both ends included.
@@ -35,29 +34,19 @@ pub(super) struct Request {
     pub(super) dead_after: Duration,
 }
 
-/// The work itself.
+/// The task itself.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Task {
-    /// Sends what is over there.
+pub(super) enum RemoteTask {
+    /// Sends what is on the other machine.
     Send {
         sources: Vec<Bytes>,
         scan: Scan,
-        /// A folder stands for what is in it.
+        /// A directory stands for its contents.
         compared: bool,
         dry_run: bool,
     },
     /// Receives.
-    Receive {
-        target: Bytes,
-        shape: Shape,
-        existing: Existing,
-        compare: Compare,
-        modes: Modes,
-        delete: Option<Filter>,
-        /// What would be done is how the two differ.
-        compared: bool,
-        dry_run: bool,
-    },
+    Receive(ReceiveSpec),
     /// Runs a command whose input is a stream.
     Pipe { command: String },
     /// Answers a doctor's probes, and says what this machine can do.
@@ -65,24 +54,6 @@ pub(super) enum Task {
         /// The folder whose disk is measured; the home if there is none.
         folder: Option<Bytes>,
     },
-}
-
-/// What decides under which name a target takes what comes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Shape {
-    /// More than one item may come, or what is in a folder: the target is a folder.
-    pub(super) many: bool,
-    /// What is in a folder comes, without the folder.
-    pub(super) contents: bool,
-    /// The items that come, if they are known.
-    pub(super) items: Option<Vec<Bytes>>,
-}
-
-impl Shape {
-    /// The names of the items, as the settings of a receiver have them.
-    pub(super) fn names(&self) -> Option<Vec<Vec<u8>>> {
-        self.items.as_ref().map(|items| items.iter().map(|item| item.0.clone()).collect())
-    }
 }
 
 /// [`ScanOptions`] as they cross ssh.
@@ -94,29 +65,6 @@ pub(super) struct Scan {
     hash: bool,
     filter: Filter,
     files_from: Option<Vec<Bytes>>,
-}
-
-/// Any bytes, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bytes(pub(super) Vec<u8>);
-
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&BASE64_NOPAD.encode(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        BASE64_NOPAD.decode(text.as_bytes()).map(Self).map_err(D::Error::custom)
-    }
-}
-
-impl Bytes {
-    pub(super) fn path(&self) -> PathBuf {
-        PathBuf::from(OsString::from_vec(self.0.clone()))
-    }
 }
 
 impl From<&ScanOptions> for Scan {
@@ -147,7 +95,7 @@ impl From<Scan> for ScanOptions {
 
 impl Request {
     pub(super) fn new(
-        task: Task,
+        task: RemoteTask,
         via: Via,
         family: Family,
         ports: Option<&RangeInclusive<u16>>,
@@ -216,6 +164,7 @@ fn unknown_profile(text: &[u8]) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::{Compare, Existing, Modes, Requested};
 
     fn frame(text: &str) -> Vec<u8> {
         [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
@@ -223,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_controller_that_is_unknown_here_is_named_in_one_line() {
-        let task = Task::Pipe { command: "true".into() };
+        let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), Duration::from_secs(30));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
         assert!(Request::read(&mut &frame(&text)[..]).is_ok());
@@ -232,5 +181,56 @@ mod tests {
         let said = Request::read(&mut &frame(&theirs)[..]).unwrap_err().to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
+    }
+
+    /// Requests as release 0.1 wrote them, one a line.
+    const RECORDED: &str = include_str!("request/recorded.jsonl");
+
+    fn spec(target: &str, requested: Requested) -> ReceiveSpec {
+        ReceiveSpec { existing: Existing::Replace, requested, ..ReceiveSpec::to_target(target) }
+    }
+
+    #[test]
+    fn requests_are_those_of_the_release_before_in_both_directions() {
+        let items = |name: &str| Some(vec![name.as_bytes().to_vec()]);
+        let rules = b"- *.tmp\n+ keep/\n";
+        let several = Requested { many: true, ..Requested::default() };
+        let contents = Requested { contents: true, ..several.clone() };
+        let wanted = [
+            // cp src/f host:~/to
+            spec("~/to", Requested { items: items("f"), ..Requested::default() }),
+            // sync src/tree host:backup --delete --exclude '*.tmp' --include keep/ --checksum
+            ReceiveSpec {
+                compare: Compare::Checksum,
+                modes: Modes::Exact,
+                delete: Some(Filter::parse(rules).unwrap()),
+                ..spec("backup", Requested { items: items("tree"), ..several })
+            },
+            // cp -r src/tree/ src/f host:dir/ --existing skip -n
+            ReceiveSpec { existing: Existing::Skip, dry_run: true, ..spec("dir/", contents.clone()) },
+            // cp src/tree host:x --files-from list --existing refuse
+            ReceiveSpec { existing: Existing::Refuse, ..spec("x", Requested::default()) },
+            // verify src/tree host:x
+            ReceiveSpec {
+                compare: Compare::Checksum,
+                modes: Modes::Exact,
+                delete: Some(Filter::default()),
+                compared: true,
+                dry_run: true,
+                ..spec("x", contents)
+            },
+        ];
+        assert_eq!(RECORDED.lines().count(), wanted.len() + 1);
+        for (recorded, wanted) in RECORDED.lines().zip(wanted) {
+            let request = Request::read(&mut &frame(recorded)[..]).unwrap();
+            let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
+            assert_eq!(*found, wanted);
+            assert_eq!(String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap(), recorded);
+        }
+        // cp 'host:a*' here
+        let last = RECORDED.lines().last().unwrap();
+        let request = Request::read(&mut &frame(last)[..]).unwrap();
+        assert!(matches!(&request.task, RemoteTask::Send { sources, .. } if sources == &[Bytes(b"a*".to_vec())]));
+        assert_eq!(String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap(), last);
     }
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -11,12 +10,12 @@ use net::Driver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::place::{Destination, sources};
-use super::request::{Request, Task as Wanted};
+use super::place::{expand, sources};
+use super::request::{RemoteTask, Request};
 use super::ssh::answer_error;
 use super::{ANSWER, Via, doctor, pipe_end};
 use crate::error::Error;
-use crate::files::{ReceiveSettings, Root, Scanner};
+use crate::files::{ReceiveSpec, Root, Scanner};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{
@@ -41,12 +40,12 @@ pub async fn serve() -> u8 {
         Err(error) => return refuse(&error),
     };
     match &request.task {
-        Wanted::Examine { .. } => apart(move || examine(request)).await,
-        Wanted::Pipe { command } => {
+        RemoteTask::Examine { .. } => apart(move || examine(request)).await,
+        RemoteTask::Pipe { command } => {
             let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
             apart(move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile)).await
         }
-        Wanted::Send { .. } | Wanted::Receive { .. } => match prepare(request) {
+        RemoteTask::Send { .. } | RemoteTask::Receive(_) => match prepare(request) {
             Ok(serving) => serving.run().await,
             Err(error) => refuse(&error),
         },
@@ -152,10 +151,10 @@ fn add_ssh_address(ticket: &mut Ticket) {
 
 fn config(request: Request) -> Result<TransferConfig, Error> {
     let task = match request.task {
-        Wanted::Send { sources: paths, scan, compared, dry_run } => {
+        RemoteTask::Send { sources: paths, scan, compared, dry_run } => {
             let mut roots = Vec::new();
             for path in paths {
-                roots.extend(sources(&path.path())?);
+                roots.extend(sources(&path.to_path())?);
             }
             for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
                 *root = Root::contents(root.path.clone());
@@ -165,22 +164,8 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
             Scanner::new(roots.clone(), scan.clone())?;
             Task::Send { roots, scan, dry_run }
         }
-        Wanted::Receive { target, shape, existing, compare, modes, delete, compared, dry_run } => {
-            let (contents, items, delete) = (shape.contents, shape.names(), delete.map(Arc::new));
-            let rest = ReceiveSettings {
-                existing,
-                compare,
-                modes,
-                delete,
-                contents,
-                items,
-                compared,
-                dry_run,
-                ..ReceiveSettings::default()
-            };
-            Destination::of(&target.path(), shape.many, None).task(&rest)
-        }
-        Wanted::Pipe { .. } | Wanted::Examine { .. } => return Err(Error::Internal("it is no transfer")),
+        RemoteTask::Receive(spec) => Task::receive(ReceiveSpec { target: expand(&spec.target), ..spec }, false),
+        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("it is no transfer")),
     };
     Ok(TransferConfig {
         task,
@@ -317,17 +302,7 @@ mod tests {
         let request = |task| {
             Request::new(task, Via::Ssh, net::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
         };
-        let target = super::super::request::Bytes(b"/tmp".to_vec());
-        let task = Wanted::Receive {
-            target,
-            shape: super::super::request::Shape { many: false, contents: false, items: None },
-            existing: crate::files::Existing::Replace,
-            compare: crate::files::Compare::SizeAndTime,
-            modes: crate::files::Modes::Masked,
-            delete: None,
-            compared: false,
-            dry_run: false,
-        };
+        let task = RemoteTask::Receive(ReceiveSpec::to_target("/tmp"));
         assert_eq!(config(request(task)).unwrap().task.role(), Role::Receives);
     }
 }

@@ -21,7 +21,7 @@ use super::step::{Input, Origin, SessionConfig};
 use super::switch::Switch;
 use super::target::Target;
 use crate::error::{CloseCode, Error};
-use crate::files::{ReceiveSettings, Root, ScanOptions};
+use crate::files::{ReceiveSpec, Root, ScanOptions};
 use crate::ticket::Role;
 
 /// What every session of a transfer does.
@@ -49,35 +49,21 @@ pub(crate) enum Task {
         dry_run: bool,
     },
     Receive {
-        settings: ReceiveSettings,
-        /// How it is received in another case than these settings are for.
-        otherwise: Option<Otherwise>,
+        spec: Arc<ReceiveSpec>,
+        /// The target was a directory when the transfer started.
+        target_is_directory: bool,
+        /// Write nothing before the user's consent.
         ask: bool,
     },
 }
 
-/// What is known only when a transfer has begun, and the settings for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Otherwise {
-    pub(crate) case: Case,
-    pub(crate) settings: Box<ReceiveSettings>,
-}
-
-/// What may turn out of a target that a single item is to go to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Case {
-    /// A broken transfer has made the target itself.
-    Earlier,
-    /// The item does not give up its name for the target's.
-    Named {
-        /// If it is a folder.
-        folder: bool,
-        /// If it has another name than this.
-        unless: Option<Vec<u8>>,
-    },
-}
-
 impl Task {
+    /// Receives as `spec` says.
+    pub(crate) fn receive(spec: ReceiveSpec, ask: bool) -> Self {
+        let target_is_directory = spec.target.is_dir();
+        Self::Receive { spec: Arc::new(spec), target_is_directory, ask }
+    }
+
     pub(crate) const fn role(&self) -> Role {
         match self {
             Self::Send { .. } => Role::Sends,
@@ -99,8 +85,8 @@ impl Store {
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
             Task::Send { .. } => Self::Sources(Arc::default()),
-            Task::Receive { settings, otherwise, .. } => {
-                Self::Target(Arc::new(Target::new(settings.clone(), otherwise.clone())?))
+            Task::Receive { spec, target_is_directory, .. } => {
+                Self::Target(Arc::new(Target::new(Arc::clone(spec), *target_is_directory)?))
             }
         })
     }
@@ -217,7 +203,7 @@ mod tests {
     #[test]
     fn a_panic_in_a_session_is_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let task = Task::Receive { settings: ReceiveSettings::new(folder.path()), otherwise: None, ask: false };
+        let task = Task::receive(ReceiveSpec::into_directory(folder.path()), false);
         let config = CommonOptions::default().config(task, ReceiveOptions::default().profile);
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let driver = Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), config.dead_after, ()).unwrap();

@@ -10,11 +10,13 @@ use net::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
 use tempfile::{TempDir, tempdir};
 use transport::{Closed, ConnectOptions, Profile};
 
-use super::config::{Case, Otherwise, Task};
+use super::config::Task;
 use super::session::application;
 use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send, start};
 use crate::error::{CloseCode, Error};
-use crate::files::{Entry, FilesError, Kind, Mtime, ReceiveSettings, SkipReason, Skipped, SourceId};
+use crate::files::{
+    DirectoryIf, Entry, FilesError, Kind, Mtime, ReceiveSpec, Requested, SkipReason, Skipped, SourceId,
+};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
 use crate::ticket::{Role, Ticket};
 
@@ -370,10 +372,9 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
 #[test]
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let to = tempdir().unwrap();
-    let settings = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(to.path()) };
-    let folder = Box::new(ReceiveSettings::new(to.path().join("name")));
-    let otherwise = Otherwise { case: Case::Named { folder: true, unless: None }, settings: folder };
-    let task = Task::Receive { settings, otherwise: Some(otherwise), ask: false };
+    let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
+    let requested = Requested { directory_if, ..Requested::default() };
+    let task = Task::receive(ReceiveSpec { requested, ..ReceiveSpec::to_target(to.path().join("name")) }, false);
     let options = ReceiveOptions::default();
     let receiver = start(listening(), options.common.config(task, options.profile)).unwrap();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);

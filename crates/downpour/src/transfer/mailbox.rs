@@ -83,7 +83,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::files::ReceiveSettings;
+    use crate::files::ReceiveSpec;
     use crate::transfer::Stop;
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     fn what_ends_a_session_stops_its_files_whichever_comes_first() {
         for end_comes_first in [false, true] {
             let folder = tempfile::tempdir().unwrap();
-            let target = Arc::new(Target::new(ReceiveSettings::new(folder.path()), None).unwrap());
+            let target = Arc::new(Target::new(Arc::new(ReceiveSpec::into_directory(folder.path())), true).unwrap());
             let (mailbox, _inputs) = Mailbox::new();
             let put = |input| mailbox.put(input);
             if end_comes_first {

@@ -30,11 +30,11 @@ use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
 use crate::error::Error;
-use crate::files::{NoticeKind, ReceiveSettings, Root, ScanOptions, Scanner};
+use crate::files::{NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub(crate) use checksums::List;
-pub(crate) use config::{Case, Otherwise, Task, TransferConfig};
+pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::ListenCarrier;
@@ -221,12 +221,13 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
     start(peer, options.common.config(task, options.profile))
 }
 
-/// Receives into a folder, which is made if only it is missing, as the [`ReceiveSettings`] say: a path alone refuses what is there already.
+/// Receives what a sender sends, as the [`ReceiveSpec`] says. A path alone is a directory to receive into, where nothing that exists is
+/// replaced.
 ///
 /// # Errors
 /// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
-pub fn receive(into: impl Into<ReceiveSettings>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let task = Task::Receive { settings: into.into(), otherwise: None, ask: options.confirm };
+pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
+    let task = Task::receive(spec.into(), options.confirm);
     start(peer, options.common.config(task, options.profile))
 }
 

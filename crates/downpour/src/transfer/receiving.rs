@@ -161,7 +161,7 @@ impl Receiving {
                     && let Some(first) = part.entries.first()
                 {
                     self.target.decide(Some(first))?;
-                    let name = self.target.files().settings().rename.as_deref();
+                    let name = self.target.files().destination().rename.as_deref();
                     self.checksums.iter_mut().for_each(|list| list.rename(name));
                 }
                 self.gather(message)
@@ -205,7 +205,7 @@ impl Receiving {
                 let enough = match &message {
                     // One without an entry does not tell where the others go.
                     Message::Manifest(part) => {
-                        part.last && (self.target.is_decided() || ends(held) + 1 >= BATCHES_TO_ASK)
+                        part.last && (self.target.files().is_decided() || ends(held) + 1 >= BATCHES_TO_ASK)
                     }
                     Message::End(_) => true,
                     _ => false,
@@ -225,7 +225,7 @@ impl Receiving {
             entries: 0,
             bytes: 0,
             is_all: false,
-            into: self.target.files().settings().into.clone(),
+            into: self.target.files().destination().directory.clone(),
         };
         for message in &held {
             match message {
@@ -312,7 +312,7 @@ impl Receiving {
         self.counts.bytes_present += part.length - length;
         // Empty files have no block to wait for.
         self.settle();
-        if length == 0 || self.target.files().settings().dry_run {
+        if length == 0 || self.target.files().spec().dry_run {
             return self.received(tag);
         }
         self.begun(tag)?.wanted = Some(length);
@@ -404,7 +404,7 @@ impl Receiving {
             checksums.save()?;
         }
         let mut done = std::mem::take(&mut self.done);
-        done.into = Some(self.target.files().settings().into.clone());
+        done.into = Some(self.target.files().destination().directory.clone());
         (done.files, done.bytes) = (outcome.files, outcome.bytes);
         (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
         done.present = outcome.present;

@@ -1,19 +1,17 @@
 //! The folder of a receiving session, as the driver's workers and the settling thread see it.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use net::Storage;
 
-use super::config::{Case, Otherwise};
 use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
-use crate::files::{Entry, FileSink, FilesError, Kind, ReceiveSettings, SourceId, display_name};
+use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId, display_name};
 
 /// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -23,100 +21,45 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Target {
     files: FileSink,
-    other: Option<Other>,
-    /// As it is told in the handshake. By now another transfer may have come or gone.
-    may_hold_some: bool,
-    /// Whether it is the other's case, once that is known.
-    is_other: OnceLock<bool>,
     started: AtomicBool,
-    /// Nobody wants it any more.
+    /// The session has ended.
     stopped: Mutex<bool>,
     on_stop: Condvar,
 }
 
-/// The same elsewhere, for another case.
-#[derive(Debug)]
-struct Other {
-    case: Case,
-    into: PathBuf,
-    /// `None` where nothing can be received.
-    files: Option<FileSink>,
-}
-
 impl Target {
-    /// Looks at the folder; touches nothing.
+    /// Looks at the target and changes nothing.
     ///
     /// # Errors
-    /// A folder that cannot be used.
-    pub(super) fn new(settings: ReceiveSettings, otherwise: Option<Otherwise>) -> Result<Self, Error> {
-        let other = otherwise.map(|Otherwise { case, settings }| Other {
-            case,
-            into: settings.into.clone(),
-            files: FileSink::new(*settings).ok(),
-        });
-        let files = FileSink::new(settings)?;
-        let other_may = |other: &Other| match (&other.case, &other.files) {
-            (Case::Earlier, Some(files)) => files.may_go_on(),
-            (Case::Named { .. }, Some(files)) => files.may_hold_some(),
-            (_, None) => false,
-        };
+    /// A target that cannot be used.
+    pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, Error> {
         Ok(Self {
-            may_hold_some: files.may_hold_some() || other.as_ref().is_some_and(other_may),
-            files,
-            other,
-            is_other: OnceLock::new(),
+            files: FileSink::with_target(spec, target_is_directory)?,
             started: AtomicBool::new(false),
             stopped: Mutex::new(false),
             on_stop: Condvar::new(),
         })
     }
 
-    /// What is sent is known. Nothing was asked of the files before.
+    /// The source is known. Nothing was asked of the files before.
     ///
     /// # Errors
-    /// What keeps an earlier transfer from going on; [`FilesError::Over`] after [`Target::stop`].
+    /// What keeps an earlier transfer from being continued; [`FilesError::Over`] after [`Target::stop`].
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
-        if let Some(Other { case, files: Some(other), .. }) = &self.other {
-            match case {
-                // What has begun since then, in another process, is none that this one goes on with.
-                Case::Earlier if !self.may_hold_some => {}
-                Case::Earlier => match self.patiently(|| other.goes_on(source)) {
-                    Ok(goes_on) => drop(self.is_other.set(goes_on)),
-                    Err(error @ (FilesError::Busy { .. } | FilesError::Over)) => return Err(error.into()),
-                    // Nothing can be found there, so nothing goes on there.
-                    Err(_) => {}
-                },
-                Case::Named { .. } => self.patiently(|| other.begin(source))?,
-            }
-        }
-        Ok(self.patiently(|| self.files().begin(source))?)
+        Ok(self.patiently(|| self.files.begin(source))?)
     }
 
-    /// An entry is known: the first of all may decide where they go. `None`: there is none, or none soon.
+    /// The first entry is known, which may decide where all of them go. `None`: there is none, or none soon.
     ///
     /// # Errors
-    /// A target that should be a folder then, and is none.
+    /// A target that has to be a directory then and cannot be one; as [`Target::begin`]'s.
     pub(super) fn decide(&self, entry: Option<&Entry>) -> Result<(), Error> {
-        let Some(Other { case: Case::Named { folder, unless }, into, files }) = &self.other else { return Ok(()) };
-        let is_case = |first: &Entry| {
-            let has_other_name = unless.as_ref().is_some_and(|name| *name != first.path);
-            has_other_name || (*folder && matches!(first.kind, Kind::Directory))
-        };
-        let is_other = *self.is_other.get_or_init(|| entry.is_some_and(is_case));
-        if is_other && files.is_none() {
-            return Err(FilesError::TargetNotAFolder { path: into.clone() }.into());
-        }
-        Ok(())
-    }
-
-    /// Whether it is known where everything goes.
-    pub(super) fn is_decided(&self) -> bool {
-        self.is_other.get().is_some() || !matches!(self.other, Some(Other { case: Case::Named { .. }, .. }))
+        Ok(self.patiently(|| self.files.decide(entry))?)
     }
 
     /// Whether the sender is to wait for what is wanted of each batch.
-    pub(super) const fn may_hold_some(&self) -> bool {
-        self.may_hold_some
+    pub(super) fn may_hold_some(&self) -> bool {
+        self.files.may_hold_some()
     }
 
     /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
@@ -144,7 +87,6 @@ impl Target {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.on_stop.notify_all();
         self.files.stop();
-        self.other.iter().filter_map(|other| other.files.as_ref()).for_each(FileSink::stop);
     }
 
     /// Whether [`Target::stop`] was called.
@@ -170,11 +112,8 @@ impl Target {
     }
 
     /// The files.
-    pub(super) fn files(&self) -> &FileSink {
-        match &self.other {
-            Some(Other { files: Some(other), .. }) if self.is_other.get() == Some(&true) => other,
-            _ => &self.files,
-        }
+    pub(super) const fn files(&self) -> &FileSink {
+        &self.files
     }
 }
 
@@ -218,78 +157,5 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
                 return;
             }
         };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::files::Mtime;
-
-    fn entry(path: &str, kind: Kind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
-    }
-
-    /// A target that takes one item under the name `name`, or that folder itself in another case.
-    fn target(dir: &Path, folder: bool, unless: Option<&str>) -> Target {
-        let named = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(dir) };
-        let settings = Box::new(ReceiveSettings::new(dir.join("name")));
-        let case = Case::Named { folder, unless: unless.map(|name| name.as_bytes().to_vec()) };
-        Target::new(named, Some(Otherwise { case, settings })).unwrap()
-    }
-
-    #[test]
-    fn what_comes_decides_whether_the_target_is_a_folder() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = || Kind::File { size: 0, version: 0, hash: None };
-        for (folder, unless, first, is_folder) in [
-            (true, None, entry("a", file()), false),
-            (true, None, entry("a", Kind::Directory), true),
-            (false, Some("a[1]"), entry("a[1]", file()), false),
-            (false, Some("a[1]"), entry("a1", file()), true),
-            (false, Some("a*"), entry("a*", Kind::Directory), false),
-            (true, Some("a*"), entry("a*", Kind::Directory), true),
-        ] {
-            let target = target(dir.path(), folder, unless);
-            target.begin(SourceId([1; 16])).unwrap();
-            target.decide(Some(&first)).unwrap();
-            // What comes later does not count.
-            target.decide(Some(&entry("z", Kind::Directory))).unwrap();
-            target.decide(None).unwrap();
-            let into = if is_folder { dir.path().join("name") } else { dir.path().to_owned() };
-            assert_eq!(target.files().settings().into, into, "{folder} {unless:?} {first:?}");
-        }
-    }
-
-    #[test]
-    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
-        let dir = tempfile::tempdir().unwrap();
-        let into = dir.path().join("name");
-        std::fs::create_dir(&into).unwrap();
-        let target = || {
-            let named = ReceiveSettings { rename: Some(b"name".to_vec()), ..ReceiveSettings::new(dir.path()) };
-            let otherwise = Otherwise { case: Case::Earlier, settings: Box::new(named) };
-            Target::new(ReceiveSettings::new(&into), Some(otherwise)).unwrap()
-        };
-        let before = target();
-        assert!(!before.may_hold_some());
-        let staging = dir.path().join(".downpour-aaaaaaaa");
-        std::fs::create_dir(&staging).unwrap();
-        let during = target();
-        assert!(during.may_hold_some() && !before.may_hold_some());
-        std::fs::remove_dir(&staging).unwrap();
-        assert!(during.may_hold_some());
-    }
-
-    #[test]
-    fn a_folder_does_not_go_into_a_file() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("name"), "mine").unwrap();
-        let target = target(dir.path(), true, None);
-        target.begin(SourceId([1; 16])).unwrap();
-        let error = target.decide(Some(&entry("a", Kind::Directory))).unwrap_err();
-        assert!(matches!(error, Error::Files(FilesError::TargetNotAFolder { .. })), "{error}");
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSettings, Root,
-    ScanOptions, Scanner, SourceId, Wanted,
+    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSpec, Root, ScanOptions,
+    Scanner, SourceId, Wanted,
 };
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
@@ -149,7 +149,7 @@ pub(crate) fn transfer_with(
     seed: u64,
     mut before_read: impl FnMut(&Batch),
 ) -> Result<Outcome, FilesError> {
-    let settings = ReceiveSettings { modes: Modes::Exact, ..ReceiveSettings::new(into) };
+    let settings = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into) };
     transfer_as(paths, settings, seed, &mut before_read).map(|done| done.outcome)
 }
 
@@ -162,17 +162,17 @@ pub(crate) struct Done {
     pub(crate) notices: Vec<Notice>,
 }
 
-/// As [`transfer_with`], with any settings.
+/// As [`transfer_with`], with any spec. A target that is to be a name is taken as one whatever exists there.
 pub(crate) fn transfer_as(
     paths: &[PathBuf],
-    settings: ReceiveSettings,
+    settings: ReceiveSpec,
     seed: u64,
     before_read: &mut dyn FnMut(&Batch),
 ) -> Result<Done, FilesError> {
     let scanner = Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default())?;
     let roots = scanner.roots();
     let dry_run = settings.dry_run;
-    let receiving = FileSink::new(settings)?;
+    let receiving = FileSink::with_target(Arc::new(settings), false)?;
     let mut control = Control::begin(&receiving)?;
     let (mut wanted, mut notices) = (0, Vec::new());
     for batch in scanner {

@@ -3,24 +3,34 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
     Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
-    ReceiveSettings,
+    ReceiveSpec, Requested,
 };
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, Done, SOURCE, names, snapshot, transfer_as};
 
-fn replacing(into: &Path) -> ReceiveSettings {
-    ReceiveSettings { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSettings::new(into) }
+fn replacing(into: &Path) -> ReceiveSpec {
+    ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) }
+}
+
+/// A single item under this name, as if that had been free when the transfer started: see [`transfer_as`].
+fn renaming(target: &Path) -> ReceiveSpec {
+    ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::to_target(target) }
+}
+
+/// The contents of a directory, for which `into` stands.
+fn contents_into(into: &Path) -> ReceiveSpec {
+    let requested = Requested { contents: true, ..replacing(into).requested };
+    ReceiveSpec { requested, ..replacing(into) }
 }
 
 /// Sends `tree` of `from`.
-fn send(from: &Path, settings: ReceiveSettings) -> Done {
+fn send(from: &Path, settings: ReceiveSpec) -> Done {
     transfer_as(&[from.join("tree")], settings, 1, &mut |_| {}).unwrap()
 }
 
@@ -121,8 +131,8 @@ fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     assert_eq!(kinds(&done), expected);
     assert_eq!((done.outcome.failed_count, done.wanted), (2, 0));
     assert!(copy.join("a/deep/inside").exists());
-    let delete = Some(Arc::new(Filter::default()));
-    send(from.path(), ReceiveSettings { delete, ..replacing(to.path()) });
+    let delete = Some(Filter::default());
+    send(from.path(), ReceiveSpec { delete, ..replacing(to.path()) });
     same(&from, &to);
 }
 
@@ -133,7 +143,7 @@ fn what_exists_is_skipped_if_so_wished() {
     fs::write(copy.join("a"), b"mine").unwrap();
     fs::remove_file(copy.join("d/b")).unwrap();
     set_mtime(&copy.join("d"), 5);
-    let skip = ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) };
+    let skip = ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) };
     let done = send(from.path(), skip);
     assert_eq!(kinds(&done), [(NoticeKind::Kept, "tree/a".to_owned())]);
     assert_eq!((done.wanted, done.outcome.kept, done.outcome.files), (3, 1, 3));
@@ -148,7 +158,7 @@ fn what_appears_meanwhile_stays_too_if_so_wished() {
     for name in ["a", "big", "d/b"] {
         fs::remove_file(copy.join(name)).unwrap();
     }
-    let skip = ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) };
+    let skip = ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) };
     let done = transfer_as(&[from.path().join("tree")], skip, 1, &mut |_| {
         fs::write(copy.join("d/b"), b"mine").unwrap();
         fs::create_dir(copy.join("a")).unwrap();
@@ -176,8 +186,8 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
     }
     set_mtime(&copy.join("d"), 5);
     fs::write(tree.join("new"), b"new").unwrap();
-    let masked = || ReceiveSettings { modes: Modes::Masked, ..replacing(to.path()) };
-    let planned = send(from.path(), ReceiveSettings { dry_run: true, ..masked() });
+    let masked = || ReceiveSpec { modes: Modes::Masked, ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveSpec { dry_run: true, ..masked() });
     let mut expected = [
         ("tree", NoticeKind::Attributes),
         ("tree/a", NoticeKind::Replace),
@@ -201,7 +211,7 @@ fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
     let file = to.path().join("file");
     fs::write(&file, b"mine").unwrap();
     for dry_run in [true, false] {
-        let named = ReceiveSettings { rename: Some(b"file".to_vec()), dry_run, ..replacing(to.path()) };
+        let named = ReceiveSpec { dry_run, ..renaming(&file) };
         let error = transfer_as(&[from.path().join("tree")], named, 1, &mut |_| {}).unwrap_err();
         assert!(matches!(&error, FilesError::TargetNotAFolder { path } if *path == file), "{error}");
     }
@@ -220,13 +230,13 @@ fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
     assert_eq!((done.outcome.failed_count, done.wanted), (1, 3));
     assert_eq!((done.outcome.bytes, done.outcome.present), (3 + 5 + big, 5 + big));
     fs::write(copy.join("d/b"), b"mine").unwrap();
-    let done = send(from.path(), ReceiveSettings { existing: Existing::Skip, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) });
     assert_eq!((done.outcome.kept, done.outcome.bytes, done.outcome.present), (2, 5 + big, 5 + big));
 }
 
-/// Receives the content of a folder with mode 0750 and the time 77 into `settings.into`; gives that folder's mode and time, and the notices.
-fn with_top(settings: ReceiveSettings) -> ((u32, i64), Vec<(NoticeKind, String)>) {
-    let into = settings.into.clone();
+/// Receives the content of a folder with mode 0750 and the time 77 into the target; gives that folder's mode and time, and the notices.
+fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
+    let into = settings.target.clone();
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 } };
@@ -245,15 +255,15 @@ fn a_target_that_stands_for_a_folder_gets_its_mode_and_time() {
     let dir = tempdir().unwrap();
     let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o700);
-    let contents = || ReceiveSettings { contents: true, ..replacing(dir.path()) };
+    let contents = || contents_into(dir.path());
     let own = |settings| with_top(settings).0.0;
-    assert_eq!(own(ReceiveSettings { contents: false, ..contents() }), 0o700, "it is another folder");
-    assert_eq!(own(ReceiveSettings { modes: Modes::Masked, ..contents() }), 0o700);
-    assert_eq!(own(ReceiveSettings { existing: Existing::Skip, ..contents() }), 0o700);
-    let (before, told) = with_top(ReceiveSettings { dry_run: true, ..contents() });
+    assert_eq!(own(replacing(dir.path())), 0o700, "it is another folder");
+    assert_eq!(own(ReceiveSpec { modes: Modes::Masked, ..contents() }), 0o700);
+    assert_eq!(own(ReceiveSpec { existing: Existing::Skip, ..contents() }), 0o700);
+    let (before, told) = with_top(ReceiveSpec { dry_run: true, ..contents() });
     assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
     assert_eq!(with_top(contents()).0, (0o750, 77));
-    assert_eq!(with_top(ReceiveSettings { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
+    assert_eq!(with_top(ReceiveSpec { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
     assert_eq!(names(dir.path()), ["file"]);
 }
 
@@ -265,7 +275,7 @@ fn checksums_find_what_size_and_time_do_not_tell() {
         fs::write(dir.path().join(name), b"same").unwrap();
     }
     set_mtime(&dir.path().join("spoiled"), 77);
-    let settings = ReceiveSettings { compare: Compare::Checksum, ..replacing(dir.path()) };
+    let settings = ReceiveSpec { compare: Compare::Checksum, ..replacing(dir.path()) };
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let entry = |(name, content): (&str, &[u8])| Entry {
@@ -286,7 +296,7 @@ fn checksums_find_what_size_and_time_do_not_tell() {
 fn a_single_item_gets_another_name() {
     let (from, to) = copied();
     fs::remove_dir_all(to.path().join("tree")).unwrap();
-    let named = ReceiveSettings { rename: Some(b"copy".to_vec()), ..replacing(to.path()) };
+    let named = renaming(&to.path().join("copy"));
     assert!(!FileSink::new(named.clone()).unwrap().may_hold_some());
     send(from.path(), named.clone());
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("copy")));
@@ -294,22 +304,22 @@ fn a_single_item_gets_another_name() {
     let two = [from.path().join("tree"), from.path().join("tree/a")];
     let error = transfer_as(&two, named, 1, &mut |_| {}).unwrap_err();
     assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
-    for bad in ["a/b", "..", "", ".downpour-abcdefgh"] {
-        let settings = ReceiveSettings { rename: Some(bad.into()), ..replacing(to.path()) };
-        assert!(matches!(FileSink::new(settings), Err(FilesError::BadName { .. })), "{bad}");
+    for bad in [".downpour-abcdefgh", &"x".repeat(256)] {
+        let spec = renaming(&to.path().join(bad));
+        assert!(matches!(FileSink::new(spec), Err(FilesError::BadName { .. })), "{bad}");
     }
 }
 
 #[test]
 fn a_dry_run_names_what_stands_at_the_target() {
     let (from, to) = copied();
-    let named = || ReceiveSettings { rename: Some(b"copy".to_vec()), ..replacing(to.path()) };
+    let named = || renaming(&to.path().join("copy"));
     send(from.path(), named());
     fs::write(to.path().join("copy/a"), b"mine").unwrap();
     fs::remove_file(to.path().join("copy/d/b")).unwrap();
     set_mtime(&to.path().join("copy/d"), 5);
     let kinds_of = |settings| {
-        let mut told = kinds(&send(from.path(), ReceiveSettings { dry_run: true, ..settings }));
+        let mut told = kinds(&send(from.path(), ReceiveSpec { dry_run: true, ..settings }));
         told.sort_by(|a, b| a.1.cmp(&b.1));
         told
     };
@@ -317,7 +327,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
         [(NoticeKind::Replace, "copy/a"), (NoticeKind::Attributes, "copy/d"), (NoticeKind::Create, "copy/d/b")];
     assert_eq!(kinds_of(named()), expected.map(|(kind, name)| (kind, name.to_owned())));
     let expected = [(NoticeKind::Kept, "copy/a"), (NoticeKind::Create, "copy/d/b")];
-    let skip = ReceiveSettings { existing: Existing::Skip, ..named() };
+    let skip = ReceiveSpec { existing: Existing::Skip, ..named() };
     assert_eq!(kinds_of(skip), expected.map(|(kind, name)| (kind, name.to_owned())));
 }
 
@@ -328,9 +338,8 @@ fn a_dry_run_deletes_no_folder_in_which_something_stays() {
     for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
         write(&copy.join(name), b"x");
     }
-    let deleting =
-        || ReceiveSettings { delete: Some(Arc::new(Filter::parse(b"- *.keep\n").unwrap())), ..replacing(to.path()) };
-    let planned = send(from.path(), ReceiveSettings { dry_run: true, ..deleting() });
+    let deleting = || ReceiveSpec { delete: Some(Filter::parse(b"- *.keep\n").unwrap()), ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveSpec { dry_run: true, ..deleting() });
     let mut told = kinds(&planned);
     told.retain(|(kind, _)| *kind == NoticeKind::Delete);
     told.sort_by(|a, b| a.1.cmp(&b.1));
@@ -356,7 +365,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
             entry("third", link("taken")),
         ]
     };
-    let foreseen = receive(entries(), ReceiveSettings { dry_run: true, ..replacing(dir.path()) });
+    let foreseen = receive(entries(), ReceiveSpec { dry_run: true, ..replacing(dir.path()) });
     assert_eq!(names(dir.path()), ["taken"]);
     let outcome = receive(entries(), replacing(dir.path()));
     let reasons = |outcome: &downpour::files::Outcome| {
@@ -383,7 +392,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
 }
 
 /// A transfer of entries without bytes.
-fn receive(entries: Vec<Entry>, settings: ReceiveSettings) -> downpour::files::Outcome {
+fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::Outcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
@@ -442,9 +451,11 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     symlink("/etc", copy.join("d/stray")).unwrap();
     write(&to.path().join("neighbour"), b"x");
     write(&to.path().join(".downpour-the2ther/file"), b"x");
-    let deleting =
-        |contents| ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents, ..replacing(to.path()) };
-    let dry = ReceiveSettings { dry_run: true, ..deleting(true) };
+    let deleting = |contents| {
+        let spec = if contents { contents_into(to.path()) } else { replacing(to.path()) };
+        ReceiveSpec { delete: Some(Filter::default()), ..spec }
+    };
+    let dry = ReceiveSpec { dry_run: true, ..deleting(true) };
     let before = snapshot(to.path());
     let done = send(from.path(), dry);
     let mut told = kinds(&done);
@@ -468,8 +479,7 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
 fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("precious"), b"x").unwrap();
-    let settings =
-        ReceiveSettings { delete: Some(Arc::new(Filter::default())), contents: true, ..replacing(dir.path()) };
+    let settings = ReceiveSpec { delete: Some(Filter::default()), ..contents_into(dir.path()) };
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let skipped =
@@ -491,7 +501,7 @@ fn a_dry_run_tells_and_touches_nothing() {
     fs::set_permissions(copy.join("big"), fs::Permissions::from_mode(0o600)).unwrap();
     set_mtime(&copy.join("d"), 5);
     let before = snapshot(to.path());
-    let done = send(from.path(), ReceiveSettings { dry_run: true, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveSpec { dry_run: true, ..replacing(to.path()) });
     let told = kinds(&done);
     let expected = [
         (NoticeKind::Replace, "tree/a"),
@@ -503,7 +513,7 @@ fn a_dry_run_tells_and_touches_nothing() {
     assert_eq!((done.wanted, done.outcome.unchanged), (4, 2));
     assert_eq!(snapshot(to.path()), before);
     let absent = to.path().join("absent");
-    send(from.path(), ReceiveSettings { dry_run: true, ..replacing(&absent) });
+    send(from.path(), ReceiveSpec { dry_run: true, ..replacing(&absent) });
     assert!(!absent.exists());
 }
 

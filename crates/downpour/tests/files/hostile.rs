@@ -5,7 +5,7 @@ use std::path::Path;
 
 use downpour::files::{
     Entry, Existing, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, Notice,
-    NoticeKind, ReceiveSettings, SkipReason, Skipped, VoidReason,
+    NoticeKind, ReceiveSpec, SkipReason, Skipped, VoidReason,
 };
 use downpour::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
 use tempfile::{TempDir, tempdir};
@@ -38,7 +38,7 @@ fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
 fn receiving() -> (TempDir, FileSink) {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("into")).unwrap();
-    let receiving = FileSink::new(ReceiveSettings::new(dir.path().join("into"))).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path().join("into"))).unwrap();
     receiving.begin(SOURCE).unwrap();
     (dir, receiving)
 }
@@ -130,7 +130,7 @@ fn nothing_is_ever_reached_through_a_link() {
             std::os::unix::fs::symlink(to, into.join(name)).unwrap();
         }
         let before = crate::common::snapshot(&outside);
-        let receiving = FileSink::new(ReceiveSettings { existing, ..ReceiveSettings::new(&into) }).unwrap();
+        let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(&into) }).unwrap();
         receiving.begin(SOURCE).unwrap();
         let entries = vec![
             file("f", 0),
@@ -284,7 +284,7 @@ fn voids_must_name_an_entry_of_an_open_batch() {
 
 /// A transfer of one file of three bytes up to its end.
 fn ready(into: &Path) -> (FileSink, End) {
-    let receiving = FileSink::new(ReceiveSettings::new(into)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let batch =
         downpour::files::Batch { number: 0, entries: vec![file("f", 3)], length: 3, skipped: vec![], is_last: true };
@@ -342,17 +342,17 @@ fn listed_failures_are_bounded() {
 fn abandoning_leaves_or_removes_what_was_made() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("new");
-    let receiving = FileSink::new(ReceiveSettings::new(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "nothing was made before the first manifest");
-    let receiving = FileSink::new(ReceiveSettings::new(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(0, vec![file("f", 9)])).unwrap();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(into.exists());
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "the target was made for this transfer only");
-    let receiving = FileSink::new(ReceiveSettings::new(dir.path())).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path())).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(0, vec![])).unwrap();
     assert_eq!(receiving.abandon(false).unwrap(), None, "nothing in it helps a later run");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSettings,
-    Root, ScanOptions, Scanner,
+    Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSpec,
+    Requested, Root, ScanOptions, Scanner,
 };
 use downpour::messages::ManifestPart;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -15,8 +15,8 @@ use tempfile::tempdir;
 
 use crate::common::{Control, SOURCE, names};
 
-fn replacing(into: &Path) -> ReceiveSettings {
-    ReceiveSettings { existing: Existing::Replace, ..ReceiveSettings::new(into) }
+fn replacing(into: &Path) -> ReceiveSpec {
+    ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) }
 }
 
 fn entry(path: &str, kind: Kind) -> Entry {
@@ -33,8 +33,8 @@ fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
 }
 
 /// Sends the folder at `from`, in which no file has bytes.
-fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSettings) -> downpour::files::Outcome {
-    let receiving = FileSink::new(settings).unwrap();
+fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSpec) -> downpour::files::Outcome {
+    let receiving = FileSink::with_target(Arc::new(settings), false).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(vec![Root::new(from)], options).unwrap() {
         control.send_manifest(&batch).unwrap();
@@ -61,7 +61,7 @@ fn a_pipe_is_never_replaced() {
         }
         let mut entries = vec![entry("first", Kind::File { size: 0, version: 0, hash: None })];
         entries.extend(kinds().map(|(name, kind)| entry(name, kind)));
-        let receiving = FileSink::new(ReceiveSettings { existing, ..replacing(dir.path()) }).unwrap();
+        let receiving = FileSink::new(ReceiveSpec { existing, ..replacing(dir.path()) }).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
         control.send_manifest(&batch(entries)).unwrap();
         let outcome = receiving.finish(&control.end()).unwrap();
@@ -86,8 +86,8 @@ fn a_link_that_the_sender_leaves_out_is_not_deleted() {
     }
     symlink("elsewhere", to.path().join("tree/other")).unwrap();
     let options = ScanOptions { links: Links::Skip, ..ScanOptions::default() };
-    let delete = Some(Arc::new(Filter::default()));
-    let outcome = send_empty(from.path().join("tree"), options, ReceiveSettings { delete, ..replacing(to.path()) });
+    let delete = Some(Filter::default());
+    let outcome = send_empty(from.path().join("tree"), options, ReceiveSpec { delete, ..replacing(to.path()) });
     assert_eq!(names(&to.path().join("tree")), ["link"]);
     assert_eq!((outcome.deleted, outcome.special_count, outcome.failed_count), (1, 0, 0));
     assert!(!outcome.delete_left_out && outcome.listed.is_empty());
@@ -108,8 +108,8 @@ fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     let rules = b"- /tree/keep\n- /tree/*/keep\n- /copy/**/not\n";
     let filter = Arc::new(Filter::parse(rules).unwrap());
     let options = ScanOptions { filter: Arc::clone(&filter), ..ScanOptions::default() };
-    let rename = Some(b"copy".to_vec());
-    let settings = ReceiveSettings { delete: Some(filter), rename, ..replacing(to.path()) };
+    let named = ReceiveSpec::to_target(to.path().join("copy"));
+    let settings = ReceiveSpec { delete: Some((*filter).clone()), existing: Existing::Replace, ..named };
     let outcome = send_empty(from.path().join("tree"), options, settings);
     let copy = to.path().join("copy");
     assert_eq!(names(&copy), ["gone", "keep", "sub", "way"]);
@@ -138,7 +138,7 @@ fn a_folder_that_cannot_be_sealed_is_told() {
 fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("f"), b"mine").unwrap();
-    let settings = ReceiveSettings { compare: Compare::Checksum, ..replacing(dir.path()) };
+    let settings = ReceiveSpec { compare: Compare::Checksum, ..replacing(dir.path()) };
     let receiving = FileSink::new(settings.clone()).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.stop();
@@ -150,8 +150,9 @@ fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
     assert_eq!(names(dir.path()), ["f"]);
     drop(receiving);
 
-    let delete = Some(Arc::new(Filter::default()));
-    let receiving = FileSink::new(ReceiveSettings { delete, contents: true, ..settings }).unwrap();
+    let delete = Some(Filter::default());
+    let requested = Requested { contents: true, ..settings.requested.clone() };
+    let receiving = FileSink::new(ReceiveSpec { delete, requested, ..settings }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch(vec![entry("d", Kind::Directory)])).unwrap();
     receiving.stop();

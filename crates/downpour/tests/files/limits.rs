@@ -7,9 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use downpour::files::{
-    Entry, FileSink, FilesError, Kind, Mtime, ReceiveSettings, Root, ScanOptions, Scanner, SkipReason,
-};
+use downpour::files::{Entry, FileSink, FilesError, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, SkipReason};
 use downpour::messages::ManifestPart;
 use tempfile::tempdir;
 
@@ -66,7 +64,7 @@ fn child_fills_a_disk() {
     assert!(!left.contains(&"big".to_owned()), "{left:?}");
     // Once there is room the same transfer goes on.
     fs::remove_file(disk.join("filler")).unwrap();
-    let done = transfer_as(&[small, big.clone()], ReceiveSettings::new(&into), 1, &mut |_| {}).unwrap();
+    let done = transfer_as(&[small, big.clone()], ReceiveSpec::into_directory(&into), 1, &mut |_| {}).unwrap();
     assert_eq!(names(&into), ["big", "small"]);
     assert!(fs::read(into.join("big")).unwrap() == fs::read(big).unwrap());
     assert!(done.wanted < 3 << 20, "{} bytes: some were here", done.wanted);
@@ -87,7 +85,7 @@ fn no_inode_left_is_a_full_disk_too() {
 #[ignore = "run by its parent test on a file system of 20 inodes"]
 fn child_uses_up_inodes() {
     let Some(disk) = child_folder() else { return };
-    let receiving = FileSink::new(ReceiveSettings::new(&disk)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&disk)).unwrap();
     let entries = (0..100).map(|n| Entry {
         path: n.to_string().into_bytes(),
         kind: Kind::File { size: 0, version: 0, hash: None },
@@ -196,7 +194,7 @@ fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
 #[ignore = "run and killed by its parent test"]
 fn child_waits_to_be_killed() {
     let Some(into) = child_folder() else { return };
-    let receiving = FileSink::new(ReceiveSettings::new(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
     let entry = |path: &str| Entry {
         path: path.into(),
         kind: Kind::File { size: 1000, version: 0, hash: None },
@@ -216,7 +214,7 @@ fn child_waits_to_be_killed() {
 fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("into");
-    let receiving = FileSink::new(ReceiveSettings::new(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() };
     let part = |last, entry| ManifestPart { batch: 0, last, length: 10, entries: vec![entry] };
     receiving.begin(SOURCE).unwrap();
@@ -235,9 +233,9 @@ fn a_target_that_is_no_folder_is_told_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {
-        let error = FileSink::new(ReceiveSettings::new(dir.path().join(into))).unwrap_err();
+        let error = FileSink::new(ReceiveSpec::into_directory(dir.path().join(into))).unwrap_err();
         assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{into}: {error}");
     }
-    let error = FileSink::new(ReceiveSettings::new(dir.path().join("absent/below"))).unwrap_err();
+    let error = FileSink::new(ReceiveSpec::into_directory(dir.path().join("absent/below"))).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
 }

@@ -4,9 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use downpour::files::{
-    Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, Outcome, ReceiveSettings, VoidReason,
-};
+use downpour::files::{Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, Outcome, ReceiveSpec, VoidReason};
 use downpour::messages::{Digest, Message, Void};
 use tempfile::tempdir;
 
@@ -31,7 +29,7 @@ fn receive(
     entries: Vec<Entry>,
     void: Option<u32>,
 ) -> (Outcome, Vec<(NoticeKind, String)>) {
-    let receiving = FileSink::new(ReceiveSettings { existing, ..ReceiveSettings::new(into) }).unwrap();
+    let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(into) }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();
     control.send_manifest(&Batch { number: 0, entries, length, skipped: vec![], is_last: true }).unwrap();

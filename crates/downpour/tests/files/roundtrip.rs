@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    BatchSource, Entry, FileSink, Kind, Mtime, ReceiveSettings, Root, ScanOptions, Scanner, VoidReason, Wanted,
+    BatchSource, Entry, FileSink, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, VoidReason, Wanted,
 };
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
@@ -103,7 +103,7 @@ fn bits_that_give_rights_away_are_dropped() {
     fs::write(dir.join("suid"), b"x").unwrap();
     chmod(&dir.join("suid"), 0o6755);
     chmod(&dir, 0o2755);
-    transfer_as(&[dir], ReceiveSettings::new(to.path()), 1, &mut |_| {}).unwrap();
+    transfer_as(&[dir], ReceiveSpec::into_directory(to.path()), 1, &mut |_| {}).unwrap();
     let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
     assert_eq!(mode("dir/suid"), 0o755);
     assert_eq!(mode("dir"), 0o755);
@@ -163,7 +163,7 @@ fn a_sparse_file_stays_sparse() {
 #[test]
 fn an_empty_transfer_ends_well() {
     let to = tempdir().unwrap();
-    let receiving = FileSink::new(ReceiveSettings::new(to.path())).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
     let outcome = receiving.finish(&Control::begin(&receiving).unwrap().end()).unwrap();
     assert_eq!(outcome.files, 0);
     assert_eq!(names(to.path()), [""; 0]);
@@ -183,7 +183,7 @@ fn workers_may_read_and_write_at_the_same_time() {
     let batches: Vec<_> = scanner.collect();
     assert_eq!(batches.len(), 1);
     let batch = Arc::new(batches.into_iter().next().unwrap());
-    let receiving = FileSink::new(ReceiveSettings::new(to.path())).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch).unwrap();
     let source = BatchSource::new(batch, roots, Wanted::all());
@@ -219,7 +219,7 @@ fn workers_may_read_and_write_at_the_same_time() {
 #[test]
 fn a_file_is_told_once_it_stands() {
     let dir = tempdir().unwrap();
-    let receiving = FileSink::new(ReceiveSettings::new(dir.path())).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path())).unwrap();
     receiving.begin(SOURCE).unwrap();
     let entry = |path: &str, size| Entry {
         path: path.into(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    BatchSource, Existing, FileSink, FilesError, Filter, Kind, Modes, ReceiveSettings, Root, ScanOptions, Scanner,
+    BatchSource, Existing, FileSink, FilesError, Filter, Kind, Modes, ReceiveSpec, Root, ScanOptions, Scanner,
 };
 use fastrand::Rng;
 
@@ -156,13 +156,13 @@ impl World {
         }
     }
 
-    fn settings(&self) -> ReceiveSettings {
+    fn settings(&self) -> ReceiveSpec {
         let existing = if staging(&self.into).is_some() { Existing::Refuse } else { Existing::Replace };
-        ReceiveSettings { existing, modes: Modes::Exact, ..ReceiveSettings::new(&self.into) }
+        ReceiveSpec { existing, modes: Modes::Exact, ..ReceiveSpec::into_directory(&self.into) }
     }
 
     /// One run; `steps` says after how many blocks and manifests it is interrupted.
-    fn run(&mut self, settings: ReceiveSettings, steps: Option<usize>) -> Result<bool, FilesError> {
+    fn run(&mut self, settings: ReceiveSpec, steps: Option<usize>) -> Result<bool, FilesError> {
         let scanner = Scanner::new(vec![Root::new(self.source.join("tree"))], ScanOptions::default())?;
         let roots = scanner.roots();
         let receiving = FileSink::new(settings)?;
@@ -299,7 +299,7 @@ fn survive(seed: u64) {
             Ok(_) => {}
             // A name that is ours no more, because it was edited here; or the file it was is gone.
             Err(FilesError::TargetExists { .. }) => {
-                world.run(ReceiveSettings { existing: Existing::Replace, ..world.settings() }, steps).unwrap();
+                world.run(ReceiveSpec { existing: Existing::Replace, ..world.settings() }, steps).unwrap();
             }
             Err(error) => panic!("{error}"),
         }
@@ -316,8 +316,7 @@ fn survive(seed: u64) {
             world.interlude();
         }
     }
-    let last =
-        ReceiveSettings { existing: Existing::Replace, delete: Some(Arc::new(Filter::default())), ..world.settings() };
+    let last = ReceiveSpec { existing: Existing::Replace, delete: Some(Filter::default()), ..world.settings() };
     assert!(world.run(last, None).unwrap());
     assert_eq!(snapshot(&world.source.join("tree")), snapshot(&world.into.join("tree")));
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use downpour::files::{Existing, ReceiveSettings};
+use downpour::files::{Existing, ReceiveSpec};
 use downpour::{
     CloseCode, CommonOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
     Transfer, TransferEvent, receive, send,
@@ -207,7 +207,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
 fn child_that_says_what_it_wants() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
-    let settings = ReceiveSettings { dry_run: true, ..ReceiveSettings::new(into) };
+    let settings = ReceiveSpec { dry_run: true, ..ReceiveSpec::into_directory(into) };
     let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
     let mut receiver = receive(settings, Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
@@ -249,7 +249,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
         assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
         // The same again takes the rest only.
-        let settings = ReceiveSettings { existing: Existing::Replace, ..ReceiveSettings::new(to.path()) };
+        let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
         let receiver = receive(settings, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
         assert!(summary.bytes_present > 3_000_000, "{summary:?}");

@@ -13,28 +13,25 @@ use super::place::Place;
 use crate::files::entry::{Entry, Kind, SourceId};
 use crate::files::error::FilesError;
 use crate::files::metadata::Status;
-use crate::files::names::{check_path, display_name};
-use crate::files::settings::{Existing, ReceiveSettings};
+use crate::files::names::{NameError, bad_name, check_path, display_name};
+use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::is_staging_name;
 
 impl FileSink {
-    /// Whether some broken transfer has left something in the target.
-    #[must_use]
-    pub fn may_go_on(&self) -> bool {
-        // What cannot be listed holds nothing that could be gone on with.
-        holds_staging(&self.settings.into).unwrap_or(false)
-    }
-
-    /// Whether an earlier, broken transfer from `source` has made the item that gets another name here. A copy to a name that was free
-    /// then finds a folder there now, and must not go into it.
-    ///
-    /// # Errors
-    /// As [`FileSink::begin`]'s.
-    pub fn goes_on(&self, source: SourceId) -> Result<bool, FilesError> {
-        let Some(name) = &self.settings.rename else { return Ok(false) };
-        let Some(place) = Place::open(&self.settings, &self.renamed, source, false)? else { return Ok(false) };
-        let found = place.target.look(name).map_err(|error| FilesError::system(place.shown(name), error))?;
-        Ok(found.is_some_and(|found| place.is_own(name, &found)))
+    /// Whether an earlier, broken transfer from `source` created the target as its single item. A copy to a name that was free then finds
+    /// a directory there now, and must not go into it.
+    pub(super) fn is_own_target(&self, source: SourceId) -> Result<bool, FilesError> {
+        // What has appeared since the sender was told is not continued: it would not wait to hear what is wanted.
+        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return Ok(false) };
+        let Some(name) = &named.rename else { return Ok(false) };
+        match Place::open(&self.spec, &named, &self.renamed, source, false) {
+            Ok(Some(place)) => {
+                Ok(place.target.look(name).is_ok_and(|found| found.is_some_and(|found| place.is_own(name, &found))))
+            }
+            Err(busy @ FilesError::Busy { .. }) => Err(busy),
+            // Nothing can be found there, so nothing is continued there.
+            Ok(None) | Err(_) => Ok(false),
+        }
     }
 
     /// Final names of items among `entries` that exist already and may not be touched ([`Existing::Refuse`]); also asked before the user
@@ -44,7 +41,7 @@ impl FileSink {
     /// A bad name, or a target that cannot be looked into.
     pub fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
         let mut names = Vec::new();
-        if self.settings.existing != Existing::Refuse {
+        if self.spec.existing != Existing::Refuse {
             return Ok(names);
         }
         for entry in entries {
@@ -53,12 +50,12 @@ impl FileSink {
                 // DirectorySandbox an item of its own, which was looked at when it came.
                 continue;
             }
-            let name = self.settings.rename.as_deref().unwrap_or(top);
+            let name = self.destination().rename.as_deref().unwrap_or(top);
             if is_staging_name(name) {
                 // Refused for itself.
                 continue;
             }
-            let path = self.settings.into.join(OsStr::from_bytes(name));
+            let path = self.destination().directory.join(OsStr::from_bytes(name));
             let found = match statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => Status::from(found),
                 // One that is too long is told when it comes.
@@ -66,7 +63,7 @@ impl FileSink {
                 Err(error) => return Err(FilesError::system(path, error)),
             };
             if !self.place.get().is_some_and(|place| place.is_own(name, &found)) {
-                names.push(self.settings.into.join(display_name(name)));
+                names.push(self.destination().directory.join(display_name(name)));
             }
         }
         Ok(names)
@@ -75,10 +72,10 @@ impl FileSink {
     /// A folder does not take the place of something else that the user has named: he meant it to be a folder, or another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, Kind::Directory) && !entry.path.contains(&b'/');
-        if let Some(name) = &self.settings.rename
+        if let Some(name) = &self.destination().rename
             && entries.iter().any(|entry| is_item(&entry))
         {
-            let path = self.settings.into.join(OsStr::from_bytes(name));
+            let path = self.destination().directory.join(OsStr::from_bytes(name));
             if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
                 return Err(FilesError::TargetNotAFolder { path });
             }
@@ -87,30 +84,120 @@ impl FileSink {
     }
 }
 
-/// Whether a target that exists may hold some of what comes.
-pub(super) fn may_hold_some(settings: &ReceiveSettings) -> io::Result<bool> {
-    if settings.dry_run || holds_staging(&settings.into)? {
+/// Checks that items can go to `destination`; says whether it may hold some of them already.
+///
+/// # Errors
+/// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
+pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Result<bool, FilesError> {
+    let into = destination.directory.as_path();
+    if let Some(name) = &destination.rename {
+        check_path(name)?;
+        if is_staging_name(name) {
+            return Err(bad_name(name, NameError::Reserved));
+        }
+    }
+    let failed = |path: &Path, error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
+        _ => FilesError::system(path, error),
+    };
+    match into.metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
+        Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            parent.metadata().map_err(|e| failed(parent, e))?;
+            Ok(spec.dry_run)
+        }
+        Err(error) => Err(failed(into, error)),
+    }
+}
+
+/// Whether a directory that exists may hold some of what comes.
+fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
+    let directory = &destination.directory;
+    if spec.dry_run || holds_staging(directory)? {
         return Ok(true);
     }
     // What exists is refused, unless an earlier run has made it.
-    if settings.existing == Existing::Refuse {
+    if spec.existing == Existing::Refuse {
         return Ok(false);
     }
-    let items = match (&settings.rename, &settings.items) {
+    let items = match (&destination.rename, &spec.requested.items) {
         (Some(renamed), _) => std::slice::from_ref(renamed),
         (None, Some(items)) => items,
-        (None, None) => return Ok(settings.into.read_dir()?.next().is_some()),
+        (None, None) => return Ok(directory.read_dir()?.next().is_some()),
     };
-    let stands = |name: &Vec<u8>| settings.into.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
     Ok(items.iter().any(stands))
 }
 
 /// Whether a broken transfer has left something in the folder.
-fn holds_staging(folder: &Path) -> io::Result<bool> {
+pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
     for item in folder.read_dir()? {
         if is_staging_name(item?.file_name().as_bytes()) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{DirectoryIf, Mtime, Requested};
+
+    fn item(path: &str, kind: Kind) -> Entry {
+        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
+    }
+
+    /// A sink whose target is a directory only if the first item is one.
+    fn undecided(target: &Path) -> FileSink {
+        let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
+        let requested = Requested { directory_if, ..Requested::default() };
+        FileSink::new(ReceiveSpec { requested, ..ReceiveSpec::to_target(target) }).unwrap()
+    }
+
+    #[test]
+    fn the_first_item_decides_once_where_everything_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        let file = item("a", Kind::File { size: 0, version: 0, hash: None });
+        let directory = item("a", Kind::Directory);
+        for (first, into) in [(Some(&file), dir.path()), (Some(&directory), &target), (None, dir.path())] {
+            let sink = undecided(&target);
+            sink.begin(SourceId([1; 16])).unwrap();
+            assert!(!sink.is_decided());
+            sink.decide(first).unwrap();
+            // What comes later does not count.
+            sink.decide(Some(&directory)).unwrap();
+            assert_eq!(sink.destination().directory, into, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_does_not_go_into_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        std::fs::write(&target, "mine").unwrap();
+        let sink = undecided(&target);
+        sink.begin(SourceId([1; 16])).unwrap();
+        let error = sink.decide(Some(&item("a", Kind::Directory))).unwrap_err();
+        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        std::fs::create_dir(&target).unwrap();
+        let sink = || FileSink::new(ReceiveSpec::to_target(&target)).unwrap();
+        let before = sink();
+        assert!(!before.may_hold_some());
+        let staging = dir.path().join(".downpour-aaaaaaaa");
+        std::fs::create_dir(&staging).unwrap();
+        let during = sink();
+        assert!(during.may_hold_some() && !before.may_hold_some());
+        std::fs::remove_dir(&staging).unwrap();
+        assert!(during.may_hold_some());
+    }
 }

@@ -9,7 +9,7 @@ use super::super::error::FilesError;
 use super::super::names::{NameError, bad_name};
 use super::super::notice::NoticeKind;
 use super::super::ranges::RangeSet;
-use super::super::settings::Existing;
+use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile, SMALL_FILE};
@@ -53,7 +53,7 @@ impl FileSink {
             let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
             if is_staging_name(top) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
-            } else if self.settings.dry_run {
+            } else if self.spec.dry_run {
                 let stands = target.as_deref().is_none_or(|target| control.standing.contains(&path_hash(target)));
                 if self.foresee(building, &path, entry, target.as_deref(), stands)? {
                     control.standing.insert(path_hash(&path));
@@ -143,12 +143,12 @@ impl FileSink {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Fate::New,
             Err(error) => match refusal(errno(&error)) {
                 Some(kind) => Fate::Refused(kind),
-                None => return Err(FilesError::system(&self.settings.into, error)),
+                None => return Err(FilesError::system(&self.destination().directory, error)),
             },
             Ok(fate) => fate,
         };
         let fate = match fate {
-            Fate::Same { .. } if !stands && self.settings.existing == Existing::Skip => Fate::Kept,
+            Fate::Same { .. } if !stands && self.spec.existing == Existing::Skip => Fate::Kept,
             Fate::Same { .. } | Fate::New | Fate::Replace { .. } if !stands => Fate::Refused(NoticeKind::NoFirstName),
             fate => fate,
         };
@@ -177,13 +177,13 @@ impl FileSink {
     }
 
     fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
-        Judge { settings: &self.settings, modes: self.modes, target, stopped: &self.stopped }
+        Judge { spec: &self.spec, modes: self.modes, target, stopped: &self.stopped }
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
         let mut mode = self.modes.apply(entry.mode);
         let made = (mode | FILLABLE) & 0o777;
-        let skips = self.settings.existing == Existing::Skip;
+        let skips = self.spec.existing == Existing::Skip;
         if matches!(fate, Fate::Same { .. }) {
             if let Some(found) = place.target.look(path)? {
                 // One with the mode that a broken run makes folders with is its own, and has not yet got the final one.

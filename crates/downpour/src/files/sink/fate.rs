@@ -8,7 +8,7 @@ use super::super::entry::{Entry, Kind};
 use super::super::metadata::{ModeRule, Status};
 use super::super::notice::NoticeKind;
 use super::super::sandbox::DirectorySandbox;
-use super::super::settings::{Compare, Existing, ReceiveSettings};
+use super::super::spec::{Compare, Existing, ReceiveSpec};
 
 /// Bytes read at a time to hash a file.
 const CHUNK: usize = 256 << 10;
@@ -36,7 +36,7 @@ pub(super) enum Fate {
 
 /// What decides.
 pub(super) struct Judge<'a> {
-    pub(super) settings: &'a ReceiveSettings,
+    pub(super) spec: &'a ReceiveSpec,
     pub(super) modes: ModeRule,
     pub(super) target: &'a DirectorySandbox,
     /// Asked while a file is hashed.
@@ -47,7 +47,7 @@ impl Judge<'_> {
     /// Looks at what stands at `path`, where `entry` goes; for a hard link `target` is where its file goes.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
         let Some(found) = self.target.look(path)? else { return Ok(Fate::New) };
-        let skips = self.settings.existing == Existing::Skip;
+        let skips = self.spec.existing == Existing::Skip;
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
                 Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, found.mode),
@@ -63,7 +63,7 @@ impl Judge<'_> {
         if found.is_special() {
             return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
-        let blocked = found.is_directory() && self.settings.delete.is_none();
+        let blocked = found.is_directory() && self.spec.delete.is_none();
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
@@ -82,7 +82,7 @@ impl Judge<'_> {
             Kind::File { size, hash, .. } => {
                 found.is_file()
                     && found.size == *size
-                    && match (self.settings.compare, hash) {
+                    && match (self.spec.compare, hash) {
                         (Compare::SizeAndTime, _) => found.has_time(entry.mtime),
                         // One that cannot be read is not known to be the same.
                         (Compare::Checksum, Some(hash)) => self

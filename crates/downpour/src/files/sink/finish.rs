@@ -11,7 +11,7 @@ use super::super::error::FilesError;
 use super::super::list::decode_attributes;
 use super::super::metadata::{Status, set_metadata};
 use super::super::notice::NoticeKind;
-use super::super::settings::{Existing, ReceiveSettings};
+use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
 use super::manifest::Manifest;
@@ -47,15 +47,15 @@ impl FileSink {
             return Err(FilesError::Root);
         }
         if let Some(source) = control.source
-            && self.settings.contents
-            && !self.settings.dry_run
+            && self.spec.requested.contents
+            && !self.spec.dry_run
         {
             // Of an empty folder nothing has come, and all in the target may be too much.
             self.make_place(source)?;
         }
         self.flush()?;
         self.over.store(true, Ordering::Release);
-        if self.settings.dry_run {
+        if self.spec.dry_run {
             if let Some(seen) = self.seen()? {
                 self.delete(&control, seen)?;
                 self.seal_top(&control, seen.root())?;
@@ -77,9 +77,9 @@ impl FileSink {
     }
 
     fn delete(&self, control: &Control, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
-        let (Some(filter), Some(sent)) = (&self.settings.delete, &control.sent) else { return Ok(()) };
+        let (Some(filter), Some(sent)) = (&self.spec.delete, &control.sent) else { return Ok(()) };
         // A comparison deletes nothing, and what could not be read is not looked into.
-        if control.incomplete && !self.settings.compared {
+        if control.incomplete && !self.spec.compared {
             lock(&self.outcome).delete_left_out = true;
             self.refused(TOP, NoticeKind::NotDeleted);
             return Ok(());
@@ -88,15 +88,15 @@ impl FileSink {
         let mut deleted = |path: &[u8]| {
             lock(&self.outcome).deleted += 1;
             self.notice(NoticeKind::Delete, path);
-            if !self.settings.dry_run {
+            if !self.spec.dry_run {
                 self.note_change();
             }
         };
         let mut failed = |path: &[u8], error: io::Error| match refusal(errno(&error)) {
             Some(kind) => self.refused(path, kind),
-            None => fatal = Some(FilesError::system(&self.settings.into, error)),
+            None => fatal = Some(FilesError::system(&self.destination().directory, error)),
         };
-        let dry_run = self.settings.dry_run;
+        let dry_run = self.spec.dry_run;
         let mut deletion = Deletion {
             target,
             filter,
@@ -112,13 +112,14 @@ impl FileSink {
 
     /// Gives the target mode and time of the folder that it stands for.
     fn seal_top(&self, control: &Control, target: &OwnedFd) -> Result<(), FilesError> {
-        let ReceiveSettings { rename, existing, dry_run, into, .. } = &self.settings;
+        let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
+        let Destination { directory, rename } = self.destination();
         let applies =
             self.is_contents(control) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
         let Some(top) = control.top.filter(|_| applies) else { return Ok(()) };
         // The next run has to get in.
         let mode = self.modes.apply(top.mode) | FILLABLE;
-        let failed = |error: io::Error| FilesError::system(into, error);
+        let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
         if found.mode == mode && found.has_time(top.mtime) {
             return Ok(());
@@ -145,7 +146,7 @@ impl FileSink {
         let changed = self.changed.load(Ordering::Relaxed);
         let mut folders = lock(&place.staging.folders);
         // Folders that were there and are left alone are not in the list.
-        let at_once = changed && (sync_at_once(folders.count()) || self.settings.existing == Existing::Skip);
+        let at_once = changed && (sync_at_once(folders.count()) || self.spec.existing == Existing::Skip);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
             self.check_stopped()?;
@@ -198,7 +199,7 @@ mod tests {
     use crate::messages::RootHasher;
 
     fn begin(dir: &std::path::Path) -> FileSink {
-        let receiving = FileSink::new(ReceiveSettings::new(dir)).unwrap();
+        let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }

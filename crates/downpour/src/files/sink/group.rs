@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::super::error::FilesError;
 use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
-use super::super::settings::Existing;
+use super::super::spec::Existing;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
 use super::place::Place;
@@ -131,7 +131,8 @@ impl FileSink {
                 result
             };
             let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
-            let syncing = spawned.map_err(|error| self.distrust(FilesError::system(&self.settings.into, error)))?;
+            let syncing =
+                spawned.map_err(|error| self.distrust(FilesError::system(&self.destination().directory, error)))?;
             let gathered = self.place_group(group, durable, placed).and_then(|()| {
                 while !syncing.is_finished() {
                     self.gather(group)?;
@@ -174,7 +175,7 @@ impl FileSink {
         }
         ids.extend(complete);
         staging.sync(&ids).map_err(failed)?;
-        if self.settings.existing == Existing::Refuse {
+        if self.spec.existing == Existing::Refuse {
             for (batch, at) in &group.files {
                 let file = &batch.files[*at];
                 if place.is_guarded(&file.path)
@@ -244,7 +245,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::files::{Entry, Kind, Mtime, ReceiveSettings, SourceId};
+    use crate::files::{Entry, Kind, Mtime, ReceiveSpec, SourceId};
     use crate::messages::{Digest, ManifestPart};
 
     const SIZE: usize = 3000;
@@ -284,7 +285,7 @@ mod tests {
 
     /// A receiver of a transfer into `dir`.
     fn begin(dir: &Path) -> FileSink {
-        let receiving = FileSink::new(ReceiveSettings::new(dir)).unwrap();
+        let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }

@@ -9,7 +9,7 @@ use super::super::error::FilesError;
 use super::super::list::Backwards;
 use super::super::metadata::Status;
 use super::super::notice::NoticeKind;
-use super::super::settings::Existing;
+use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
 use super::place::Place;
 use super::{FileSink, lock};
@@ -85,7 +85,7 @@ impl FileSink {
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            if there.is_some() && self.settings.existing == Existing::Skip {
+            if there.is_some() && self.spec.existing == Existing::Skip {
                 self.kept(path);
                 return Ok(None);
             }

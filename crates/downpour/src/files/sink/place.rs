@@ -10,41 +10,37 @@ use rustix::io::Errno;
 use super::super::delete::Deletion;
 use super::super::entry::SourceId;
 use super::super::error::FilesError;
-use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
 use super::super::names::display_name;
 use super::super::notice::NoticeKind;
 use super::super::sandbox::{DirectorySandbox, errno};
-use super::super::settings::{Existing, ReceiveSettings};
+use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{Staging, sync_file_system};
 
 /// Where files go.
 #[derive(Debug)]
 pub(super) struct Place {
-    into: PathBuf,
+    destination: Destination,
     pub(super) target: DirectorySandbox,
     /// Whether the target folder was made for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
-    existing: Existing,
-    /// The other name that the single item gets here.
-    rename: Option<Vec<u8>>,
     /// What the sender calls it, once that is known.
     renamed: Arc<OnceLock<Vec<u8>>>,
-    /// Folders in the way may be removed with what is in them, but for what this leaves out.
-    delete: Option<Arc<Filter>>,
+    spec: Arc<ReceiveSpec>,
 }
 
 impl Place {
     /// Opens the target and the staging folder of `source` in it. What is missing is made if `make` says so.
     pub(super) fn open(
-        settings: &ReceiveSettings,
+        spec: &Arc<ReceiveSpec>,
+        destination: &Destination,
         renamed: &Arc<OnceLock<Vec<u8>>>,
         source: SourceId,
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
-        let into = settings.into.as_path();
+        let into = destination.directory.as_path();
         let made = if make { std::fs::create_dir(into) } else { Err(io::ErrorKind::AlreadyExists.into()) };
         let target_is_new = match made {
             Ok(()) => true,
@@ -58,20 +54,18 @@ impl Place {
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
         let target = DirectorySandbox::new(target);
         Ok(Some(Self {
-            into: into.to_owned(),
+            destination: destination.clone(),
             target,
             target_is_new,
             staging,
-            existing: settings.existing,
-            rename: settings.rename.clone(),
             renamed: Arc::clone(renamed),
-            delete: settings.delete.clone(),
+            spec: Arc::clone(spec),
         }))
     }
 
     /// A path to show for a name of the target.
     pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
-        self.into.join(display_name(path))
+        self.destination.directory.join(display_name(path))
     }
 
     /// Tells what concerns one name from what ends the transfer.
@@ -81,19 +75,19 @@ impl Place {
         }
         match errno(&error) {
             // It appeared meanwhile.
-            Errno::EXIST if self.existing == Existing::Skip => Ok(NoticeKind::Kept),
+            Errno::EXIST if self.spec.existing == Existing::Skip => Ok(NoticeKind::Kept),
             number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
 
     /// Whether `path` is an item that may not be put over another.
     pub(super) fn is_guarded(&self, path: &[u8]) -> bool {
-        self.existing == Existing::Refuse && !path.contains(&b'/')
+        self.spec.existing == Existing::Refuse && !path.contains(&b'/')
     }
 
     /// Whether an item that is made under `path` goes on record, so that the transfer knows it as its own when it goes on.
     pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
-        (self.existing == Existing::Refuse || self.rename.is_some()) && !path.contains(&b'/')
+        (self.spec.existing == Existing::Refuse || self.destination.rename.is_some()) && !path.contains(&b'/')
     }
 
     /// Whether what stands at the top under `name` was made by this transfer.
@@ -104,7 +98,7 @@ impl Place {
     /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
     /// a folder with something in it, or all that exists is kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
-        let (guarded, keeps) = (self.is_guarded(path), self.existing == Existing::Skip);
+        let (guarded, keeps) = (self.is_guarded(path), self.spec.existing == Existing::Skip);
         let put = |new| self.target.place(&self.staging.dir, name, path, new);
         match put(guarded || keeps) {
             Err(Errno::EXIST) if keeps => return Err(Errno::EXIST.into()),
@@ -141,10 +135,10 @@ impl Place {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
-        if let Some(filter) = &self.delete {
+        if let Some(filter) = &self.spec.delete {
             let mut first = Ok(());
             let mut failed = |_: &[u8], error| drop(std::mem::replace(&mut first, Err(error)));
-            let renamed = self.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
+            let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
             let mut deletion = Deletion {
                 target: &self.target,
                 filter,
@@ -166,7 +160,7 @@ impl Place {
 
     /// Makes the target folder's own list of names durable.
     pub(super) fn sync_target(&self) -> Result<(), FilesError> {
-        fsync(self.target.root()).map_err(|error| FilesError::system(&self.into, error))
+        fsync(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
     /// Removes what this run has made for itself.
@@ -174,7 +168,7 @@ impl Place {
         self.staging.remove(self.target.root())?;
         if self.target_is_new {
             // Not if something is in it.
-            let _ = std::fs::remove_dir(&self.into);
+            let _ = std::fs::remove_dir(&self.destination.directory);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::probe::Answering;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::place::expand;
-use crate::remote::request::{Request, Task};
+use crate::remote::request::{RemoteTask, Request};
 use crate::remote::serve::answer_on;
 use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
@@ -108,7 +108,7 @@ impl Attending {
         // The network has been looked at.
         self.driver.stop_listening();
         let folder = match &self.request.task {
-            Task::Examine { folder: Some(folder) } => expand(&folder.path()),
+            RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path()),
             _ => expand(Path::new("~")),
         };
         say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() });

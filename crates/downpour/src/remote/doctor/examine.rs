@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -18,12 +17,13 @@ use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
+use crate::base64::Bytes;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::Via;
 use crate::remote::launch::log_in;
 use crate::remote::locator::UDP_TIMEOUT;
-use crate::remote::request::{Bytes, Request, Task};
+use crate::remote::request::{RemoteTask, Request};
 use crate::ticket::Ticket;
 
 /// How long the other machine may take to measure itself: a slow disk cannot be hurried.
@@ -51,8 +51,8 @@ pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checku
 
 /// What the other machine is asked.
 pub(super) fn request(doctor: &Doctor) -> Request {
-    let folder = doctor.target.as_ref().map(|folder| Bytes(folder.as_os_str().as_bytes().to_vec()));
-    let task = Task::Examine { folder };
+    let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
+    let task = RemoteTask::Examine { folder };
     Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), DEAD_AFTER)
 }
 

@@ -2,7 +2,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::*;
-use crate::files::{FilesError, ReceiveSettings};
+use crate::files::{FilesError, ReceiveSpec};
 use crate::transfer::config::Task;
 use crate::transfer::{CommonOptions, Transfer};
 use net::PIPE_PEER;
@@ -10,7 +10,7 @@ use transport::Profile;
 
 /// A listener that receives into `into`, and is told of peers by the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
-    let task = Task::Receive { settings: ReceiveSettings::new(into), otherwise: None, ask: false };
+    let task = Task::receive(ReceiveSpec::into_directory(into), false);
     let config = CommonOptions::default().config(task, Profile::auto());
     let (events, transfer) = Transfer::new();
     let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
