@@ -1,4 +1,4 @@
-//! The house's commands: `cargo xtask check|test|test-ssh|vectors|bench|bench-codes|demo|dist|fuzz|lab-deps|soak`.
+//! Development commands: `cargo xtask COMMAND`.
 
 mod bench;
 #[cfg(target_os = "linux")]
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 
-/// The house's commands.
+/// Development commands: check, test, measure, fuzz, pack.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", disable_help_subcommand = true, max_term_width = 100)]
 struct Cli {
@@ -30,39 +30,39 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What must hold before a commit: format, lints, pure crates, licences, file sizes, documentation
+    /// Check what must hold before a commit: format, lints, other targets, dependencies, documentation
     Check,
-    /// All tests
+    /// Run all tests
     Test,
-    /// The tests of the program with a real sshd, which they start themselves
+    /// Run the tests of the program that need a real sshd, which they start themselves
     TestSsh {
-        /// Handed on to the tests: names, --nocapture
+        /// Passed to the tests: names, --nocapture
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// The wire's vectors, read by a second decoder written from the document
+    /// Check the wire format's test vectors with a second decoder, written from docs/PROTOCOL.md
     Vectors,
-    /// Speed and memory against their targets
+    /// Measure speed and memory against their targets
     Bench(bench::Options),
-    /// Speed, memory and failures of the erasure codes against their targets
+    /// Measure speed, memory and failure rates of the erasure codes against their targets
     #[cfg(target_os = "linux")]
     BenchCodes(bench_codes::Options),
-    /// `downpour demo`, built for speed
+    /// Run `downpour demo`, built for speed
     Demo {
-        /// Handed on
+        /// Passed to the demo
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// A static program and what belongs to it, in an archive
-    Dist,
-    /// Hostile bytes for everything that reads bytes
+    /// Pack a static program with manual pages, completions, licences and SBOM into an archive
+    Dist(dist::Options),
+    /// Feed hostile bytes to everything that reads bytes
     Fuzz(fuzz::Options),
     /// Install and build the programs that `downpour-lab` measures beside downpour (Debian; as root)
     LabDeps,
-    /// An ssh command over a made-up network, for `downpour cp --ssh`
+    /// Run ssh over an emulated link, for `downpour cp --ssh`
     #[command(name = "relayed-ssh", hide = true)]
     RelayedSsh(Box<relayed_ssh::Options>),
-    /// Many more seeds of the property that the tests check on a few
+    /// Check a property of the tests with many more seeds
     Soak(soak::Options),
 }
 
@@ -88,7 +88,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Demo { arguments } => {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))
         }
-        Command::Dist => dist::run(),
+        Command::Dist(options) => dist::run(&options),
         Command::LabDeps => lab_deps::run(),
         Command::Fuzz(options) => fuzz::run(&options),
         // Ends as ssh does.

@@ -1,4 +1,4 @@
-//! The reference cases: how close the engine comes to the floor of design section 8, always the same way.
+//! The reference cases: how close the engine comes to the floor (docs/design/floor.md), measured the same way every time.
 //!
 //! The table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the tests.
 

@@ -26,7 +26,7 @@ fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 
-/// Mathis et al.: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of the window are in
+/// Mathis 1997: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of the window are in
 /// flight, half a packet less on average, which at 5 % is a tenth.
 #[test]
 fn reno_gets_what_its_response_function_says() {

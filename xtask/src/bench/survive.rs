@@ -30,7 +30,7 @@ const KILLS: [f64; 3] = [0.3, 0.6, 0.9];
 const DEAD_AFTER: Duration = Duration::from_secs(2);
 const RETRY_FOR: Duration = Duration::from_secs(60);
 const PERIOD: Duration = Duration::from_millis(1);
-/// Bytes of a symbol and of the IPv4 packet that carries it (design section 6): IP and UDP headers 28, ours and the tag 43.
+/// Bytes of a symbol and of the IPv4 packet that carries it (docs/design/path-mtu.md): IP and UDP headers 28, ours and the tag 43.
 const SYMBOL: f64 = 1408.0;
 const PACKET: f64 = SYMBOL + 28.0 + 43.0;
 

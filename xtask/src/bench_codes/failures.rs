@@ -132,7 +132,7 @@ fn line(code: BlockCode, k: u32, overheads: &Overheads) -> Line {
     (code.to_string(), marks)
 }
 
-/// Between which shares the true one lies: the interval of Clopper and Pearson, and where nothing failed at most 3 by the trials.
+/// Between which shares the true one lies: the interval of Clopper 1934, and where nothing failed at most 3 by the trials.
 fn interval(failures: u64, trials: u64) -> (f64, f64) {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let high = match failures {

@@ -9,12 +9,12 @@ use ring::digest;
 use crate::failure::Failure;
 use crate::tools;
 
-/// Packs the folder `name` beneath `folder` with tar and gzip; says where the archive is.
-pub(super) fn pack(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+/// Packs the folder `name` in `folder` with tar and gzip, every file as of `time`, in seconds since 1970; returns the path of the archive.
+pub(super) fn pack(folder: &Path, name: &str, time: u64) -> Result<PathBuf, Failure> {
     let tarball = folder.join(format!("{name}.tar"));
     let mut tar = Command::new("tar");
     tar.args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.arg("--mode=u+rwX,go+rX,go-w").arg(format!("--mtime=@{}", time()?));
+    tar.arg("--mode=u+rwX,go+rX,go-w").arg(format!("--mtime=@{time}"));
     tar.arg("--directory").arg(folder).arg("--file").arg(&tarball).arg(name).env("LC_ALL", "C");
     tools::run(&mut tar)?;
     // Without the name and the time of the file in its header.
@@ -22,8 +22,8 @@ pub(super) fn pack(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("{name}.tar.gz")))
 }
 
-/// Seconds since 1970 that every file is from: of SOURCE_DATE_EPOCH, or of the commit.
-fn time() -> Result<u64, Failure> {
+/// Seconds since 1970 that all files are to be from: SOURCE_DATE_EPOCH, or the time of the commit.
+pub(super) fn time() -> Result<u64, Failure> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
         Err(_) => {

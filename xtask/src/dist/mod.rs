@@ -2,12 +2,17 @@
 
 mod archive;
 mod elf;
+mod linked;
 mod notices;
+mod sbom;
+mod verify;
 
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use clap::Args;
 
 use crate::failure::Failure;
 use crate::tools;
@@ -18,93 +23,124 @@ const UNITS: &str = "packaging/systemd";
 /// What the program's completions are for, and the names that shells look for.
 const SHELLS: [(&str, &str); 3] = [("bash", "downpour.bash"), ("fish", "downpour.fish"), ("zsh", "_downpour")];
 
-/// Builds it, proves that it is static, and packs it.
-pub(crate) fn run() -> Result<(), Failure> {
+/// What `dist` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Build a second time, in another directory, and compare the two archives byte by byte
+    #[arg(long)]
+    verify: bool,
+}
+
+/// Builds the program, proves that it is static, and packs it.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if !cfg!(target_os = "linux") {
         return Err(Failure::new("only Linux makes a static program: musl is a Linux C library"));
     }
-    let target = format!("{ARCH}-unknown-linux-musl");
-    let program = build(&target)?;
-    elf::check_static(&program)?;
-    let says = said(Command::new(&program).arg("--version"))?;
-    let version = env!("CARGO_PKG_VERSION");
-    if !says.starts_with(&format!("downpour {version}")) {
-        return Err(Failure::new(format_args!("the program calls itself {:?}, not downpour {version}", says.trim())));
+    if options.verify {
+        verify::require_clean()?;
     }
-    let name = format!("downpour-{version}-{target}");
-    let folder = tools::target()?.join("dist");
-    let stage = folder.join(&name);
-    stage_files(&program, &target, &stage)?;
-    let packed = archive::pack(&folder, &name)?;
-    archive::write_sums(&folder, &packed)?;
-    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    println!("{}", says.trim());
-    println!("static program, {} bytes: {}", length(&program), stage.join("downpour").display());
-    println!("archive, {} bytes: {}", length(&packed), packed.display());
-    Ok(())
+    let here = Source::at(tools::root(), tools::target()?);
+    let packed = here.pack(archive::time()?)?;
+    archive::write_sums(&here.folder(), &packed)?;
+    if options.verify { verify::run(&packed) } else { Ok(()) }
 }
 
-/// Builds the program; says where it is.
-fn build(target: &str) -> Result<PathBuf, Failure> {
-    if let Some(rustup) = tools::find("rustup") {
-        tools::run(Command::new(rustup).args(["--quiet", "target", "add", target]).current_dir(tools::root()))?;
+/// A checkout, and where cargo puts what is built of it.
+struct Source {
+    root: PathBuf,
+    target: PathBuf,
+    triple: String,
+}
+
+impl Source {
+    fn at(root: &Path, target: PathBuf) -> Self {
+        Self { root: root.to_owned(), target, triple: format!("{ARCH}-unknown-linux-musl") }
     }
-    let mut cargo = tools::cargo();
-    cargo.args(["build", "--profile", "dist", "--package", "cli", "--target", target]);
-    let variable = target.replace('-', "_");
-    // No path of this machine in the program, so that another machine builds the same bytes.
-    let rename = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    let flags = [rename(tools::root(), "downpour"), rename(&cargo_home()?, "cargo")].join(" ");
-    cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags).env_remove("RUSTFLAGS");
-    // The C of the dependencies calls no C library, so that the system's compiler does where there is none for musl.
-    let own = format!("CC_{variable}");
-    if std::env::var_os(&own).is_none() && tools::find("musl-gcc").is_none() {
-        cargo.env(own, "cc");
+
+    /// Where archives go.
+    fn folder(&self) -> PathBuf {
+        self.target.join("dist")
     }
-    tools::run(&mut cargo)?;
-    Ok(tools::target()?.join(target).join("dist/downpour"))
+
+    /// Builds the program and packs it, every file as of `time`; returns the path of the archive.
+    fn pack(&self, time: u64) -> Result<PathBuf, Failure> {
+        let program = self.build()?;
+        elf::check_static(&program)?;
+        let says = said(Command::new(&program).arg("--version"))?;
+        let version = env!("CARGO_PKG_VERSION");
+        if !says.starts_with(&format!("downpour {version}")) {
+            return Err(Failure::new(format_args!("the program says {:?}, not downpour {version}", says.trim())));
+        }
+        let name = format!("downpour-{version}-{}", self.triple);
+        let stage = self.folder().join(&name);
+        self.stage(&program, &stage)?;
+        let packed = archive::pack(&self.folder(), &name, time)?;
+        let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        println!("{}", says.trim());
+        println!("static program, {} bytes: {}", length(&program), stage.join("downpour").display());
+        println!("archive, {} bytes: {}", length(&packed), packed.display());
+        Ok(packed)
+    }
+
+    /// Builds the program; returns its path.
+    fn build(&self) -> Result<PathBuf, Failure> {
+        let triple = &self.triple;
+        if let Some(rustup) = tools::find("rustup") {
+            tools::run(Command::new(rustup).args(["--quiet", "target", "add", triple]).current_dir(&self.root))?;
+        }
+        let mut cargo = tools::cargo();
+        cargo.current_dir(&self.root).args(["build", "--locked", "--profile", "dist", "--package", "cli"]);
+        cargo.args(["--target", triple, "--target-dir"]).arg(&self.target);
+        let variable = triple.replace('-', "_");
+        // No path of this machine in the program, so that another machine builds the same bytes.
+        let rename = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+        // The last one that fits counts.
+        let renamed = [(self.root.as_path(), "downpour"), (&self.target, "target"), (&cargo_home()?, "cargo")];
+        let flags = renamed.map(|(from, to)| rename(from, to)).join(" ");
+        cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags).env_remove("RUSTFLAGS");
+        // The C of the dependencies calls no C library, so that the system's compiler does where there is none for musl.
+        let own = format!("CC_{variable}");
+        if std::env::var_os(&own).is_none() && tools::find("musl-gcc").is_none() {
+            cargo.env(own, "cc");
+        }
+        tools::run(&mut cargo)?;
+        Ok(self.target.join(triple).join("dist/downpour"))
+    }
+
+    /// Lays everything out as the archive will hold it.
+    fn stage(&self, program: &Path, stage: &Path) -> Result<(), Failure> {
+        match fs::remove_dir_all(stage) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::at(stage.display())(error)),
+            _ => Ok(()),
+        }?;
+        for folder in ["systemd", "man", "completions"] {
+            let folder = stage.join(folder);
+            fs::create_dir_all(&folder).map_err(Failure::at(folder.display()))?;
+        }
+        copy(program, &stage.join("downpour"))?;
+        for name in FILES {
+            copy(&self.root.join(name), &stage.join(name))?;
+        }
+        for unit in tools::files(&self.root.join(UNITS), Some("service"))? {
+            copy(&unit, &stage.join("systemd").join(unit.file_name().unwrap_or_default()))?;
+        }
+        let linked = linked::read(&self.root, &self.triple)?;
+        notices::write(&linked, &stage.join("THIRD-PARTY.txt"))?;
+        sbom::write(&self.root, &linked, &stage.join("sbom.cdx.json"))?;
+        said(Command::new(program).arg("man").arg(stage.join("man")))?;
+        for (shell, name) in SHELLS {
+            let script = said(Command::new(program).args(["completions", shell]))?;
+            let path = stage.join("completions").join(name);
+            fs::write(&path, script).map_err(Failure::at(path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 fn cargo_home() -> Result<PathBuf, Failure> {
     let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     home.ok_or_else(|| Failure::new("neither CARGO_HOME nor HOME is set"))
-}
-
-/// Lays everything out as the archive will hold it.
-fn stage_files(program: &Path, target: &str, stage: &Path) -> Result<(), Failure> {
-    match fs::remove_dir_all(stage) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::at(stage.display())(error)),
-        _ => Ok(()),
-    }?;
-    create(&stage.join("systemd"))?;
-    copy(program, &stage.join("downpour"))?;
-    for name in FILES {
-        copy(&tools::root().join(name), &stage.join(name))?;
-    }
-    for unit in tools::files(&tools::root().join(UNITS), Some("service"))? {
-        copy(&unit, &stage.join("systemd").join(unit.file_name().unwrap_or_default()))?;
-    }
-    notices::write(target, &stage.join("THIRD-PARTY.txt"))?;
-    let help = said(Command::new(program).arg("--help"))?;
-    let makes = |command: &str| help.lines().any(|line| line.split_whitespace().next() == Some(command));
-    if makes("man") {
-        create(&stage.join("man"))?;
-        said(Command::new(program).arg("man").arg(stage.join("man")))?;
-    }
-    if makes("completions") {
-        create(&stage.join("completions"))?;
-        for (shell, name) in SHELLS {
-            let script = said(Command::new(program).args(["completions", shell]))?;
-            let path = stage.join("completions").join(name);
-            fs::write(&path, script).map_err(Failure::at(path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn create(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(Failure::at(folder.display()))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

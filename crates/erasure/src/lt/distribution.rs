@@ -8,10 +8,10 @@ use crate::splitmix::SplitMix64;
 /// `n` is the number of symbols to choose from: the source symbols and the parities of the pre-code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// The ideal soliton (Luby, FOCS 2002, definition 4): 1/n for degree 1, 1/(d (d - 1)) for degree d. One symbol of degree 1 is
+    /// The ideal soliton (Luby 2002, definition 4): 1/n for degree 1, 1/(d (d - 1)) for degree d. One symbol of degree 1 is
     /// expected at each step of peeling, so that in practice there is none at some step.
     Ideal,
-    /// The robust soliton (Luby, definitions 5 and 6): the ideal one, more of the low degrees, and a spike at n/S that covers every
+    /// The robust soliton (Luby 2002, definitions 5 and 6): the ideal one, more of the low degrees, and a spike at n/S that covers every
     /// symbol, where S = c ln(n/delta) sqrt(n). The spike is at half of n at most.
     Robust {
         /// `c`, in thousandths, 1 to 10,000.

@@ -1,4 +1,4 @@
-//! LT codes (Luby, FOCS 2002), and LT codes over the symbols of a pre-code (rc-udp, sections III and IV-C).
+//! LT codes (Luby 2002), and LT codes over the symbols of a pre-code (rc-udp, sections III and IV-C).
 //!
 //! An encoding symbol is the exclusive or of a few symbols; how many and which follows from a seed and its id. The symbols to choose
 //! from are the k source symbols and, with a pre-code, R parities of them.

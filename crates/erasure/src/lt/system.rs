@@ -34,7 +34,7 @@ impl System {
         if self.parities == 0 { Vec::new() } else { ldpc::sets(self.k, self.parities) }
     }
 
-    /// A degree is drawn, and so many symbols by Floyd's method (Bentley, Floyd, CACM 1987), which needs one number for each and is
+    /// A degree is drawn, and so many symbols by Floyd's method (Bentley 1987), which needs one number for each and is
     /// never at a loss, however many are asked for.
     fn repair_terms(&self, esi: u32, terms: &mut Vec<u32>) {
         let unknowns = self.unknowns();

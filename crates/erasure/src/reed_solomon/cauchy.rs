@@ -1,4 +1,4 @@
-//! Reed-Solomon over GF(256) with a Cauchy matrix (Bloemer et al., An XOR-based erasure-resilient coding scheme, 1995).
+//! Reed-Solomon over GF(256) with a Cauchy matrix (Blömer 1995).
 //!
 //! Repair symbol `i` is the sum over all source symbols `j` of `1 / (i + j)` times symbol `j`, where ids stand for the elements of the
 //! field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from `k` on, so no denominator is 0.

@@ -119,7 +119,7 @@ impl Graph {
     }
 }
 
-/// The heavy tail distribution (Luby et al. 1997): `lambda_i = 1 / (H(D) (i - 1))` of the edges, so 1 / (i (i - 1)) of the lefts but for
+/// The heavy tail distribution (Luby 1997): `lambda_i = 1 / (H(D) (i - 1))` of the edges, so 1 / (i (i - 1)) of the lefts but for
 /// a common factor, and (1 - 1/i) (D + 1) / D of them have at most `i` edges. The degree of each left, ascending.
 pub(super) fn degrees(lefts: u32, longest_tail: u32) -> impl Iterator<Item = u32> {
     let (lefts, tail) = (u64::from(lefts), u64::from(longest_tail));
@@ -151,7 +151,7 @@ fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut L
 ///
 /// The right degrees of 1997 are Poisson: here they follow from drawing each edge's check at random. Half of the lefts have two edges,
 /// and such lefts in a cycle cannot be told apart when all of them are lost. So a few checks, the *guards*, are set apart for them: each gets a
-/// third edge there, as in the proof that decoding ends (Luby et al. 2001, section IV).
+/// third edge there, as in the proof that decoding ends (Luby 2001, section IV).
 struct Edges {
     random: SplitMix64,
     /// Checks that are no guards; these come first.

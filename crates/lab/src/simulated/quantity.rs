@@ -14,7 +14,7 @@ pub enum SimQuantity {
     Seconds,
     /// Bytes of a flow's object per second of its own time, in Mbit/s.
     Goodput,
-    /// Jain's index of all flows' goodput, each over its own time (arq 3.2.2).
+    /// Jain's index of all flows' goodput, each over its own time (Jain 1984; arq §3.2.2).
     Jain,
     /// Jain's index of what arrived of all flows while every one of them was sending.
     JainTogether,

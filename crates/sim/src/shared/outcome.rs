@@ -94,7 +94,7 @@ fn symbol_bytes(stats: &ConnectionStats) -> u64 {
     (stats.source_symbols + stats.resent_symbols + stats.repair_symbols) * u64::from(stats.symbol_size)
 }
 
-/// Jain's index of fairness of some shares (arq 3.2.2): 1 where all are equal, one over their number where one has everything.
+/// Jain's index of fairness of some shares (Jain 1984; arq §3.2.2): 1 where all are equal, one over their number where one has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
     sum * sum / (shares.len() as f64 * squares)

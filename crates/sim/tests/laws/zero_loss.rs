@@ -34,8 +34,8 @@ fn no_code_runs_where_nothing_is_lost() {
     assert_eq!(coding(&Plan::new("rate=100M,delay=25ms,queue=2MB", Profile::arq(), vec![4_000_000])), (0, 0, 0));
 }
 
-/// The exception: until the first feedback a loss of 5 % is assumed (design section 8), so an object that is sent within
-/// the first round trip has repair behind it. What arrives whole is not decoded for all that.
+/// The exception: before the first feedback a loss of 5 % is assumed (docs/design/tail-rule.md), so an object that is sent within
+/// the first round trip is followed by repair. Blocks that arrive whole are still not decoded.
 #[test]
 fn before_the_first_feedback_repair_is_made_and_not_needed() {
     let plan = Plan::new("rate=100M,delay=100ms,queue=256KB", told(100_000_000), vec![500_000]);

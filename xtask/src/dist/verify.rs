@@ -1,0 +1,90 @@
+//! Whether the archive can be built again: a second build of the same commit, in another directory, must give the same bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Source, archive};
+use crate::failure::Failure;
+use crate::tools;
+
+/// Builds HEAD in a worktree of its own and compares its archive with `first`, which was built here.
+pub(super) fn run(first: &Path) -> Result<(), Failure> {
+    let worktree = Worktree::new(tools::target()?.join("dist/again"))?;
+    let second = Source::at(&worktree.0, worktree.0.join("target")).pack(archive::time()?)?;
+    let bytes = |path: &Path| fs::read(path).map_err(Failure::at(path.display()));
+    if bytes(first)? == bytes(&second)? {
+        println!("a second build in {} gives the same archive", worktree.0.display());
+        return Ok(());
+    }
+    let folder = |archive: &Path| archive.with_extension("").with_extension("");
+    let differing = differing(&folder(first), &folder(&second))?;
+    Err(Failure::new(format_args!("a second build differs in {}", differing.join(", "))))
+}
+
+/// An error unless what is checked out is HEAD, which is what the second build is made of.
+pub(super) fn require_clean() -> Result<(), Failure> {
+    let status = git(&["status", "--porcelain"]).output().map_err(Failure::at("git status"))?;
+    match status.status.success() && status.stdout.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new("--verify builds the commit again: commit what is changed, in a git repository")),
+    }
+}
+
+/// The files that are not the same in two folders.
+fn differing(first: &Path, second: &Path) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for folder in [first, second] {
+        let relative = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).to_owned();
+        names.extend(tools::files(folder, None)?.iter().map(relative));
+    }
+    names.sort();
+    names.dedup();
+    names.retain(|name| fs::read(first.join(name)).ok() != fs::read(second.join(name)).ok());
+    Ok(names.iter().map(|name| name.display().to_string()).collect())
+}
+
+/// A checkout of HEAD beside the one here, until this is dropped.
+struct Worktree(PathBuf);
+
+impl Worktree {
+    fn new(path: PathBuf) -> Result<Self, Failure> {
+        // One that was left behind by a build that was killed.
+        let _ = git(&["worktree", "remove", "--force"]).arg(&path).output();
+        tools::run(git(&["worktree", "add", "--quiet", "--force", "--detach"]).arg(&path).arg("HEAD"))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        let _ = git(&["worktree", "remove", "--force"]).arg(&self.0).status();
+    }
+}
+
+fn git(arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(tools::root());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_or_is_missing_is_named() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let [first, second] = folders.each_ref().map(|folder| folder.path());
+        for (folder, name, text) in [
+            (first, "same", "x"),
+            (second, "same", "x"),
+            (first, "changed", "x"),
+            (second, "changed", "y"),
+            (second, "new", ""),
+        ] {
+            fs::write(folder.join(name), text).expect("room");
+        }
+        assert_eq!(differing(first, second).expect("two folders"), ["changed", "new"]);
+    }
+}
