@@ -59,7 +59,7 @@ impl Sub<Duration> for Time {
     }
 }
 
-/// A rate in bits of IP packets per second: UDP payload plus the headers below it (design section 10).
+/// A rate in bits of IP packets per second: UDP payload plus the headers below it (docs/design/floor.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "u64", into = "u64")]
 pub struct Rate(u64);

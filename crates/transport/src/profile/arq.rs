@@ -45,8 +45,8 @@ impl Profile {
 
 /// Where its numbers come from.
 pub(super) const SOURCES: &[Source] = &[
-    Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller ones where these do not pass" },
-    Source { key: "blocks", section: "arq §2: no code; blocks are the engine's unit of writing" },
+    Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
+    Source { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },
     Source { key: "congestion.beta", section: "arq §4.1: 0.5" },
     Source { key: "congestion.c", section: "arq §4.1: 0.4" },
     Source { key: "congestion.fast-convergence", section: "arq §4.1" },
@@ -57,13 +57,13 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
     Source {
         key: "detection.newreno",
-        section: "RFC 6582; arq §3.1 leaves open how several losses of a window are found",
+        section: "RFC 6582; arq §3.1 leaves open how several losses in a window are detected",
     },
     Source { key: "detection.recovery", section: "arq §2.1: fast recovery; §2.2 measures with and without" },
     Source {
         key: "timeout",
-        section: "design §8, a mend: arq §2.1.1 retransmits everything after EstimatedRTT + 4 DevRTT (--set timeout=rto)",
+        section: "docs/design/recovery.md: probes; arq §2.1.1 retransmits everything after EstimatedRTT + 4 DevRTT (--set timeout=rto)",
     },
     Source { key: "rtt", section: "arq §2.1.1: alpha 0.125, beta 0.25, as RFC 6298 §2.3" },
-    Source { key: "estimator", section: "design §8: only shown, nothing depends on it" },
+    Source { key: "estimator", section: "docs/design/recovery.md: reported only, nothing depends on it" },
 ];

@@ -55,7 +55,7 @@ pub(super) const SOURCES: &[Source] = &[
     },
     Source {
         key: "blocks.least",
-        section: "chosen: smaller blocks want as much repair as they have source; lt-tcp §4.2 leaves it open",
+        section: "chosen: smaller blocks need as much repair as source; lt-tcp §4.2 leaves it open",
     },
     Source { key: "blocks.most", section: "chosen: Reed-Solomon's fastest blocks; lt-tcp §4.2 leaves it open" },
     Source { key: "blocks.code", section: "lt-tcp §3.4: any k of n packets decode" },
@@ -68,24 +68,21 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
     Source {
         key: "congestion.inflation",
-        section: "chosen: feedback names what arrived beyond a gap, nothing is to be inflated",
+        section: "chosen: feedback names what arrived beyond a gap, so that nothing needs inflating",
     },
     Source {
         key: "congestion.signal",
-        section: "lt-tcp §1.1: losses are no sign of congestion; they are where ECN fails, RFC 9000 §13.4.2.2",
+        section: "lt-tcp §1.1: loss does not signal congestion, unless ECN fails (RFC 9000 §13.4.2.2)",
     },
     Source { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
-    Source { key: "timeout.min", section: "chosen: that of Linux, in which the document's system is built (§2)" },
+    Source { key: "timeout.min", section: "chosen: the minimum of Linux, which lt-tcp §2 modifies" },
     Source { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },
     Source { key: "timeout.variance", section: "RFC 6298 §2.3" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source { key: "estimator.alpha", section: "lt-tcp §3.1" },
     Source {
         key: "estimator.initial",
-        section: "chosen: what is assumed elsewhere (design §8); lt-tcp §3.1 leaves it open",
+        section: "chosen: as in the other profiles (docs/design/recovery.md); lt-tcp §3.1 leaves it open",
     },
-    Source {
-        key: "estimator.packets",
-        section: "chosen: lt-tcp §3.3 takes a sample when the estimator runs, and leaves open when",
-    },
+    Source { key: "estimator.packets", section: "chosen: lt-tcp §3.3 leaves open how often the estimator samples" },
 ];

@@ -52,7 +52,8 @@ pub struct Profile {
 pub struct Source {
     /// The key, or `KEY.NUMBER`; a key without number speaks for all of its numbers that have no row of their own.
     pub key: &'static str,
-    /// The section: `arq §2.1`, `RFC 9438 §4.6`, `design §8`, or `chosen: ` and the reason.
+    /// A section of a document in `docs/REFERENCES.md` (`arq §2.1`, `RFC 9438 §4.6`), a design note (`docs/design/feedback.md`), or `chosen: ` and
+    /// the reason.
     pub section: &'static str,
 }
 
@@ -69,37 +70,37 @@ struct Entry {
 const ENTRIES: [Entry; 6] = [
     Entry {
         name: "auto",
-        about: "source once, what is lost again, repair in the last round trips",
+        about: "source first, lost symbols again, repair in the last round trips",
         make: Profile::auto,
         sources: auto::SOURCES,
     },
     Entry {
         name: "arq",
-        about: "sliding-window ARQ without a code, as a congestion-controlled transport over UDP",
+        about: "uncoded sliding-window ARQ with congestion control, as TCP does it",
         make: Profile::arq,
         sources: arq::SOURCES,
     },
     Entry {
         name: "rc-udp",
-        about: "one block at a time, coded symbols at a told rate until the receiver has it",
+        about: "one block at a time, coded symbols at a fixed rate until it is acknowledged",
         make: Profile::rc_udp,
         sources: rc_udp::SOURCES,
     },
     Entry {
         name: "tornado-transfer",
-        about: "RaptorQ: source with repair of earlier blocks in between, then repair of each block in turn",
+        about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
         make: Profile::tornado_transfer,
         sources: tornado_transfer::SOURCES,
     },
     Entry {
         name: "lt-tcp",
-        about: "an MDS code: repair with each block by the loss estimate, more when too much was lost; marks govern the window",
+        about: "MDS code: proactive repair by the loss estimate, reactive repair after heavier loss, window by ECN marks",
         make: Profile::lt_tcp,
         sources: lt_tcp::SOURCES,
     },
     Entry {
         name: "ttp",
-        about: "Tornado chunks padded by the average loss, the next encoded while one is sent",
+        about: "Tornado code: chunks padded for the average loss, each encoded while the one before is sent",
         make: Profile::ttp,
         sources: ttp::SOURCES,
     },

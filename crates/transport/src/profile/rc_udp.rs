@@ -54,20 +54,23 @@ pub(super) const SOURCES: &[Source] = &[
         section: "rc-udp §VI-A, table II: 100 Mbit/s, R2's nominal value and, by §VI-B, R1's",
     },
     Source { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
-    Source { key: "detection", section: "RFC 9002 §6.1: only shown, what is lost changes nothing" },
-    Source { key: "timeout", section: "design §8: finds what the document would wait for for ever" },
-    Source { key: "estimator", section: "design §8: how many symbols are made at once" },
+    Source { key: "detection", section: "RFC 9002 §6.1: reported only, losses change nothing" },
+    Source {
+        key: "timeout",
+        section: "docs/design/recovery.md: without it a lost acknowledgement stalls the transfer",
+    },
+    Source { key: "estimator", section: "docs/design/recovery.md: decides how many symbols are encoded at once" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source {
         key: "feedback.packets",
-        section: "chosen: rc-udp §IV-B b takes (1 + epsilon) K for how many came, and asks for nothing of packets",
+        section: "chosen: rc-udp §IV-B b counts (1 + epsilon) K arrivals and needs no packet numbers",
     },
     Source {
         key: "feedback.blocks.epsilon",
-        section: "chosen: rc-udp §IV-B has (1 + epsilon) K received, epsilon 0.01; here a block is done when it is decoded",
+        section: "chosen: rc-udp §IV-B acknowledges (1 + epsilon) K received symbols, epsilon 0.01; here a block is done once decoded",
     },
     Source {
         key: "feedback.timing.heartbeat",
-        section: "chosen: rc-udp §IV-B says with each block, and its acknowledgement may be lost",
+        section: "chosen: rc-udp §IV-B acknowledges each block once, and that packet may be lost",
     },
 ];

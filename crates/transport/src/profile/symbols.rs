@@ -15,7 +15,7 @@ pub struct SymbolSizes {
 }
 
 impl Default for SymbolSizes {
-    /// 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280 (design section 6).
+    /// 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280 (docs/design/block-sizes.md).
     fn default() -> Self {
         Self { sizes: vec![1408, 1344, 1280, 1152], per_packet: Some(1) }
     }

@@ -34,7 +34,7 @@ impl Profile {
 pub(super) const SOURCES: &[Source] = &[
     Source {
         key: "symbols",
-        section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment; smaller ones where these do not pass",
+        section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment; smaller where the path requires it",
     },
     Source { key: "blocks", section: "tornado-transfer §2.1: the smallest legal number of symbols per block" },
     Source {
@@ -43,19 +43,20 @@ pub(super) const SOURCES: &[Source] = &[
     },
     Source {
         key: "schedule.failure",
-        section: "chosen: X holds in all but one block of a hundred, later repair serves that one",
+        section: "chosen: X suffices for 99 of 100 blocks; later repair completes the other",
     },
     Source { key: "congestion", section: "tornado-transfer §2.2: CCID 2, RFC 4341" },
     Source { key: "detection", section: "RFC 9002 §6.1" },
-    Source { key: "timeout", section: "design §8" },
-    Source { key: "estimator", section: "design §8: X follows it" },
+    Source { key: "timeout", section: "docs/design/recovery.md" },
+    Source { key: "estimator", section: "docs/design/recovery.md: X follows the estimate" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source {
-        key: "feedback.packets", section: "RFC 4341 §6: CCID 2 is told of each packet, as DCCP's Ack Vectors do"
+        key: "feedback.packets",
+        section: "RFC 4341 §6: CCID 2 needs the fate of each packet, as in DCCP's Ack Vectors",
     },
     Source { key: "feedback.blocks", section: "tornado-transfer §2.1: a mask of 256 bits" },
     Source {
         key: "feedback.timing.heartbeat",
-        section: "chosen: tornado-transfer §2.1 says at once with each decoded block, and constantly",
+        section: "chosen: tornado-transfer §2.1 reports each decoded block at once, and \"constantly\"",
     },
 ];

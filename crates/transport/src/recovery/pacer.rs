@@ -3,7 +3,7 @@
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
-/// What one batch carries at most (design section 8).
+/// What one batch carries at most (docs/design/pacing.md).
 const BATCH: Duration = Duration::from_millis(1);
 /// What a sender that wakes late may catch up at once. A timer is seldom later; without this a told rate is not kept.
 pub(super) const LATE: Duration = Duration::from_millis(4);

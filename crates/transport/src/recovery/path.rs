@@ -21,7 +21,7 @@ use std::time::Duration;
 const INITIAL_PAYLOAD: u32 = 1200;
 
 /// The pacer's lead over the window's average rate, so that the window and not the pacer is the limit (RFC 9002
-/// section 7.7); in slow start, where the window doubles in a round trip, the rate must too (design section 8).
+/// section 7.7); in slow start, where the window doubles in a round trip, the rate must too (docs/design/pacing.md).
 const PACING_GAIN: f64 = 1.25;
 const SLOW_START_GAIN: f64 = 2.0;
 

@@ -38,7 +38,7 @@ impl TimeoutConfig {
 /// Numbers of probing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeConfig {
-    /// Probe timeouts back off to at most this: 1 s (design section 8).
+    /// Probe timeouts back off to at most this: 1 s (docs/design/recovery.md).
     pub max: Duration,
 }
 

@@ -74,7 +74,7 @@ pub enum Frame<'a> {
     },
 }
 
-/// One feedback frame: optional sections (design section 1, "feedback").
+/// One feedback frame: optional sections (docs/design/feedback.md).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Counts up by one per feedback of a connection's direction.

@@ -27,7 +27,7 @@ pub struct ThresholdConfig {
     pub max_time_threshold: f64,
     /// Timer granularity: 1 ms (RFC 9002 section 6.1.2).
     pub granularity: Duration,
-    /// How long the peer may hold feedback back: 1 ms, or a 32nd of the round trip if that is longer (design section 8).
+    /// How long the peer may hold feedback back: 1 ms, or a 32nd of the round trip if that is longer (docs/design/feedback.md).
     pub feedback_delay: Duration,
 }
 

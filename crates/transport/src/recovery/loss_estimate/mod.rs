@@ -21,7 +21,7 @@ use ttp::Ttp;
 /// Below so many packets what is known is not yet trusted.
 const CONFIDENT: u32 = 64;
 
-/// Loss assumed until the path has shown its own: 5 % (design section 8).
+/// Loss assumed until the path has shown its own: 5 % (docs/design/recovery.md).
 const INITIAL: f64 = 0.05;
 
 /// How the share of packets lost is estimated.

@@ -6,7 +6,7 @@ use crate::settings::{Number, Setting, Settings, Share, field};
 /// Numbers of the estimate over the last packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketsConfig {
-    /// Loss assumed until the path has shown its own, 0 to 0.99: 5 % (design section 8).
+    /// Loss assumed until the path has shown its own, 0 to 0.99: 5 % (docs/design/recovery.md).
     pub initial: f64,
     /// After so many further packets an observation counts half: 2000. The memory is then about 2,900 packets: enough to tell
     /// 1 % from 2 % (29 against 58 losses), short enough to follow a path that changes within a transfer.
