@@ -1,7 +1,7 @@
 //! The program `downpour`: moves files fast over networks that lose packets.
 //!
-//! All of it is [`main`], so that a crate that adds a controller or a schedule of its own to the engine can be the whole program:
-//! `examples/own-controller` is one.
+//! All of it is [`main`], so that a crate with a controller or a schedule of its own can be the whole program: `examples/own-controller` is
+//! one.
 
 mod args;
 mod blocking;
@@ -33,6 +33,9 @@ mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use downpour::profile::Names;
 
 use args::{Command, OutputArgs};
 use exit::{Code, Failure};
@@ -40,7 +43,10 @@ use interrupt::Interrupts;
 
 /// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
 /// `--version` or a slip in the arguments does.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+///
+/// Profiles may choose the controllers and schedules in `names`.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
+    _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = match config::read(&arguments) {
         Ok(cli) => cli.command,
@@ -53,6 +59,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
         .and_then(|runtime| runtime.block_on(run(command)));
     ended(shown, result)
+}
+
+/// The names that this program adds to those of the engine.
+static NAMES: OnceLock<Names> = OnceLock::new();
+
+/// The names from which profiles are made.
+fn names() -> &'static Names {
+    NAMES.get_or_init(Names::default)
 }
 
 /// Says why it ended, where that is not known yet, and whether all output was written.
@@ -76,7 +90,7 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 async fn run(command: Command) -> Result<u8, Failure> {
     match command {
         // It minds the signals itself where it keeps something.
-        Command::Remote => Ok(downpour::remote::serve().await),
+        Command::Remote => Ok(downpour::remote::serve(names()).await),
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),

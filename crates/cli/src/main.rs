@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use downpour::profile::Names;
+
 fn main() -> ExitCode {
-    cli::main(std::env::args_os())
+    cli::main(std::env::args_os(), Names::default())
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use downpour::remote::{self, SshOptions};
 use downpour::{Family, ListenOptions, Peer, Profile};
+use serde::de::DeserializeSeed as _;
 
 use crate::args::{NetworkArgs, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::human;
 use crate::limit::Limit;
+use crate::names;
 
 /// Bytes of the longest profile; all keys with their longest values take a hundredth.
 const LONGEST_PROFILE: u64 = 1_000_000;
@@ -71,7 +73,7 @@ pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
         return Err(refused(&format_args!(" is no profile: it is longer than {}", human::bytes(LONGEST_PROFILE))));
     }
     let text = str::from_utf8(&bytes).map_err(|_| refused(&" is no profile: it is no text"))?;
-    toml::from_str(text).map_err(|error| {
+    toml::Deserializer::parse(text).and_then(|file| names().deserialize(file)).map_err(|error| {
         // What is wrong with the whole has no line.
         let at = error.span().filter(|span| span.len() < text.trim().len()).map(|span| span.start);
         let line = at.map(|at| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1);

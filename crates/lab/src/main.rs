@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use lab::peers::Downpour;
+use transport::profile::Names;
 
 fn main() -> ExitCode {
-    lab::main(std::env::args_os(), Downpour::Found)
+    lab::main(std::env::args_os(), Downpour::Found, Names::default())
 }

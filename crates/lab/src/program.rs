@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::Parser as _;
+use transport::profile::Names;
 
 use crate::args::{Cli, Command, Switch};
 use crate::exit::{Code, Failure};
@@ -16,8 +18,9 @@ use crate::{commands, control, link, output, selftest, series, simulate, space};
 /// `--version` or a slip in the arguments does.
 ///
 /// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a program that is more
-/// than the lab has to come here when it is called so.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour) -> ExitCode {
+/// than the lab has to come here when it is called so. Profiles may choose the controllers and schedules in `names`.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, names: Names) -> ExitCode {
+    _ = NAMES.set(names);
     let ended = run(Cli::parse_from(arguments).command, downpour).and_then(|code| match output::is_complete() {
         Err(failure) => Err(Failure { code: if code == Code::Done as u8 { failure.code } else { code }, ..failure }),
         Ok(()) => Ok(code),
@@ -26,6 +29,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour) -
         output::warn(&format!("downpour-lab: {}", failure.message));
         failure.code
     }))
+}
+
+/// The names that this program adds to those of the engine.
+static NAMES: OnceLock<Names> = OnceLock::new();
+
+/// The names from which profiles are made.
+pub(crate) fn names() -> &'static Names {
+    NAMES.get_or_init(Names::default)
 }
 
 fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {

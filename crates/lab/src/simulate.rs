@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
+use serde::de::DeserializeSeed as _;
 use sim::{Ending, FlowOutcome, SharedCase};
 use transport::Profile;
 
@@ -13,6 +14,7 @@ use crate::exit::{Code, Failure};
 use crate::layout::read_topology;
 use crate::output::say;
 use crate::plan::parse_bytes;
+use crate::program::names;
 use crate::summary::LinkSummary;
 use crate::words;
 
@@ -61,9 +63,10 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     let text = &args.profile;
     let mut profile = if text.contains(['/', '.']) {
         let read = fs::read_to_string(text).map_err(|error| refused(&format_args!("cannot read {text}: {error}")))?;
-        toml::from_str(&read).map_err(|error| refused(&format_args!("{text} is no profile: {}", error.message())))?
+        let profile = toml::Deserializer::parse(&read).and_then(|file| names().deserialize(file));
+        profile.map_err(|error| refused(&format_args!("{text} is no profile: {}", error.message())))?
     } else {
-        Profile::named(text).map_err(|error| refused(&error))?
+        names().profile(text).map_err(|error| refused(&error))?
     };
     if let Some(told) = &args.told {
         let rate: Rate = told.parse().map_err(|error| refused(&error))?;

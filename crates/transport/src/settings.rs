@@ -4,11 +4,14 @@
 //! [`Choice`] by `choices!`: it parses, prints and serialises as that text, and its numbers can be listed and
 //! changed one by one.
 
+mod custom;
 mod forms;
 
+pub use custom::Custom;
+pub(crate) use custom::Named;
 pub use forms::{BitRate, Count, Form, Itself, Number, Or, Share, Span, Switch};
 
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 
 /// Text that is no choice, or a number that it does not have or does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -199,21 +202,6 @@ pub fn list<T: Settings>(value: &T) -> Vec<Shown> {
     T::SETTINGS.iter().map(shown).collect()
 }
 
-/// What other crates add to a family: found by the name under which it was registered.
-pub trait Added: Sized + Display {
-    /// The choice of this name with these numbers; None when nothing has the name.
-    fn find(name: &str, numbers: &str) -> Option<Result<Self, SettingError>>;
-
-    /// The names there are.
-    fn names() -> Vec<&'static str>;
-
-    /// Changes one number.
-    ///
-    /// # Errors
-    /// What the crate that has added it does not allow.
-    fn change(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
-}
-
 /// No numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoNumbers;
@@ -223,10 +211,10 @@ impl Settings for NoNumbers {
 }
 
 /// Makes an enum a [`Choice`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq" => Arq } }`. Each variant
-/// holds nothing or one struct that is [`Settings`]. `else Added(AddedSchedule)` at the end takes the names that other crates have
-/// registered: see [`Added`].
+/// holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant for algorithms of other crates, a [`Custom`]: it
+/// prints, but its name is parsed by a profile only, which knows the names of its program.
 macro_rules! choices {
-    ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident($added:ident))?) => {
+    ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident)?) => {
         impl $choice {
             /// The names there are.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
@@ -237,7 +225,7 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         f.write_str(&$crate::settings::write($name, $crate::settings::choices!(@value numbers $($numbers)?))),)+
-                    $(Self::$other(added) => std::fmt::Display::fmt(added, f),)?
+                    $(Self::$other(custom) => std::fmt::Display::fmt(custom, f),)?
                 }
             }
         }
@@ -250,15 +238,7 @@ macro_rules! choices {
                 match name {
                     $($name => $crate::settings::choices!(@read $name rest $variant $($numbers)?),)+
                     _ => {
-                        #[allow(unused_mut, reason = "only some families take names from elsewhere")]
-                        let mut names = Self::NAMES.to_vec();
-                        $(
-                            if let Some(found) = <$added as $crate::settings::Added>::find(name, rest) {
-                                return found.map(Self::$other);
-                            }
-                            names.extend(<$added as $crate::settings::Added>::names());
-                        )?
-                        let names = names.join(", ");
+                        let names = Self::NAMES.join(", ");
                         Err($crate::settings::SettingError::UnknownName { family: $family.into(), name: name.into(), names })
                     }
                 }
@@ -274,8 +254,7 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::list($crate::settings::choices!(@value numbers $($numbers)?)),)+
-                    // Their numbers are known to the crate that has added it.
-                    $(Self::$other(_) => Vec::new(),)?
+                    $(Self::$other(custom) => custom.numbers(),)?
                 }
             }
 
@@ -283,7 +262,7 @@ macro_rules! choices {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::change($name, $crate::settings::choices!(@change numbers $($numbers)?), key, value),)+
-                    $(Self::$other(added) => $crate::settings::Added::change(added, key, value),)?
+                    $(Self::$other(custom) => custom.set_number(key, value),)?
                 }
             }
 

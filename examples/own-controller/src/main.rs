@@ -1,4 +1,4 @@
-//! A congestion controller from outside the engine, and with it a `downpour` and a lab that know it by name: `own-controller send --set
+//! A congestion controller from outside the engine, and a `downpour` and a lab that know it by name: `own-controller send --set
 //! congestion=mine FILE` over sockets, `own-controller lab simulate --set congestion=mine:beta=0.7` in the simulator, and over emulated
 //! links the peer "downpour-auto congestion=mine" of a plan, `own-controller lab run PLAN.toml`.
 
@@ -7,30 +7,46 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lab::peers::Downpour;
-use transport::congestion::{Congestion, CongestionControl, PathView, RecoveryPeriod, register};
+use transport::congestion::{Congestion, CongestionControl, ControllerFactory, PathView, RecoveryPeriod};
+use transport::profile::Names;
 use transport::recovery::{Cause, Report};
-use transport::settings::{Number, Setting, SettingError, Settings, field, read};
+use transport::settings::{Number, Setting, Settings, field};
 use transport::{Rate, Time};
 
-/// Additive increase, multiplicative decrease. It backs off by less than Reno and grows by as much less: what RFC 9438 section 4.3 has as
-/// friendly to Reno, so it is steadier than that and no faster.
+/// Additive increase, multiplicative decrease. It backs off by less than Reno and grows by less in proportion (RFC 9438 section 4.3): steadier
+/// than Reno, and no faster.
 #[derive(Clone, Debug, PartialEq)]
-struct Mine {
+struct MineConfig {
     /// What a congestion event leaves of the window.
+    beta: f64,
+}
+
+impl Default for MineConfig {
+    fn default() -> Self {
+        Self { beta: 0.8 }
+    }
+}
+
+impl Settings for MineConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("beta", beta, Number(0.5, 0.95))];
+}
+
+impl ControllerFactory for MineConfig {
+    const NAME: &'static str = "mine";
+
+    fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
+        let packet = f64::from(max_packet);
+        Box::new(Mine { beta: self.beta, packet, window: 10.0 * packet, period: RecoveryPeriod::default() })
+    }
+}
+
+/// The controller at work. Windows are in IP bytes.
+#[derive(Debug)]
+struct Mine {
     beta: f64,
     packet: f64,
     window: f64,
     period: RecoveryPeriod,
-}
-
-impl Default for Mine {
-    fn default() -> Self {
-        Self { beta: 0.8, packet: 0.0, window: 0.0, period: RecoveryPeriod::default() }
-    }
-}
-
-impl Settings for Mine {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("beta", beta, Number(0.5, 0.95))];
 }
 
 impl CongestionControl for Mine {
@@ -63,7 +79,7 @@ impl CongestionControl for Mine {
     }
 
     fn name(&self) -> &'static str {
-        "mine"
+        MineConfig::NAME
     }
 
     fn in_slow_start(&self) -> bool {
@@ -71,18 +87,14 @@ impl CongestionControl for Mine {
     }
 }
 
-fn build(numbers: &str, max_packet: u32) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let packet = f64::from(max_packet);
-    Ok(Box::new(Mine { packet, window: 10.0 * packet, ..read("mine", numbers)? }))
-}
-
 fn main() -> ExitCode {
-    register("mine", build).expect("no controller has this name");
+    // A program that needs no text form hands the controller in as a value: `CongestionConfig::custom(MineConfig { beta: 0.7 })`.
+    let names = Names::default().with_controller::<MineConfig>().expect("no controller has this name");
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     // The lab is asked for by the first argument, and starts itself again under its own name.
     let is_lab = |name: &OsString| Path::new(name).ends_with("lab") || Path::new(name).ends_with(lab::NAME);
     match arguments.iter().take(2).position(is_lab) {
-        Some(at) => lab::main(arguments.drain(at..), Downpour::This),
-        None => cli::main(arguments),
+        Some(at) => lab::main(arguments.drain(at..), Downpour::This, names),
+        None => cli::main(arguments, names),
     }
 }

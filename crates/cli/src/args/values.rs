@@ -6,10 +6,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use downpour::Profile;
 use downpour::remote::Location;
 
 use super::groups::{ProfileChoice, SshCommand};
+use crate::names;
 
 /// `path` or `[user@]host:path`.
 pub(super) fn location() -> impl TypedValueParser<Value = Location> {
@@ -59,7 +59,7 @@ pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
     if text.contains(['/', '.']) {
         return Ok(ProfileChoice::File(text.into()));
     }
-    let named = Profile::named(text).map_err(|error| format!("{error}; a file is written with a / or a dot"))?;
+    let named = names().profile(text).map_err(|error| format!("{error}; a file is written with a / or a dot"))?;
     Ok(ProfileChoice::Named(Box::new(named)))
 }
 

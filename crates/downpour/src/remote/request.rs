@@ -7,8 +7,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use net::{Bind, Family};
+use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Serialize};
 use transport::Profile;
+use transport::profile::Names;
 
 use super::Via;
 use crate::base64::Bytes;
@@ -23,14 +25,14 @@ const MAX_FRAME: u32 = 256 << 20;
 
 /// What the other side is asked to do, and how.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct Request<P = Profile> {
     version: u32,
     pub(super) task: RemoteTask,
     pub(super) via: Via,
     pub(super) family: Family,
     /// UDP ports that may be taken, both ends included.
     pub(super) ports: Option<(u16, u16)>,
-    pub(super) profile: Profile,
+    pub(super) profile: P,
     pub(super) dead_after: Duration,
 }
 
@@ -123,7 +125,7 @@ impl Request {
     }
 
     /// Reads one, and nothing behind it.
-    pub(super) fn read(input: &mut impl Read) -> Result<Self, Error> {
+    pub(super) fn read(input: &mut impl Read, names: &Names) -> Result<Self, Error> {
         /// The part of a request that stays the same in all versions.
         #[derive(Deserialize)]
         struct Head {
@@ -145,20 +147,14 @@ impl Request {
         if version != VERSION {
             return Err(Error::Version);
         }
-        serde_json::from_slice(&text).map_err(|error| unknown_profile(&text).unwrap_or_else(|| unreadable(error)))
+        let request: Request<serde_json::Value> = serde_json::from_slice(&text).map_err(unreadable)?;
+        // The program at the other end may have controllers of its own.
+        let profile = names
+            .deserialize(request.profile)
+            .map_err(|error| Error::Ssh(format!("this downpour lacks what the profile names: {error}")))?;
+        let Request { version, task, via, family, ports, dead_after, .. } = request;
+        Ok(Self { version, task, via, family, ports, profile, dead_after })
     }
-}
-
-/// What a profile names that this program does not have, where that is what is wrong with a request: the other side's may have controllers
-/// of its own.
-fn unknown_profile(text: &[u8]) -> Option<Error> {
-    #[derive(Deserialize)]
-    struct Sending {
-        profile: serde_json::Value,
-    }
-    let Sending { profile } = serde_json::from_slice(text).ok()?;
-    let error = serde_json::from_value::<Profile>(profile).err()?;
-    Some(Error::Ssh(format!("this downpour lacks what the profile names: {error}")))
 }
 
 #[cfg(test)]
@@ -175,10 +171,10 @@ mod tests {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), Duration::from_secs(30));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
-        assert!(Request::read(&mut &frame(&text)[..]).is_ok());
+        assert!(Request::read(&mut &frame(&text)[..], &Names::default()).is_ok());
         let theirs = text.replace(r#""congestion":"cubic""#, r#""congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let said = Request::read(&mut &frame(&theirs)[..]).unwrap_err().to_string();
+        let said = Request::read(&mut &frame(&theirs)[..], &Names::default()).unwrap_err().to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
@@ -222,14 +218,14 @@ mod tests {
         ];
         assert_eq!(RECORDED.lines().count(), wanted.len() + 1);
         for (recorded, wanted) in RECORDED.lines().zip(wanted) {
-            let request = Request::read(&mut &frame(recorded)[..]).unwrap();
+            let request = Request::read(&mut &frame(recorded)[..], &Names::default()).unwrap();
             let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
             assert_eq!(*found, wanted);
             assert_eq!(String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap(), recorded);
         }
         // cp 'host:a*' here
         let last = RECORDED.lines().last().unwrap();
-        let request = Request::read(&mut &frame(last)[..]).unwrap();
+        let request = Request::read(&mut &frame(last)[..], &Names::default()).unwrap();
         assert!(matches!(&request.task, RemoteTask::Send { sources, .. } if sources == &[Bytes(b"a*".to_vec())]));
         assert_eq!(String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap(), last);
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use net::Driver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use transport::profile::Names;
 
 use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
@@ -33,9 +34,9 @@ struct GoOnOverSsh;
 
 /// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends. Gives the exit code.
 ///
-/// Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
-pub async fn serve() -> u8 {
-    let request = match Request::read(&mut Unbuffered) {
+/// The profile may choose the controllers and schedules in `names`. Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
+pub async fn serve(names: &Names) -> u8 {
+    let request = match Request::read(&mut Unbuffered, names) {
         Ok(request) => request,
         Err(error) => return refuse(&error),
     };

@@ -7,6 +7,7 @@ use transport::Profile;
 
 use super::peer::{Need, Peer};
 use super::run::{Run, Stop};
+use crate::program::names;
 
 /// Downpour's files, encrypted.
 const DOWNPOUR: Peer = Peer {
@@ -37,7 +38,7 @@ pub(super) const PEERS: &[Peer] = &[
 /// The profile that a peer of these rows sends by.
 pub(super) fn profile(peer: &str) -> Option<Profile> {
     let name = peer.strip_prefix("downpour-")?;
-    Profile::named(name.strip_suffix("-told").unwrap_or(name)).ok()
+    names().profile(name.strip_suffix("-told").unwrap_or(name)).ok()
 }
 
 fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, Stop> {

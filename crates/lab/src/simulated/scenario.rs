@@ -10,6 +10,7 @@ use sim::{Background, Flow, OnOff, SharedCase, Traffic};
 use transport::Profile;
 
 use crate::plan::{parse_bytes, parse_time, put_parts};
+use crate::program::names;
 
 /// A dumbbell: pairs of hosts, each behind links of its own, and one link that they share. Two nodes are the same with one pair whose own
 /// links are perfect.
@@ -275,7 +276,7 @@ fn time(key: &str, text: &str) -> Result<Duration, String> {
 }
 
 fn profile<'a>(name: &str, set: impl Iterator<Item = (&'a String, &'a Text)>) -> Result<Profile, String> {
-    let mut profile = Profile::named(name).map_err(|error| error.to_string())?;
+    let mut profile = names().profile(name).map_err(|error| error.to_string())?;
     profile.set_all(set.map(|(key, value)| (key.as_str(), value.0.as_str()))).map_err(|error| error.to_string())?;
     Ok(profile)
 }

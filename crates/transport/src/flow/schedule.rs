@@ -1,9 +1,9 @@
 //! Schedules: which symbol of a flow goes next. Named by behaviour; a profile picks one.
 
-mod added;
 mod arq;
 mod block_at_a_time;
 mod chunks;
+mod custom;
 mod first_round;
 #[cfg(test)]
 mod harness;
@@ -14,9 +14,9 @@ mod tests;
 mod wants;
 mod windowed;
 
-pub use added::{AddedSchedule, Build, register};
 pub use block_at_a_time::BlockAtATimeConfig;
 pub use chunks::ChunksConfig;
+pub use custom::{CustomSchedule, DynSchedule, ScheduleFactory};
 pub use interleaved::InterleavedConfig;
 pub use proactive::ProactiveConfig;
 pub use windowed::WindowedConfig;
@@ -124,8 +124,8 @@ pub enum ScheduleConfig {
     Proactive(ProactiveConfig),
     /// Padding with each chunk by the loss estimate, encoded while the one before is sent.
     Chunks(ChunksConfig),
-    /// One that another crate has registered.
-    Added(AddedSchedule),
+    /// A schedule from another crate: [`ScheduleConfig::custom`].
+    Custom(CustomSchedule),
 }
 
 choices! {
@@ -137,7 +137,7 @@ choices! {
         "interleaved" => Interleaved(InterleavedConfig),
         "proactive" => Proactive(ProactiveConfig),
         "chunks" => Chunks(ChunksConfig),
-    } else Added(AddedSchedule)
+    } else Custom
 }
 
 impl ScheduleConfig {
@@ -150,7 +150,7 @@ impl ScheduleConfig {
             Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
             Self::Proactive(config) => Box::new(proactive::Proactive::new(config.clone())),
             Self::Chunks(config) => Box::new(chunks::Chunks::new(config.clone())),
-            Self::Added(added) => added.build(),
+            Self::Custom(custom) => custom.0.build(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The default profile.
 
-use super::{Profile, Source, SymbolSizes};
+use super::{Names, Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
 use crate::recovery::RecoveryConfig;
 use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
@@ -19,6 +19,7 @@ impl Profile {
             recovery: RecoveryConfig::default(),
             feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
             limit: None,
+            names: Names::default(),
         }
     }
 }

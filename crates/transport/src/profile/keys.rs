@@ -1,6 +1,6 @@
 //! The keys of a profile: each names one choice, as text, that can be looked at and changed.
 
-use super::Profile;
+use super::{Names, Profile};
 use crate::flow::BlockSizing;
 use crate::recovery::{CongestionConfig, TimeoutConfig};
 use crate::settings::{BitRate, Choice, Form, Or, SettingError, Shown};
@@ -108,10 +108,21 @@ impl Profile {
     /// A key or a value that there is not; nothing has changed then.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
-        let choice = (found.at)(self);
         match number {
-            None => choice.set(&renamed(key, value, |(present, former)| (former, present)))?,
-            Some(number) => choice.set_number(number, value)?,
+            None => self.choose(found, &renamed(key, value, |(present, former)| (former, present)))?,
+            Some(number) => (found.at)(self).set_number(number, value)?,
+        }
+        Ok(())
+    }
+
+    /// Makes the choice that `text` names, of the engine's or of the program's own.
+    fn choose(&mut self, key: Key, text: &str) -> Result<(), SettingError> {
+        if let ("congestion", Some(own)) = (key.name, self.names.controller(text)) {
+            self.recovery.congestion = own?;
+        } else if let ("schedule", Some(own)) = (key.name, self.names.schedule(text)) {
+            self.schedule = own?;
+        } else {
+            (key.at)(self).set(text).map_err(|error| self.names.complete(key.name, error))?;
         }
         Ok(())
     }
@@ -315,19 +326,29 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-/// A profile is read from the name of what it is based on, `auto` if there is none, and what differs from that.
-impl<'de> Deserialize<'de> for Profile {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+/// A profile is read from the name of the profile that it is based on, `auto` if it has none, and what differs from that. Its choices may be
+/// those of the program.
+impl<'de> DeserializeSeed<'de> for &Names {
+    type Value = Profile;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Profile, D::Error> {
         let Written(mut keys) = Written::deserialize(from)?;
         let base = keys.remove(BASED_ON);
         let name = keys.remove("name");
-        let known = name.as_deref().filter(|name| Self::NAMES.contains(name));
-        let mut profile = Self::named(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
+        let known = name.as_deref().filter(|name| Profile::NAMES.contains(name));
+        let mut profile = self.profile(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
             Some(_) => Error::custom(format_args!("{BASED_ON} is the name of a profile, not a file: {error}")),
             None => Error::custom(error),
         })?;
         profile.set_all(keys.iter().map(|(key, value)| (key.as_str(), value.as_str()))).map_err(Error::custom)?;
         profile.name = name.unwrap_or(profile.name);
         Ok(profile)
+    }
+}
+
+/// As by [`Names`] that has none.
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Names::default().deserialize(from)
     }
 }

@@ -8,6 +8,7 @@ mod auto;
 mod feedback;
 mod keys;
 mod lt_tcp;
+mod names;
 mod rc_udp;
 mod show;
 mod symbols;
@@ -15,6 +16,7 @@ mod tornado_transfer;
 mod ttp;
 
 pub use keys::{Key, ProfileError};
+pub use names::{NameError, Names};
 pub use show::{Difference, Line};
 pub use symbols::SymbolSizes;
 
@@ -45,6 +47,8 @@ pub struct Profile {
     pub feedback: FeedbackConfig,
     /// Caps whatever controls, in IP bits per second.
     pub limit: Option<Rate>,
+    /// What its program calls algorithms of its own.
+    pub names: Names,
 }
 
 /// Where a number comes from: a document's section, an RFC, or why it was chosen.

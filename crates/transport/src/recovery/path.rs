@@ -60,21 +60,10 @@ pub struct Recovery {
 impl Recovery {
     /// A path that nothing is known about. `datagram_overhead` is what IP and UDP add to a payload: 28 or 48 bytes.
     pub fn new(config: &RecoveryConfig, now: Time, datagram_overhead: u32) -> Self {
-        let congestion = config.congestion.build(INITIAL_PAYLOAD + datagram_overhead);
-        Self::with_congestion(config, congestion, now, datagram_overhead)
-    }
-
-    /// As [`Recovery::new`] with a controller from elsewhere; `config.congestion` does not count.
-    pub fn with_congestion(
-        config: &RecoveryConfig,
-        congestion: Box<dyn CongestionControl>,
-        now: Time,
-        datagram_overhead: u32,
-    ) -> Self {
         let max_packet = INITIAL_PAYLOAD + datagram_overhead;
         let mut recovery = Self {
             config: config.clone(),
-            congestion,
+            congestion: config.congestion.build(max_packet),
             detector: Detector::new(&config.detection, now),
             timer: Timer::new(config.timeout.clone(), now),
             pacer: Pacer::new(now, max_packet),

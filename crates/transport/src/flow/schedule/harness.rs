@@ -58,7 +58,10 @@ impl Line {
 
     /// A schedule by its text, and blocks of so many symbols.
     pub(super) fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
-        let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
+        Self::with(&schedule.parse().expect("a schedule"), code, blocks)
+    }
+
+    pub(super) fn with(schedule: &ScheduleConfig, code: &str, blocks: &[u32]) -> Self {
         let code = code.parse().expect("a code");
         let mut flow = BlockSender::new(FLOW, SYMBOL, blocks.iter().copied().map(u64::from).sum(), schedule.build());
         let mut offset = 0;

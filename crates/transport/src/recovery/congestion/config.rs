@@ -1,10 +1,10 @@
 //! Controllers by name: parsed, printed, built.
 
 use super::CongestionControl;
-use super::added::AddedController;
 use super::bbr::{Bbr, BbrConfig};
 use super::ccid2::{self, Ccid2Config};
 use super::cubic::{Cubic, CubicConfig};
+use super::custom::CustomController;
 use super::fixed_rate::{FixedRate, FixedRateConfig};
 use super::fixed_window::{FixedWindow, FixedWindowConfig};
 use super::grow_only::{GrowOnly, GrowOnlyConfig};
@@ -40,8 +40,8 @@ pub enum CongestionConfig {
     Ttp(TtpConfig),
     /// A window that never shrinks (lt-tcp §2.3).
     GrowOnly(GrowOnlyConfig),
-    /// One that another crate has registered.
-    Added(AddedController),
+    /// A controller from another crate: [`CongestionConfig::custom`].
+    Custom(CustomController),
 }
 
 choices! { "congestion control", CongestionConfig {
@@ -56,7 +56,7 @@ choices! { "congestion control", CongestionConfig {
     "ledbat" => Ledbat(LedbatConfig),
     "ttp" => Ttp(TtpConfig),
     "grow-only" => GrowOnly(GrowOnlyConfig),
-} else Added(AddedController) }
+} else Custom }
 
 impl CongestionConfig {
     /// The controller, for packets of `max_packet` IP bytes.
@@ -73,7 +73,7 @@ impl CongestionConfig {
             Self::Ledbat(config) => Box::new(Ledbat::new(*config, max_packet)),
             Self::Ttp(config) => Box::new(Ttp::new(*config, max_packet)),
             Self::GrowOnly(config) => Box::new(GrowOnly::new(*config, max_packet)),
-            Self::Added(added) => added.build(max_packet),
+            Self::Custom(custom) => custom.0.build(max_packet),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Congestion control: how much may be in flight and how fast. One file per controller; [`CongestionConfig`] names them.
 
-mod added;
 mod bbr;
 #[cfg(test)]
 mod bench;
 mod ccid2;
 mod config;
 mod cubic;
+mod custom;
 mod fixed_rate;
 mod fixed_window;
 mod grow_only;
@@ -18,11 +18,11 @@ mod reno;
 mod tfrc;
 mod ttp;
 
-pub use added::{AddedController, Build, register};
 pub use bbr::BbrConfig;
 pub use ccid2::Ccid2Config;
 pub use config::CongestionConfig;
 pub use cubic::{CubicConfig, CubicForm};
+pub use custom::{ControllerFactory, CustomController, DynController};
 pub use fixed_rate::FixedRateConfig;
 pub use fixed_window::FixedWindowConfig;
 pub use grow_only::GrowOnlyConfig;

@@ -1,6 +1,8 @@
 //! One event at a time.
 
 use super::*;
+use crate::recovery::congestion::ControllerFactory;
+use crate::settings::{Setting, Settings};
 
 fn send(recovery: &mut Recovery, number: u64, time: Time) {
     recovery.on_sent(SentPacket { number, time, bytes: PACKET, content: Content::Control(number as u32) }, false);
@@ -201,11 +203,23 @@ fn pacing_follows_the_window_where_the_controller_gives_no_rate() {
     assert_eq!(recovery.pacing_rate(), bits(1.25, 10_353));
 }
 
-/// A controller from outside this room.
-#[derive(Debug)]
-struct Fixed(u64);
+/// A controller from another crate: a window that grows with what is delivered.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Growing(u64);
 
-impl CongestionControl for Fixed {
+impl Settings for Growing {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
+}
+
+impl ControllerFactory for Growing {
+    const NAME: &'static str = "growing";
+
+    fn build(&self, _max_packet: u32) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+}
+
+impl CongestionControl for Growing {
     fn on_path(&mut self, _path: &PathView<'_>) {}
     fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
@@ -219,7 +233,7 @@ impl CongestionControl for Fixed {
         None
     }
     fn name(&self) -> &'static str {
-        "fixed"
+        Self::NAME
     }
     fn in_slow_start(&self) -> bool {
         false
@@ -227,11 +241,12 @@ impl CongestionControl for Fixed {
 }
 
 #[test]
-fn a_controller_from_elsewhere_takes_part() {
+fn a_custom_controller_takes_part() {
     let window = 3 * u64::from(PACKET);
-    let mut recovery = Recovery::with_congestion(&config("cubic"), Box::new(Fixed(window)), Time::ZERO, OVERHEAD);
+    let config = RecoveryConfig { congestion: CongestionConfig::custom(Growing(window)), ..RecoveryConfig::default() };
+    let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
     recovery.set_max_packet(PACKET);
-    assert_eq!(recovery.congestion().name(), "fixed");
+    assert_eq!(recovery.congestion().name(), "growing");
     assert_eq!(recovery.admit(Time::ZERO), Admission::Bytes(window));
     (0..3).for_each(|number| send(&mut recovery, number, Time::ZERO));
     assert_eq!(recovery.admit(Time::ZERO), Admission::Blocked);

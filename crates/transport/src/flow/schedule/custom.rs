@@ -1,0 +1,106 @@
+//! Schedules from other crates.
+
+use super::{Schedule, ScheduleConfig};
+use crate::settings::{Choice, Custom, Named, Settings};
+
+/// The numbers of a schedule that another crate implements, and how it is built from them.
+pub trait ScheduleFactory: Settings + Send + Sync {
+    /// The schedule's name in profiles: lower-case letters, digits and hyphens.
+    const NAME: &'static str;
+
+    /// Builds the schedule of one flow.
+    fn build(&self) -> Box<dyn Schedule>;
+}
+
+/// A [`ScheduleFactory`] behind a pointer. Every factory is one.
+pub trait DynSchedule: Choice + Send + Sync {
+    /// Builds the schedule of one flow.
+    fn build(&self) -> Box<dyn Schedule>;
+
+    /// A copy.
+    fn to_boxed(&self) -> Box<dyn DynSchedule>;
+}
+
+impl<F: ScheduleFactory> DynSchedule for Named<F> {
+    fn build(&self) -> Box<dyn Schedule> {
+        self.settings.build()
+    }
+
+    fn to_boxed(&self) -> Box<dyn DynSchedule> {
+        Box::new(self.clone())
+    }
+}
+
+/// A schedule of another crate, as a profile holds it.
+pub type CustomSchedule = Custom<dyn DynSchedule>;
+
+impl CustomSchedule {
+    /// What `factory` builds.
+    pub fn new<F: ScheduleFactory>(factory: F) -> Self {
+        Self(Box::new(Named { name: F::NAME, settings: factory }))
+    }
+}
+
+impl Clone for CustomSchedule {
+    fn clone(&self) -> Self {
+        Self(self.0.to_boxed())
+    }
+}
+
+impl ScheduleConfig {
+    /// A schedule that is not one of the engine's.
+    pub fn custom<F: ScheduleFactory>(factory: F) -> Self {
+        Self::Custom(CustomSchedule::new(factory))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Next, PathEstimate};
+    use super::*;
+    use crate::flow::SendBlocks;
+    use crate::flow::schedule::harness::Line;
+    use crate::recovery::Report;
+    use crate::settings::{Count, Setting, field};
+    use crate::time::Time;
+
+    /// Source in order, a pause of a second after a number of symbols.
+    #[derive(Clone, Debug, PartialEq, Default)]
+    struct Resting {
+        after: u32,
+        sent: u32,
+    }
+
+    impl Settings for Resting {
+        const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("after", after, Count(1, 100))];
+    }
+
+    impl Schedule for Resting {
+        fn next(&mut self, now: Time, _flow: &SendBlocks, _path: &PathEstimate) -> Next {
+            self.sent += 1;
+            if self.sent > self.after { Next::Wait(now + std::time::Duration::from_secs(1)) } else { Next::Source }
+        }
+
+        fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
+    }
+
+    impl ScheduleFactory for Resting {
+        const NAME: &'static str = "resting";
+
+        fn build(&self) -> Box<dyn Schedule> {
+            Box::new(self.clone())
+        }
+    }
+
+    #[test]
+    fn a_custom_schedule_is_a_value_like_any_other() {
+        let mut resting = ScheduleConfig::custom(Resting { after: 7, sent: 0 });
+        assert_eq!(resting.to_string(), "resting:after=7");
+        assert_eq!(Line::with(&resting, "raptorq", &[10, 10]).send(99).len(), 7);
+        resting.set_number("after", "9").expect("allowed");
+        assert_eq!(resting.to_string(), "resting:after=9");
+        assert!(resting.set_number("after", "0").is_err());
+        assert_eq!(resting, ScheduleConfig::custom(Resting { after: 9, sent: 0 }));
+        assert!("resting".parse::<ScheduleConfig>().is_err(), "the engine knows its own names only");
+    }
+}

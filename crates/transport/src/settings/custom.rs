@@ -1,0 +1,76 @@
+//! Choices that other crates implement. A family's enum holds one as a value: [`Custom`].
+
+use super::{Choice, SettingError, Settings, Shown, change, list, read, write};
+use std::fmt::{self, Debug, Display};
+
+/// An algorithm of another crate, with its numbers: `T` is what its family builds it by.
+pub struct Custom<T: ?Sized>(pub(crate) Box<T>);
+
+impl<T: Choice + ?Sized> Display for Custom<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text())
+    }
+}
+
+impl<T: Choice + ?Sized> Debug for Custom<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+/// Equal as text: in a program, a name stands for one algorithm.
+impl<T: Choice + ?Sized> PartialEq for Custom<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text() == other.0.text()
+    }
+}
+
+impl<T: Choice + ?Sized> Choice for Custom<T> {
+    fn text(&self) -> String {
+        self.0.text()
+    }
+
+    fn numbers(&self) -> Vec<Shown> {
+        self.0.numbers()
+    }
+
+    fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
+        self.0.set_number(key, value)
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        self.0.set(text)
+    }
+}
+
+/// The numbers of one algorithm under its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Named<S> {
+    pub(crate) name: &'static str,
+    pub(crate) settings: S,
+}
+
+impl<S: Settings> Choice for Named<S> {
+    fn text(&self) -> String {
+        write(self.name, &self.settings)
+    }
+
+    fn numbers(&self) -> Vec<Shown> {
+        list(&self.settings)
+    }
+
+    fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
+        change(self.name, &mut self.settings, key, value)
+    }
+
+    /// `NAME`, or `NAME:` and numbers.
+    fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        let (name, numbers) = text.split_once(':').unwrap_or((text, ""));
+        if name != self.name {
+            let [family, names] = ["algorithm", self.name].map(String::from);
+            return Err(SettingError::UnknownName { family, name: name.into(), names });
+        }
+        self.settings = read(name, numbers)?;
+        Ok(())
+    }
+}
