@@ -1,10 +1,70 @@
-//! The downpour transport engine: reliable, encrypted, erasure-coded transport over datagrams.
+//! The downpour transport engine: reliable, encrypted transport over datagrams, with erasure codes.
 //!
-//! The engine is sans-IO: bytes, time and replies go in; packets, a deadline, events and requests come out. It owns no
-//! socket, clock, thread or source of randomness, so the same seed gives the same run. `profile` is the place to start
-//! reading: it names every choice the engine makes.
+//! The engine is sans-IO. Datagrams, time and the results of work go in; datagrams, a deadline, events and requests for work come out. It owns
+//! no socket, clock, thread or source of randomness, so that the same calls give the same bytes.
 //!
-//! Rooms, each importing only those before it: [`wire`], [`secure`], [`recovery`], [`flow`], [`connection`], [`endpoint`].
+//! - An [`Endpoint`] is one socket's worth of connections: it knows keys and connection ids, opens connections and accepts them.
+//! - A [`Connection`] carries objects, streams and a control stream. It is polled for [`Event`]s, [`Request`]s and datagrams ([`Batch`]).
+//! - A [`Profile`] names every choice the engine makes when it sends: code, schedule, congestion control, loss detection, feedback. [`profile`]
+//!   is the place to start reading.
+//!
+//! `examples/bare_engine.rs` is a complete loop around a UDP socket, and says in which order the calls are made. Here two endpoints exchange
+//! their datagrams in virtual time:
+//!
+//! ```
+//! use std::time::Duration;
+//! use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Event, Profile, ReceivedEcn, Time};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = [7; 32];
+//! let addresses = ["192.0.2.1:4000".parse()?, "192.0.2.2:4000".parse()?];
+//! let mut ends = [1, 2].map(|seed| Endpoint::new(EndpointConfig::default(), [seed; 32]));
+//! ends[1].add_key(key, None, AcceptOptions { profile: Profile::auto(), application: vec![], qlog: false });
+//! let options = ConnectOptions {
+//!     profile: Profile::auto(),
+//!     application: vec![],
+//!     remotes: vec![addresses[1]],
+//!     handshake_timeout: Duration::from_secs(10),
+//!     qlog: false,
+//! };
+//! ends[0].connect(Time::ZERO, key, options)?;
+//!
+//! let (mut now, mut batch, mut received) = (Time::ZERO, Batch::new(), Vec::new());
+//! for side in [0, 1].into_iter().cycle().take(1_000) {
+//!     // Every turn of a side takes 5 ms, which is also how long its datagrams travel.
+//!     now += Duration::from_millis(5);
+//!     let mut datagrams = Vec::new();
+//!     for handle in ends[side].handles().collect::<Vec<_>>() {
+//!         let Some(connection) = ends[side].connection(handle) else { continue };
+//!         if connection.poll_timeout().is_some_and(|at| at <= now) {
+//!             connection.handle_timeout(now);
+//!         }
+//!         while let Some(event) = connection.poll_event() {
+//!             match event {
+//!                 Event::Connected if side == 0 => connection.write_control(b"hello"),
+//!                 Event::ControlReadable => _ = connection.read_control(&mut received),
+//!                 _ => {}
+//!             }
+//!         }
+//!         while connection.poll_transmit(now, &mut batch) {
+//!             batch.seal();
+//!             datagrams.push((batch.bytes().to_vec(), batch.segment_size()));
+//!         }
+//!     }
+//!     while let Some(answer) = ends[side].poll_answer() {
+//!         let length = answer.bytes.len();
+//!         datagrams.push((answer.bytes, length));
+//!     }
+//!     for (mut bytes, size) in datagrams {
+//!         ends[1 - side].handle_datagrams(now, addresses[side], None, ReceivedEcn::NotEct, &mut bytes, size);
+//!     }
+//! }
+//! assert_eq!(received, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules [`wire`], [`secure`], [`recovery`], [`flow`], [`connection`] and [`endpoint`] each import only those before them.
 
 pub mod connection;
 pub mod endpoint;

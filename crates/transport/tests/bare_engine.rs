@@ -1,0 +1,24 @@
+//! The loop of `examples/bare_engine.rs`, over real sockets.
+
+#[path = "../examples/bare_engine.rs"]
+mod bare_engine;
+
+use transport::{Closed, Profile};
+
+#[test]
+fn an_object_crosses_between_two_sockets() {
+    let object: Vec<u8> = (0..3_000_000_u32).map(|at| (at.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
+    for profile in [Profile::auto(), Profile::rc_udp()] {
+        let (received, [sender, receiver]) =
+            bare_engine::transfer(object.clone(), &profile).expect("sockets and a thread");
+        assert!(received == object, "{}: {} bytes", profile.name, received.len());
+        assert_eq!(sender, Some(Closed::ByPeer { code: 0, reason: "complete".into() }), "{}", profile.name);
+        assert_eq!(receiver, Some(Closed::ByUs), "{}", profile.name);
+    }
+}
+
+#[test]
+fn an_empty_object_crosses_too() {
+    let (received, closed) = bare_engine::transfer(Vec::new(), &Profile::auto()).expect("sockets and a thread");
+    assert_eq!((received.len(), &closed[1]), (0, &Some(Closed::ByUs)));
+}
