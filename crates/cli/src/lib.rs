@@ -1,7 +1,7 @@
-//! The program `downpour`: moves files fast over networks that lose packets.
+//! The program `downpour`: copies files fast over networks that lose packets.
 //!
-//! All of it is [`main`], so that a crate with a controller or a schedule of its own can be the whole program: `examples/own-controller` is
-//! one.
+//! All of it is [`main`], so a crate that adds a congestion controller or a schedule of its own can be the whole program:
+//! `examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour` does the work.
 
 mod args;
 mod blocking;

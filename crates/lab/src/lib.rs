@@ -1,11 +1,12 @@
-//! The lab: emulated links that real programs run over, and honest comparisons between them.
+//! The lab: emulated links that real programs run over, and fair comparisons between them.
 //!
-//! [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time, and
-//! [`emulated`] is both together; [`verdict`] says whether a run shows what the model says. [`link`] is the command for a single run.
-//! [`peers`] moves files between hosts with the programs that are measured, [`plan`] says what is to be measured,
-//! [`runner`] has it measured, [`results`] keeps what was, [`picture`] and [`report`] show it;
-//! [`commands`] are the program's about plans. [`codes`] and [`simulated`] are the other kinds of plan: one times
-//! erasure codes, without any link, the other runs flows in the simulator. [`main`] is the whole program.
+//! - A single run: [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between them in real time,
+//!   [`emulated`] combines both, and [`verdict`] says whether the run shows what the model says. [`link`] is its command.
+//! - Comparisons: [`plan`] says what is measured, [`peers`] transfer files between hosts with the programs under test, [`runner`] runs
+//!   them, [`results`] stores the records, [`picture`] and [`report`] show them. [`commands`] are the program's commands about plans.
+//! - Other kinds of plan: [`codes`] times erasure codes, without any link; [`simulated`] runs flows in the simulator.
+//!
+//! [`main`] is the whole program `downpour-lab`.
 
 pub mod args;
 mod clock;

@@ -1,6 +1,6 @@
-//! A network made up on this machine: real UDP sockets, and a [`netsim::Link`] each way between them.
+//! An emulated network on this machine: real UDP sockets, with a [`netsim::Link`] between them in each direction.
 //!
-//! The client sends to [`Relay::address`]; what survives the forward link reaches the server, and what the server answers comes
+//! The client sends to [`Relay::address`]. What survives the forward link reaches the server, and the server's answers come
 //! back through the backward link. One thread waits for packets and for the next one that is due, and does nothing in between.
 
 mod lateness;

@@ -1,6 +1,6 @@
 //! The transport engine over simulated links: the harness of the tests, the benchmarks and the lab.
 //!
-//! Two endpoints, joined by [`netsim`] links, run in virtual time with everything a real transfer has but sockets and disks:
+//! Two endpoints, joined by [`netsim`] links, run in virtual time with everything that a real transfer has except sockets and disks:
 //! handshake, encryption, feedback, coding. The same seed gives the same run.
 //!
 //! ```
