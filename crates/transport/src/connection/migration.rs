@@ -68,7 +68,7 @@ impl Connection {
         }
         self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
         // The last feedback went to the old address.
-        self.incoming.clock.hurry();
+        self.feedback.hurry();
         if self.outgoing.has_objects() {
             self.begin_mtu_search();
         }

@@ -1,13 +1,12 @@
 //! One connection: ties wire, secure, recovery and flow together. Each half is a struct of its own; what is here is the
 //! short list of calls that a driver makes.
 
-mod arrivals;
 mod batch;
 mod closing;
 mod crypto;
 mod event;
+mod feedback;
 mod handshake;
-mod incoming;
 mod liveness;
 mod migration;
 mod options;
@@ -18,6 +17,7 @@ mod path_validator;
 mod pause;
 mod receive;
 mod reconfiguring;
+mod recv_flows;
 mod seen_feedback;
 mod stats;
 mod streams;
@@ -26,15 +26,15 @@ mod timer;
 mod transmit;
 mod turns;
 
-pub use arrivals::ReceivedEcn;
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
+pub use feedback::ReceivedEcn;
 pub use options::{FlowError, Limits, ObjectOptions};
 pub use reconfiguring::SetError;
 pub use stats::{ConnectionStats, LimitedBy};
 pub use streams::StreamOptions;
 
-use crate::flow::{Direction, ObjectSender, PathEstimate, Reply, Request};
+use crate::flow::{ControlReceiver, Direction, ObjectSender, PathEstimate, Reply, Request};
 use crate::profile::Profile;
 use crate::recovery::{EcnState, Recovery};
 use crate::secure::Secrets;
@@ -43,14 +43,15 @@ use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
 use crypto::Crypto;
+use feedback::Feedback;
 use handshake::Handshake;
-use incoming::{Broken, Change, Incoming, Violation};
 use liveness::Liveness;
 use outbox::Piece;
 use outgoing::Outgoing;
 use path_mtu::PathMtu;
 use path_validator::PathValidator;
 use pause::Pause;
+use recv_flows::{Broken, RecvFlows, Violation};
 use seen_feedback::SeenFeedback;
 use stats::Counters;
 use std::collections::VecDeque;
@@ -88,7 +89,9 @@ pub struct Connection {
     liveness: Liveness,
     recovery: Recovery,
     outgoing: Outgoing,
-    incoming: Incoming,
+    recv_flows: RecvFlows,
+    feedback: Feedback,
+    recv_control: ControlReceiver,
     seen: SeenFeedback,
     pause: Pause,
     next_flow: u16,
@@ -128,7 +131,9 @@ impl Connection {
             liveness: Liveness::new(now, &limits),
             recovery,
             outgoing: Outgoing::new(),
-            incoming: Incoming::new(&limits, profile.feedback),
+            recv_flows: RecvFlows::new(&limits, profile.feedback.blocks),
+            feedback: Feedback::new(profile.feedback),
+            recv_control: ControlReceiver::new(limits.credit.control),
             seen: SeenFeedback::default(),
             pause: Pause::default(),
             next_flow: 1,
@@ -157,7 +162,8 @@ impl Connection {
         self.outgoing.credit.grant(peer.credit.symbols);
         self.outgoing.control.grant(peer.credit.control);
         self.outgoing.allow_streams(peer.streams);
-        self.incoming.set_choice(peer.feedback);
+        self.recv_flows.set_told(peer.feedback.blocks);
+        self.feedback = Feedback::new(peer.feedback);
         self.peer = Some(peer);
     }
 
@@ -201,7 +207,7 @@ impl Connection {
             Reply::Digest { key, .. } if key.direction == Direction::Sending => {
                 self.requests.extend(self.outgoing.on_reply(reply));
             }
-            _ => self.incoming.on_reply(reply),
+            _ => self.recv_flows.on_reply(reply),
         }
         self.settle(now);
     }
@@ -213,27 +219,14 @@ impl Connection {
             self.trace.record(now, TraceEvent::FlowSent { flow });
             self.events.push_back(Event::Sent { flow });
         }
-        for change in self.incoming.collect(&mut self.requests) {
-            self.on_change(now, change);
-        }
+        let outbox = &mut self.outgoing.outbox;
+        self.recv_flows.collect(&mut self.requests, |flow, symbols| outbox.push(Piece::StreamRead(flow, symbols)));
+        self.feedback.on_progress(self.recv_flows.take_progress());
         self.settle_streams(now);
-        match self.incoming.take_broken() {
+        match self.recv_flows.take_broken() {
             Some(Broken::Violation(Violation(what))) => self.violation(now, what),
             Some(Broken::Undecodable) => self.close_undecodable(now, "a block was acknowledged and cannot be decoded"),
             None => {}
-        }
-    }
-
-    fn on_change(&mut self, now: Time, change: Change) {
-        match change {
-            Change::Announced { flow, length, tag } => {
-                self.trace.record(now, TraceEvent::FlowAnnounced { flow, length });
-                self.events.push_back(Event::Announced { flow, length, tag });
-            }
-            Change::Received(flow) => {
-                self.trace.record(now, TraceEvent::FlowReceived { flow });
-                self.events.push_back(Event::Received { flow });
-            }
         }
     }
 
@@ -275,7 +268,7 @@ impl Connection {
 
     /// Takes an announced flow: its blocks are written from now on, and digested if wanted.
     pub fn accept_flow(&mut self, now: Time, flow: FlowId, digest: bool) {
-        self.incoming.accept(flow, digest);
+        self.recv_flows.accept(flow, digest);
         self.settle(now);
     }
 
@@ -291,9 +284,9 @@ impl Connection {
 
     /// Appends what came of the peer's control stream to `out`; the room for it is the peer's again.
     pub fn read_control(&mut self, out: &mut Vec<u8>) -> usize {
-        let read = self.incoming.control.read(out);
+        let read = self.recv_control.read(out);
         if read > 0 {
-            self.incoming.clock.note();
+            self.feedback.note();
         }
         read
     }
@@ -314,7 +307,7 @@ impl Connection {
     /// The round-trip time, measured here or told by the peer.
     fn known_rtt(&self) -> Duration {
         let own = self.recovery.rtt();
-        let told = self.incoming.clock.rtt();
+        let told = self.feedback.peer_rtt();
         if own.has_sample() || told.is_zero() { own.smoothed() } else { told }
     }
 
@@ -384,9 +377,9 @@ impl Connection {
             source_symbols: symbols.source,
             resent_symbols: symbols.resent,
             repair_symbols: symbols.repair,
-            surplus_symbols: self.incoming.surplus,
+            surplus_symbols: self.recv_flows.surplus(),
             undecodable_blocks: self.counters.undecodable_blocks,
-            bytes_written: self.incoming.bytes_written,
+            bytes_written: self.recv_flows.bytes_written(),
             bytes_acknowledged: self.outgoing.bytes_acknowledged,
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),

@@ -1,18 +1,20 @@
 //! What comes in: opened packets, their frames, and what follows from them.
 
 use super::closing::Closing;
+use super::feedback::Arrived;
 use super::handshake::Handshake;
-use super::incoming::{Arrived, Violation};
 use super::path_mtu::Shrunk;
 use super::path_validator::{AddressPair, Arrival};
+use super::recv_flows::Violation;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
+use crate::flow::FlowAnnouncement;
 use crate::recovery::AckInfo;
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{
-    Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, Refused, SymbolHeader, TAG,
-    VersionAnswer,
+    Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, Refused, StreamSuccessor,
+    Successor, SymbolHeader, SymbolRun, TAG, VersionAnswer,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -93,7 +95,7 @@ impl Connection {
         let (asks, symbols) = match packet.kind {
             PacketKind::Symbol => {
                 let (SymbolHeader { id, plan }, symbols) = SymbolHeader::decode(packet.plaintext)?;
-                let symbols = self.incoming.on_symbols(id, plan, symbols)?;
+                let symbols = self.recv_flows.on_symbols(id, plan, symbols)?;
                 self.trace.record(now, TraceEvent::SymbolsReceived { number, bytes, symbols });
                 (true, Some(symbols))
             }
@@ -114,7 +116,9 @@ impl Connection {
                 (asks, None)
             }
         };
-        self.incoming.on_arrival(now, Arrived { number, ecn, ip_bytes: bytes, asks, symbols });
+        let last = symbols.map(SymbolRun::last).filter(|_| self.feedback.is_in_order());
+        let behind_gap = last.filter(|id| self.recv_flows.is_behind_gap(*id));
+        self.feedback.on_packet(now, Arrived { number, ecn, ip_bytes: bytes, asks, behind_gap });
         Ok(())
     }
 
@@ -126,34 +130,30 @@ impl Connection {
         frame: Frame<'_>,
     ) -> Result<(), Violation> {
         match frame {
-            Frame::Ping => self.incoming.clock.hurry(),
+            Frame::Ping => self.feedback.hurry(),
             Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
             Frame::FeedbackSeen { number, rtt_micros } => {
-                self.incoming.clock.set_rtt(Duration::from_micros(rtt_micros.into()));
-                self.incoming.on_seen(number);
+                self.feedback.on_seen(number, Duration::from_micros(rtt_micros.into()));
+                self.recv_flows.on_seen(number);
             }
             Frame::Control { offset, data } => {
-                let more = self.incoming.control.on_data(offset, data);
+                let more = self.recv_control.on_data(offset, data);
                 if more.map_err(|_| Violation("control data beyond its credit"))? {
                     self.events.push_back(Event::ControlReadable);
                 }
             }
-            Frame::Announce(announcement) => {
-                if let Some(change) = self.incoming.on_announcement(&announcement)? {
-                    self.on_change(now, change);
-                }
+            Frame::Announce(object) => self.recv_flows.on_announcement(FlowAnnouncement::Object(object))?,
+            Frame::AnnounceStream(stream) => self.recv_flows.on_announcement(FlowAnnouncement::Stream(stream))?,
+            Frame::Successor(Successor { flow, symbol_size, object }) => {
+                self.recv_flows.on_successor(flow, symbol_size, FlowAnnouncement::Object(object))?;
             }
-            Frame::Plan(plan) => self.incoming.on_plan(plan)?,
-            Frame::AnnounceStream(announcement) => self.incoming.on_stream_announcement(&announcement)?,
-            Frame::StreamSuccessor(successor) => self.incoming.on_stream_successor(&successor)?,
+            Frame::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream }) => {
+                self.recv_flows.on_successor(flow, symbol_size, FlowAnnouncement::Stream(stream))?;
+            }
+            Frame::Plan(plan) => self.recv_flows.on_plan(plan)?,
             Frame::StreamRead { flow, symbols } => self.on_stream_read(flow, symbols)?,
-            Frame::Reset { flow, code } => self.incoming.on_reset(flow, code)?,
+            Frame::Reset { flow, code } => self.recv_flows.on_reset(flow, code)?,
             Frame::Stop { flow, code } => self.on_stop(now, flow, code)?,
-            Frame::Successor(successor) => {
-                if let Some(change) = self.incoming.on_successor(&successor)? {
-                    self.on_change(now, change);
-                }
-            }
             Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
             Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
@@ -162,6 +162,7 @@ impl Connection {
                 self.phase = Phase::Closing(Closing::answering(now, self.known_rtt()));
             }
         }
+        self.move_recv_events(now);
         Ok(())
     }
 
@@ -259,7 +260,7 @@ impl Connection {
         // The peer sends nothing until it has heard from us under the new keys: two packets say so, in case one is lost.
         self.liveness.on_handshake(now);
         self.outgoing.outbox.push(super::Piece::Ping);
-        self.incoming.clock.hurry();
+        self.feedback.hurry();
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Streams: ordered bytes, either way, any number of them.
 
-use super::incoming::Violation;
 use super::outbox::Piece;
 use super::outgoing::StreamNews;
+use super::recv_flows::Violation;
 use super::{Connection, Event, FlowError, Phase};
 use crate::flow::{ScheduleConfig, StreamCoding, StreamSender, WindowCoding, largest_window};
 use crate::time::Time;
@@ -103,7 +103,7 @@ impl Connection {
     /// Appends at most `max` bytes of a stream of the peer, the next in order, to `out`; how many. The room for blocks that are
     /// read to their end is the peer's again. What has come can be read after the end of the connection too.
     pub fn read_stream(&mut self, now: Time, flow: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
-        let read = self.incoming.read_stream(flow, out, max);
+        let read = self.recv_flows.read(flow, out, max);
         if matches!(self.phase, Phase::Open) {
             self.settle(now);
         }
@@ -112,7 +112,7 @@ impl Connection {
 
     /// Wants no more of a stream of the peer: what has come of it is dropped, and its sender is to give it up with `code`.
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
-        if matches!(self.phase, Phase::Open) && self.incoming.stop_stream(flow) {
+        if matches!(self.phase, Phase::Open) && self.recv_flows.stop(flow) {
             self.trace.record(now, TraceEvent::StreamStopped { flow, code });
             self.outgoing.outbox.push(Piece::Stop(flow, code));
         }
@@ -157,18 +157,23 @@ impl Connection {
                 }
             }
         }
-        for event in self.incoming.take_stream_events() {
-            match &event {
-                Event::StreamAnnounced { flow, .. } => {
-                    self.trace.record(now, TraceEvent::StreamAnnounced { flow: *flow });
+        self.move_recv_events(now);
+    }
+
+    /// Moves out what the flows of the peer led to.
+    pub(super) fn move_recv_events(&mut self, now: Time) {
+        for event in self.recv_flows.take_events() {
+            match event {
+                Event::Announced { flow, length, .. } => {
+                    self.trace.record(now, TraceEvent::FlowAnnounced { flow, length });
                 }
-                Event::StreamFinished { flow } => self.trace.record(now, TraceEvent::FlowReceived { flow: *flow }),
+                Event::StreamAnnounced { flow, .. } => self.trace.record(now, TraceEvent::StreamAnnounced { flow }),
+                Event::Received { flow } | Event::StreamFinished { flow } => {
+                    self.trace.record(now, TraceEvent::FlowReceived { flow });
+                }
                 _ => {}
             }
             self.events.push_back(event);
-        }
-        for piece in self.incoming.take_stream_pieces() {
-            self.outgoing.outbox.push(piece);
         }
     }
 

@@ -55,7 +55,7 @@ impl Connection {
         table.set(Timer::SendPing, self.liveness.send_ping_deadline(&activity));
         table.set(Timer::ReceivePing, self.liveness.receive_ping_deadline(&activity));
         table.set(Timer::KeepAlive, self.liveness.keep_alive_deadline());
-        table.set(Timer::Feedback, self.incoming.feedback_due());
+        table.set(Timer::Feedback, self.feedback_due());
         table.set(Timer::FeedbackSeen, self.seen.deadline(self.recovery.rtt().smoothed()));
         table.set(Timer::BlackHole, self.mtu.black_hole_deadline(times));
         table.set(Timer::MtuSearch, self.mtu.search_deadline(times));
@@ -72,7 +72,7 @@ impl Connection {
             oldest_since: self.recovery.oldest_since(),
             unanswered: self.outgoing.unanswered,
             sending: self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0,
-            receiving: self.incoming.has_unfinished(),
+            receiving: self.recv_flows.has_unfinished(),
         }
     }
 

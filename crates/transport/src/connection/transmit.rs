@@ -8,7 +8,7 @@ use crate::flow::{PathEstimate, PickedSymbol};
 use crate::recovery::{Admission, Content, EcnCodepoint, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
-use crate::wire::{Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
+use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
 /// Packet numbers remembered before a peer is given up that provokes feedback and never acknowledges what else was sent: several
 /// round trips of the fastest long path.
@@ -40,9 +40,14 @@ impl Connection {
             || self.transmit_paced(now, batch)
     }
 
+    /// When feedback is due.
+    pub(super) fn feedback_due(&self) -> Option<Time> {
+        self.feedback.deadline(|| self.recv_flows.awaits_more())
+    }
+
     /// Feedback, and with it whatever asks for none itself. Neither window nor pacer counts it.
     fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
-        let feedback_due = self.incoming.feedback_due().is_some_and(|at| at <= now);
+        let feedback_due = self.feedback_due().is_some_and(|at| at <= now);
         let seen_due = self.seen.deadline(self.recovery.rtt().smoothed()).is_some_and(|at| at <= now);
         if !feedback_due && !seen_due {
             return false;
@@ -58,14 +63,17 @@ impl Connection {
             Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
         }
         if feedback_due {
-            let feedback = self.incoming.feedback(now);
+            self.recv_flows.follow(now, self.feedback.peer_rtt());
+            let mut feedback = self.feedback.frame(now, |flow| self.recv_flows.gap(flow));
+            (feedback.flows, feedback.masks) = self.recv_flows.statuses(feedback.number);
+            feedback.credit = Credit { symbols: self.recv_flows.granted(), control: self.recv_control.granted() };
             feedback.encode_within(self.mtu.safe_frame_room() - frames.len(), &mut frames);
         }
         self.begin_batch(batch, EcnCodepoint::NotEct);
         let (number, bytes) = self.push_frames(batch, &frames);
         self.recovery.on_untracked(number, bytes);
         if feedback_due {
-            self.incoming.clock.on_sent(bytes, now);
+            self.feedback.on_sent(now, bytes);
         }
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "feedback" });
         true

@@ -1,5 +1,6 @@
 //! Where blocks lie in an object: what both ends compute alike from a flow's announcement and its plans.
 
+use super::stream_layout::WindowShape;
 use crate::wire::{Announcement, Plan};
 use erasure::BlockCode;
 
@@ -32,9 +33,34 @@ pub(super) fn cut(bytes: u64, symbol_size: u16) -> u32 {
     u32::try_from(bytes.div_ceil(u64::from(symbol_size.max(1)))).unwrap_or(u32::MAX)
 }
 
+/// How a flow's blocks are cut into symbols, which become smaller when its path shrinks.
+pub(crate) trait FlowLayout {
+    /// Bytes per symbol.
+    fn symbol_size(&self) -> usize;
+
+    /// Whether the blocks can be cut into symbols of this size: smaller than now, at least half of the first size, so that blocks do not
+    /// grow beyond measure, and one that suits every code.
+    fn can_shrink(&self, symbol_size: u16) -> bool;
+
+    /// Cuts the same blocks into smaller symbols. Each keeps its number, its bytes and its cost.
+    ///
+    /// # Errors
+    /// [`BadPlan`] where [`FlowLayout::can_shrink`] says no; nothing has changed then.
+    fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan>;
+
+    /// Source symbols of one of the flow's blocks at the present size.
+    fn k_of(&self, shape: &BlockShape) -> u32;
+
+    /// Source symbols of block `first` and all behind it at the present size, as far as they are known.
+    fn source_from(&self, first: u32) -> u64;
+
+    /// What a window code works on at the present size, where the flow has one.
+    fn window(&self) -> Option<WindowShape>;
+}
+
 /// An object cut into blocks by its plans.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct ObjectLayout {
     length: u64,
     /// Bytes per symbol that the object was announced with: plans and credit count in it, for ever.
     unit: u16,
@@ -43,7 +69,7 @@ pub(crate) struct Layout {
     plans: Vec<Plan>,
 }
 
-impl Layout {
+impl ObjectLayout {
     /// The layout that an announcement describes.
     ///
     /// # Errors
@@ -88,51 +114,6 @@ impl Layout {
         plan.code.check(k, usize::from(symbol_size)).is_ok()
     }
 
-    /// Cuts the same blocks into smaller symbols. Each keeps its number, its bytes and its cost.
-    ///
-    /// # Errors
-    /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
-    /// suit a plan's code.
-    pub(crate) fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
-        if !self.can_shrink(symbol_size) {
-            return Err(BadPlan);
-        }
-        self.symbol_size = symbol_size;
-        Ok(())
-    }
-
-    /// Source symbols of one of its blocks at the present size.
-    pub(crate) fn k_of(&self, shape: &BlockShape) -> u32 {
-        cut(shape.length as u64, self.symbol_size)
-    }
-
-    /// Whether [`Layout::shrink`] would do it.
-    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
-        let fits = symbol_size < self.symbol_size && u32::from(symbol_size) * 2 >= u32::from(self.unit);
-        fits && self.plans.iter().all(|plan| self.codes(plan, symbol_size))
-    }
-
-    /// Source symbols of block `first` and all behind it, at the present size.
-    pub(crate) fn source_from(&self, first: u32) -> u64 {
-        let ends = self.plans.iter().skip(1).map(|plan| plan.first_block).chain([u32::MAX]);
-        let mut symbols = 0;
-        for (plan, end) in self.plans.iter().zip(ends) {
-            let begin = first.max(plan.first_block);
-            // In bytes: a last block of k symbols, the last of them short, may take fewer smaller symbols than one that is full.
-            let (unit, k) = (u64::from(self.unit), u64::from(plan.k));
-            let whole = self.length.saturating_sub(plan.first_symbol.saturating_mul(unit)) / (k * unit);
-            let full_end = end.min(plan.first_block.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)));
-            if let Some(shape) = self.shape(plan.first_block, plan.number).filter(|_| begin < full_end) {
-                symbols += u64::from(full_end - begin) * u64::from(shape.k);
-            }
-            // What is left of the object is its last block.
-            if (begin..end).contains(&full_end) {
-                symbols += self.shape(full_end, plan.number).map_or(0, |last| u64::from(last.k));
-            }
-        }
-        symbols
-    }
-
     /// Source symbols of the whole object at the size that it was announced with.
     pub(crate) fn symbols(&self) -> u64 {
         self.length.div_ceil(u64::from(self.unit))
@@ -141,11 +122,6 @@ impl Layout {
     /// Bytes per symbol that the object was announced with.
     pub(crate) fn unit(&self) -> u16 {
         self.unit
-    }
-
-    /// Bytes per symbol.
-    pub(crate) fn symbol_size(&self) -> usize {
-        usize::from(self.symbol_size)
     }
 
     /// Bytes of the whole object.
@@ -183,13 +159,60 @@ impl Layout {
     }
 }
 
+impl FlowLayout for ObjectLayout {
+    fn symbol_size(&self) -> usize {
+        usize::from(self.symbol_size)
+    }
+
+    fn can_shrink(&self, symbol_size: u16) -> bool {
+        let fits = symbol_size < self.symbol_size && u32::from(symbol_size) * 2 >= u32::from(self.unit);
+        fits && self.plans.iter().all(|plan| self.codes(plan, symbol_size))
+    }
+
+    fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+        if !self.can_shrink(symbol_size) {
+            return Err(BadPlan);
+        }
+        self.symbol_size = symbol_size;
+        Ok(())
+    }
+
+    fn k_of(&self, shape: &BlockShape) -> u32 {
+        cut(shape.length as u64, self.symbol_size)
+    }
+
+    fn source_from(&self, first: u32) -> u64 {
+        let ends = self.plans.iter().skip(1).map(|plan| plan.first_block).chain([u32::MAX]);
+        let mut symbols = 0;
+        for (plan, end) in self.plans.iter().zip(ends) {
+            let begin = first.max(plan.first_block);
+            // In bytes: a last block of k symbols, the last of them short, may take fewer smaller symbols than one that is full.
+            let (unit, k) = (u64::from(self.unit), u64::from(plan.k));
+            let whole = self.length.saturating_sub(plan.first_symbol.saturating_mul(unit)) / (k * unit);
+            let full_end = end.min(plan.first_block.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)));
+            if let Some(shape) = self.shape(plan.first_block, plan.number).filter(|_| begin < full_end) {
+                symbols += u64::from(full_end - begin) * u64::from(shape.k);
+            }
+            // What is left of the object is its last block.
+            if (begin..end).contains(&full_end) {
+                symbols += self.shape(full_end, plan.number).map_or(0, |last| u64::from(last.k));
+            }
+        }
+        symbols
+    }
+
+    fn window(&self) -> Option<WindowShape> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::flow::{BlockSizing, FixedBlocks};
     use crate::wire::FlowId;
 
-    fn layout(length: u64, k: u32) -> Layout {
+    fn layout(length: u64, k: u32) -> ObjectLayout {
         let (code, small_code) = (BlockCode::RaptorQ, BlockCode::ReedSolomon);
         let plans = BlockSizing::Fixed(FixedBlocks { k, code, small_code, small_k: k / 4 }).plans(
             FlowId(1),
@@ -200,7 +223,7 @@ mod tests {
         );
         let announcement =
             Announcement { flow: FlowId(1), length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan: plans[0] };
-        let mut layout = Layout::new(&announcement).expect("sensible");
+        let mut layout = ObjectLayout::new(&announcement).expect("sensible");
         plans[1..].iter().for_each(|plan| layout.add(*plan).expect("sensible"));
         layout
     }

@@ -1,7 +1,9 @@
 //! Flows: objects and streams cut into blocks, which symbol goes next, what is still needed. No packet number is known here.
 
+mod announcement;
 mod control;
 mod credit;
+mod flow_map;
 mod layout;
 mod pool;
 mod receive;
@@ -12,12 +14,14 @@ mod sizing;
 mod stream_layout;
 mod tail;
 
+pub(crate) use announcement::{FlowAnnouncement, FlowKind};
 pub(crate) use control::{ControlReceiver, ControlSender};
 pub(crate) use credit::{ReceiveCredit, SendCredit};
+pub(crate) use flow_map::FlowMap;
 pub(crate) use layout::BadPlan;
 pub(crate) use pool::Pool;
 pub use receive::FlowLimits;
-pub(crate) use receive::{BadDecode, ObjectReceiver, StreamReceiver, SymbolOutcome, largest_window};
+pub(crate) use receive::{BadBlock, RecvCredit, RecvFlow, SymbolOutcome, largest_window};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
     BlockAtATimeConfig, ChunksConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,

@@ -3,7 +3,7 @@
 //! A block is closed when it is opened: it takes the bytes that wait and has as many symbols as they need. Its plan says how
 //! many, its first bytes how many of its bytes are the stream's, so a block explains itself and no frame has to arrive with it.
 
-use super::layout::{BadPlan, BlockShape, cut};
+use super::layout::{BadPlan, BlockShape, FlowLayout, cut};
 use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
 use erasure::Code;
 
@@ -65,42 +65,9 @@ impl StreamLayout {
         &self.announcement
     }
 
-    /// Bytes per symbol.
-    pub(crate) fn symbol_size(&self) -> usize {
-        usize::from(self.symbol_size)
-    }
-
     /// Bytes per symbol that the stream was announced with.
     pub(crate) fn unit(&self) -> usize {
         usize::from(self.announcement.symbol_size)
-    }
-
-    /// Cuts blocks into smaller symbols from now on. Each keeps its number, its bytes and its cost.
-    ///
-    /// # Errors
-    /// [`BadPlan`] when the size is not smaller, or less than half of the first (blocks may not grow beyond measure), or does not
-    /// suit one of the codes.
-    pub(crate) fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
-        if !self.can_shrink(symbol_size) {
-            return Err(BadPlan);
-        }
-        self.symbol_size = symbol_size;
-        Ok(())
-    }
-
-    /// Whether [`StreamLayout::shrink`] would do it.
-    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
-        let StreamAnnouncement { code, short_code, .. } = self.announcement;
-        let k = self.full();
-        let size = usize::from(symbol_size);
-        // The first symbol of a block holds its whole header.
-        let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
-        let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
-        let code = match code {
-            Code::Block(code) => code,
-            Code::Window(_) => short_code,
-        };
-        fits && code.check(codes(k), size).is_ok() && short_code.check(codes(k.min(SHORT_K)), size).is_ok()
     }
 
     /// Source symbols of a full block at the size that the stream was announced with.
@@ -109,18 +76,6 @@ impl StreamLayout {
             Code::Block(_) => self.announcement.k,
             Code::Window(_) => 1,
         }
-    }
-
-    /// What a window code works on, at the present size of symbols; `None` where blocks are coded.
-    pub(crate) fn window(&self) -> Option<WindowShape> {
-        let Code::Window(_) = self.announcement.code else { return None };
-        let per_block = cut(self.unit() as u64, self.symbol_size);
-        Some(WindowShape { symbol_size: self.symbol_size(), per_block, symbols: self.announcement.k * per_block })
-    }
-
-    /// Source symbols of one of its blocks at the present size.
-    pub(crate) fn k_of(&self, shape: &BlockShape) -> u32 {
-        cut((shape.cost as usize * self.unit()) as u64, self.symbol_size)
     }
 
     /// Source symbols of a block with this plan at the size that the stream was announced with, which is what it costs of the
@@ -166,6 +121,48 @@ impl StreamLayout {
             (k < wanted, if k < wanted { u32::MAX - k } else { k })
         };
         (0..=u8::MAX).filter(allowed).min_by_key(key).unwrap_or(1)
+    }
+}
+
+impl FlowLayout for StreamLayout {
+    fn symbol_size(&self) -> usize {
+        usize::from(self.symbol_size)
+    }
+
+    fn can_shrink(&self, symbol_size: u16) -> bool {
+        let StreamAnnouncement { code, short_code, .. } = self.announcement;
+        let k = self.full();
+        let size = usize::from(symbol_size);
+        // The first symbol of a block holds its whole header.
+        let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
+        let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
+        let code = match code {
+            Code::Block(code) => code,
+            Code::Window(_) => short_code,
+        };
+        fits && code.check(codes(k), size).is_ok() && short_code.check(codes(k.min(SHORT_K)), size).is_ok()
+    }
+
+    fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan> {
+        if !self.can_shrink(symbol_size) {
+            return Err(BadPlan);
+        }
+        self.symbol_size = symbol_size;
+        Ok(())
+    }
+
+    fn k_of(&self, shape: &BlockShape) -> u32 {
+        cut((shape.cost as usize * self.unit()) as u64, self.symbol_size)
+    }
+
+    fn source_from(&self, _first: u32) -> u64 {
+        0
+    }
+
+    fn window(&self) -> Option<WindowShape> {
+        let Code::Window(_) = self.announcement.code else { return None };
+        let per_block = cut(self.unit() as u64, self.symbol_size);
+        Some(WindowShape { symbol_size: self.symbol_size(), per_block, symbols: self.announcement.k * per_block })
     }
 }
 

@@ -89,11 +89,6 @@ pub(in crate::flow) enum DecodeOutcome {
     Lost,
 }
 
-/// A block that the sender was told is done cannot be decoded: its bytes are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a block was acknowledged before it was decoded, and cannot be")]
-pub(crate) struct Undecodable;
-
 /// The blocks of one flow as they fill.
 #[derive(Debug)]
 pub(in crate::flow) struct BlockReceiver {
@@ -118,6 +113,11 @@ impl BlockReceiver {
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {
         self.flow
+    }
+
+    /// Bytes per symbol.
+    pub(in crate::flow) const fn symbol_size(&self) -> usize {
+        self.symbol_size
     }
 
     /// Every block below is done.

@@ -80,11 +80,6 @@ impl WindowReceiver {
         let (block, esi) = (u32::try_from(number / per_block).ok()?, (number % per_block) as u32);
         Some((SymbolId { flow, block, esi }, symbol))
     }
-
-    /// Nothing more is wanted.
-    pub(in crate::flow) fn close(&mut self) {
-        self.decoder = None;
-    }
 }
 
 #[cfg(test)]

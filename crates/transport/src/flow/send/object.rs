@@ -3,7 +3,7 @@
 use super::block::SendBlock;
 use super::block_sender::BlockSender;
 use crate::flow::credit::SendCredit;
-use crate::flow::layout::{BadPlan, BlockShape, Layout};
+use crate::flow::layout::{BadPlan, BlockShape, FlowLayout, ObjectLayout};
 use crate::flow::pool::Pool;
 use crate::flow::request::{Direction, FlowKey, Request};
 use crate::flow::schedule::{PathEstimate, Schedule};
@@ -25,7 +25,7 @@ pub(crate) struct ObjectSender {
     object: FlowId,
     /// r: the most symbols in a packet.
     per_packet: u8,
-    layout: Layout,
+    layout: ObjectLayout,
     tag: u64,
     digest: bool,
     /// Blocks whose digest is asked for and not come yet, with their cost.
@@ -54,7 +54,7 @@ impl ObjectSender {
         schedule: Box<dyn Schedule>,
         digest: bool,
     ) -> Result<Self, BadPlan> {
-        let mut layout = Layout::new(announcement)?;
+        let mut layout = ObjectLayout::new(announcement)?;
         further.iter().try_for_each(|plan| layout.add(*plan))?;
         Ok(Self {
             flow: BlockSender::new(announcement.flow, layout.symbol_size(), layout.symbols(), schedule),

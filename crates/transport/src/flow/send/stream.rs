@@ -2,7 +2,7 @@
 
 use super::block_sender::{BlockSender, Pick};
 use crate::flow::credit::StreamCredit;
-use crate::flow::layout::BadPlan;
+use crate::flow::layout::{BadPlan, FlowLayout};
 use crate::flow::pool::Pool;
 use crate::flow::receive::MOST_AHEAD;
 use crate::flow::schedule::{PathEstimate, Schedule};

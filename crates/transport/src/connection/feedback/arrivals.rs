@@ -1,11 +1,5 @@
 //! What arrived, and what feedback says of it: the receiver's half of acknowledging packets.
 
-mod clock;
-mod withheld;
-
-pub(super) use clock::FeedbackClock;
-pub(super) use withheld::Withheld;
-
 use crate::time::{Time, micros};
 use crate::wire::{EcnCounts, FeedbackConfig, FeedbackTiming, LastPackets, PacketCount, PacketFeedback, PacketRanges};
 use std::collections::VecDeque;

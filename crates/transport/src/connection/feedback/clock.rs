@@ -1,6 +1,6 @@
 //! When feedback goes out.
 
-use super::Arrivals;
+use super::arrivals::Arrivals;
 use crate::time::Time;
 use crate::wire::{Counting, FeedbackTiming, Heartbeat, MILLION, Spacing};
 use std::time::Duration;
@@ -16,14 +16,14 @@ const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 /// Packet numbers are skipped on purpose about so far apart (PROTOCOL section 7): so many missing ones are no loss.
 const SKIPPED_EVERY: u16 = 512;
 
-/// When feedback goes out: as the sender has chosen, but always the first one and the urgent ones. Spaced feedback (design section 8) is at
-/// most 2 % of the bytes received, but always sixteen per round trip.
+/// When feedback goes out: as the sender has chosen, but always the first one and the urgent ones. Spaced feedback is at most 2 % of the
+/// bytes received, but always sixteen per round trip (docs/design/feedback.md).
 ///
-/// Departs: the design would let 2 % block all but one per round trip. A window of five packets is then answered once, its packets
+/// Departs: the 2 % alone would block all but one per round trip. A window of five packets is then answered once, its packets
 /// wait for half a round trip on average, and loss-based controllers get half of what their response functions promise. Sixteen are
 /// what a window of sixteen packets needs for an answer to each; they cost 2 kB a round trip.
 #[derive(Debug)]
-pub(in super::super) struct FeedbackClock {
+pub(super) struct FeedbackClock {
     timing: FeedbackTiming,
     rtt: Duration,
     number: u32,
@@ -39,14 +39,14 @@ pub(in super::super) struct FeedbackClock {
 }
 
 impl FeedbackClock {
-    /// Bytes received for each byte of spaced feedback (design section 8: at most 2 %).
+    /// Bytes received for each byte of spaced feedback (docs/design/feedback.md: at most 2 %).
     const SHARE: u64 = 50;
     /// Feedbacks per round trip that the share does not block.
     const NEVER_BLOCKED: u32 = 16;
     /// Feedback that may go out before anything counts: a few packets' worth.
     const ALLOWANCE: u64 = 2_000;
 
-    pub(in super::super) const fn new(timing: FeedbackTiming) -> Self {
+    pub(super) const fn new(timing: FeedbackTiming) -> Self {
         Self {
             timing,
             rtt: Duration::ZERO,
@@ -62,17 +62,17 @@ impl FeedbackClock {
         }
     }
 
-    pub(in super::super) const fn set_rtt(&mut self, rtt: Duration) {
+    pub(super) const fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }
 
     /// The round-trip time as the peer told it; zero before it did.
-    pub(in super::super) const fn rtt(&self) -> Duration {
+    pub(super) const fn rtt(&self) -> Duration {
         self.rtt
     }
 
     /// A packet arrived, one of `arrivals`; `asks`: it asks for feedback.
-    pub(in super::super) fn on_packet(&mut self, now: Time, ip_bytes: u32, asks: bool, arrivals: &Arrivals) {
+    pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, asks: bool, arrivals: &Arrivals) {
         self.received += u64::from(ip_bytes);
         if !asks {
             return;
@@ -88,38 +88,38 @@ impl FeedbackClock {
     }
 
     /// Something the sender waits for is to be said at once.
-    pub(in super::super) const fn hurry(&mut self) {
+    pub(super) const fn hurry(&mut self) {
         self.pending = true;
         self.urgent = true;
     }
 
     /// A decoder has tried: the sender waits to hear whether the block is done or needs more, unless it wants to hear every so many
     /// packets and no sooner.
-    pub(in super::super) const fn on_tried(&mut self) {
+    pub(super) const fn on_tried(&mut self) {
         self.pending = true;
         self.urgent |= !matches!(self.timing, FeedbackTiming::Every(_));
     }
 
     /// A block is done.
-    pub(in super::super) const fn on_done(&mut self) {
+    pub(super) const fn on_done(&mut self) {
         self.pending = true;
         self.urgent |= matches!(self.timing, FeedbackTiming::OnBlocks(_));
     }
 
     /// Something that the sender waits for is to be said at the usual time, whatever the share of feedback: where little is
     /// sent, a probe of the sender's costs more.
-    pub(in super::super) const fn prompt(&mut self) {
+    pub(super) const fn prompt(&mut self) {
         self.pending = true;
         self.prompt = true;
     }
 
     /// Something is to be said, at the usual time.
-    pub(in super::super) const fn note(&mut self) {
+    pub(super) const fn note(&mut self) {
         self.pending = true;
     }
 
     /// When the next feedback is due; `unfinished`: something of which data has come is not complete.
-    pub(in super::super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
+    pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
                 let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + beat)?;
@@ -151,12 +151,12 @@ impl FeedbackClock {
     }
 
     /// The number of the feedback that goes out now.
-    pub(in super::super) const fn next_number(&mut self) -> u32 {
+    pub(super) const fn next_number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.number
     }
 
-    pub(in super::super) const fn on_sent(&mut self, ip_bytes: u32, now: Time) {
+    pub(super) const fn on_sent(&mut self, ip_bytes: u32, now: Time) {
         self.sent += ip_bytes as u64;
         self.last = Some(now);
         self.pending = false;

@@ -1,5 +1,7 @@
 //! What feedback names of what came, and when it goes out.
 
+use super::super::clock::FeedbackClock;
+use super::super::withheld::Withheld;
 use super::*;
 use crate::wire::{BlockFeedback, Counting, FlowId, Heartbeat, Spacing, SymbolId};
 use std::collections::BTreeSet;

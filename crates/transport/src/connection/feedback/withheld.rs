@@ -9,14 +9,14 @@ const MAX_WITHHELD: usize = 65_536;
 
 /// Packets by the symbols they brought: block, esi, packet number; and when they came.
 #[derive(Debug, Default)]
-pub(in super::super) struct Withheld {
+pub(super) struct Withheld {
     flows: BTreeMap<FlowId, BTreeMap<(u32, u32, u64), Time>>,
     packets: usize,
 }
 
 impl Withheld {
     /// Keeps a packet until the gap before its symbol is closed.
-    pub(in super::super) fn keep(&mut self, id: SymbolId, number: u64, now: Time) {
+    pub(super) fn keep(&mut self, id: SymbolId, number: u64, now: Time) {
         if self.packets < MAX_WITHHELD {
             self.flows.entry(id.flow).or_default().insert((id.block, id.esi, number), now);
             self.packets += 1;
@@ -24,7 +24,7 @@ impl Withheld {
     }
 
     /// Gives out the packets before the first gap of each flow, by symbol; all of those of a flow that has no gap to come.
-    pub(in super::super) fn release(
+    pub(super) fn release(
         &mut self,
         mut gap: impl FnMut(FlowId) -> Option<(u32, u32)>,
         mut out: impl FnMut(u64, Time),

@@ -1,0 +1,198 @@
+//! Feedback: which packets arrived, and when the peer is told.
+
+mod arrivals;
+mod clock;
+mod withheld;
+
+pub use arrivals::ReceivedEcn;
+
+use super::recv_flows::Progress;
+use crate::time::Time;
+use crate::wire::{self, FeedbackConfig, FlowId, PacketFeedback, SymbolId};
+use arrivals::Arrivals;
+use clock::FeedbackClock;
+use std::time::Duration;
+use withheld::Withheld;
+
+/// A packet whose content was taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub(super) number: u64,
+    pub(super) ecn: ReceivedEcn,
+    pub(super) ip_bytes: u32,
+    /// It asks for feedback.
+    pub(super) asks: bool,
+    /// Its last symbol, where symbols before that one in its flow are missing.
+    pub(super) behind_gap: Option<SymbolId>,
+}
+
+/// What this side says of packets that arrive.
+#[derive(Debug)]
+pub(super) struct Feedback {
+    /// What the peer asked for.
+    choice: FeedbackConfig,
+    arrivals: Arrivals,
+    /// Packets that are not named yet, where the sender wants them in order.
+    withheld: Option<Withheld>,
+    clock: FeedbackClock,
+}
+
+impl Feedback {
+    pub(super) fn new(choice: FeedbackConfig) -> Self {
+        Self {
+            choice,
+            arrivals: Arrivals::new(&choice),
+            withheld: (choice.packets == PacketFeedback::InOrder).then(Withheld::default),
+            clock: FeedbackClock::new(choice.timing),
+        }
+    }
+
+    /// Packets are named in order: one whose symbol lies behind a gap of its flow waits.
+    pub(super) const fn is_in_order(&self) -> bool {
+        self.withheld.is_some()
+    }
+
+    /// A packet was taken, and is to be acknowledged.
+    pub(super) fn on_packet(&mut self, now: Time, packet: Arrived) {
+        let Arrived { number, ecn, ip_bytes, asks, behind_gap } = packet;
+        self.arrivals.count(number, ecn, asks, now);
+        match behind_gap.zip(self.withheld.as_mut()) {
+            Some((id, withheld)) => withheld.keep(id, number, now),
+            None => self.arrivals.name(number, now),
+        }
+        self.clock.on_packet(now, ip_bytes, asks, &self.arrivals);
+    }
+
+    /// The flows have made something of what arrived.
+    pub(super) const fn on_progress(&mut self, progress: Progress) {
+        let Progress { written, caught_up, block_done, decoded, complete } = progress;
+        if written {
+            self.clock.note();
+        }
+        if caught_up {
+            self.clock.prompt();
+        }
+        if block_done {
+            self.clock.on_done();
+        }
+        if decoded {
+            self.clock.on_tried();
+        }
+        if complete {
+            self.clock.hurry();
+        }
+    }
+
+    /// Something is to be said at the usual time.
+    pub(super) const fn note(&mut self) {
+        self.clock.note();
+    }
+
+    /// Feedback is to go out at once.
+    pub(super) const fn hurry(&mut self) {
+        self.clock.hurry();
+    }
+
+    /// When feedback is due. `awaited`: something of which data has come is not complete.
+    pub(super) fn deadline(&self, awaited: impl FnOnce() -> bool) -> Option<Time> {
+        self.clock.due(awaited)
+    }
+
+    /// The feedback that goes out now, without its sections on flows and credit. `gap` says which source symbol of a flow is the first
+    /// that has not come, by block and esi.
+    pub(super) fn frame(&mut self, now: Time, gap: impl FnMut(FlowId) -> Option<(u32, u32)>) -> wire::Feedback {
+        let number = self.clock.next_number();
+        if let Some(withheld) = &mut self.withheld {
+            withheld.release(gap, |number, at| self.arrivals.name(number, at));
+        }
+        wire::Feedback {
+            number,
+            packets: self.arrivals.tell(number, now),
+            ecn: self.choice.ecn.then(|| self.arrivals.marks()),
+            count: self.arrivals.tell_count(now),
+            ..wire::Feedback::default()
+        }
+    }
+
+    /// Feedback went out, in a packet of so many IP bytes.
+    pub(super) const fn on_sent(&mut self, now: Time, ip_bytes: u32) {
+        self.clock.on_sent(ip_bytes, now);
+    }
+
+    /// The peer has seen feedback `number`; its smoothed round-trip time.
+    pub(super) fn on_seen(&mut self, number: u32, rtt: Duration) {
+        self.clock.set_rtt(rtt);
+        self.arrivals.on_seen(number);
+    }
+
+    /// The round-trip time as the peer told it; zero before it did.
+    pub(super) const fn peer_rtt(&self) -> Duration {
+        self.clock.rtt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{FeedbackTiming, LastPackets, Spacing};
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn everything() -> FeedbackConfig {
+        FeedbackConfig::everything(FeedbackTiming::EveryPacket)
+    }
+
+    fn packet(number: u64) -> Arrived {
+        Arrived { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
+    }
+
+    /// Where packets are named in order, one behind a gap is named once the gap is closed.
+    #[test]
+    fn a_packet_behind_a_gap_waits_for_it() {
+        let choice = FeedbackConfig { packets: PacketFeedback::InOrder, ..everything() };
+        let mut feedback = Feedback::new(choice);
+        assert!(feedback.is_in_order());
+        let id = SymbolId { flow: FlowId(1), block: 0, esi: 2 };
+        feedback.on_packet(at(1), packet(1));
+        feedback.on_packet(at(2), Arrived { behind_gap: Some(id), ..packet(3) });
+        let ranges = |frame: wire::Feedback| frame.packets.map(|packets| packets.ranges);
+        assert_eq!(ranges(feedback.frame(at(3), |_| Some((0, 1)))), Some(vec![(1, 1)]));
+        assert_eq!(ranges(feedback.frame(at(4), |_| Some((0, 3)))), Some(vec![(3, 3), (1, 1)]));
+    }
+
+    #[test]
+    fn progress_decides_how_soon_feedback_goes_out() {
+        let spaced = FeedbackTiming::Spaced(Spacing { per_rtt: 4, at_least: Duration::from_millis(1) });
+        let choice = FeedbackConfig { timing: spaced, ..everything() };
+        let due = |progress| {
+            let mut feedback = Feedback::new(choice);
+            feedback.on_seen(0, RTT);
+            feedback.on_sent(at(1), 100);
+            feedback.on_progress(progress);
+            feedback.deadline(|| false)
+        };
+        let none = Progress::default();
+        assert_eq!(due(none), None);
+        assert_eq!(due(Progress { written: true, ..none }), Some(at(11)), "a quarter of a round trip");
+        assert_eq!(due(Progress { caught_up: true, ..none }), Some(at(11)));
+        assert_eq!(due(Progress { block_done: true, ..none }), Some(at(11)));
+        assert_eq!(due(Progress { decoded: true, ..none }), Some(Time::ZERO), "at once");
+        assert_eq!(due(Progress { complete: true, ..none }), Some(Time::ZERO));
+    }
+
+    #[test]
+    fn marks_are_counted_where_they_are_wanted() {
+        for ecn in [false, true] {
+            let packets = PacketFeedback::Last(LastPackets { packets: 64 });
+            let mut feedback = Feedback::new(FeedbackConfig { ecn, packets, ..everything() });
+            feedback.on_packet(at(1), packet(1));
+            feedback.on_packet(at(1), Arrived { ecn: ReceivedEcn::Ce, ..packet(2) });
+            let counts = feedback.frame(at(2), |_| None).ecn.map(|ecn| (ecn.ect0, ecn.ce));
+            assert_eq!(counts, ecn.then_some((1, 1)));
+        }
+    }
+}

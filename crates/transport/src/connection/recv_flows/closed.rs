@@ -1,0 +1,107 @@
+//! Flows that are over: which of them the sender knows to be, and which it has to be told of again.
+
+use crate::wire::FlowId;
+use crate::wire::limits::MAX_COMPLETE_TOLD;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Feedbacks remembered by the flows that they told to be over; the sender names what it has seen four times a round trip.
+const MAX_TOLD: usize = 1_024;
+
+/// Flows that are over. Their announcements and symbols may come again.
+#[derive(Debug, Default)]
+pub(super) struct ClosedFlows {
+    /// Whether each was complete.
+    flows: BTreeMap<FlowId, bool>,
+    /// Complete flows of which the sender still sends symbols: it is told again (law 7).
+    unheard: BTreeSet<FlowId>,
+    /// Which flows each of the last feedbacks told to be over. Only the one that the sender names as seen counts: those before it may
+    /// be lost, and not every feedback has room for all of them.
+    told: VecDeque<(u32, Vec<FlowId>)>,
+}
+
+impl ClosedFlows {
+    pub(super) fn insert(&mut self, flow: FlowId, complete: bool) {
+        self.flows.insert(flow, complete);
+    }
+
+    pub(super) fn contains(&self, flow: FlowId) -> bool {
+        self.flows.contains_key(&flow)
+    }
+
+    /// Symbols of a flow came; whether it is one of these. The sender of a complete one has not heard that it is.
+    pub(super) fn on_symbols(&mut self, flow: FlowId) -> bool {
+        let Some(complete) = self.flows.get(&flow) else { return false };
+        if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
+            self.unheard.insert(flow);
+        }
+        true
+    }
+
+    /// Flows that feedback is to call complete once more.
+    pub(super) fn take_unheard(&mut self) -> BTreeSet<FlowId> {
+        std::mem::take(&mut self.unheard)
+    }
+
+    /// Those of `over`, at most `most`, that feedback `number` tells to be over. Where there is no room for all, those not told lately go
+    /// first.
+    pub(super) fn tell(&mut self, number: u32, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
+        if over.len() > MAX_COMPLETE_TOLD {
+            let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();
+            over.sort_by_key(|id| told.contains(id));
+        }
+        over.truncate(most);
+        if !over.is_empty() {
+            self.told.push_back((number, over.clone()));
+            if self.told.len() > MAX_TOLD {
+                self.told.pop_front();
+            }
+        }
+        over
+    }
+
+    /// The sender has seen feedback `number`: the flows that it told to be over.
+    pub(super) fn on_seen(&mut self, number: u32) -> Vec<FlowId> {
+        let mut seen = Vec::new();
+        while let Some((told, flows)) = self.told.pop_front_if(|(told, _)| *told <= number) {
+            if told == number {
+                seen = flows;
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_feedback_that_was_seen_counts() {
+        let mut closed = ClosedFlows::default();
+        let ids = |ids: std::ops::Range<u16>| ids.map(FlowId).collect::<Vec<_>>();
+        assert_eq!(closed.tell(1, ids(0..2), 32), ids(0..2));
+        assert_eq!(closed.tell(2, ids(0..3), 32), ids(0..3));
+        assert_eq!(closed.tell(3, ids(0..4), 32), ids(0..4));
+        assert_eq!(closed.on_seen(2), ids(0..3));
+        assert_eq!((closed.on_seen(1), closed.on_seen(2)), (vec![], vec![]), "overtaken");
+        assert_eq!(closed.on_seen(9), [], "3 may be lost");
+    }
+
+    #[test]
+    fn flows_that_were_not_told_lately_go_first() {
+        let mut closed = ClosedFlows::default();
+        let all: Vec<FlowId> = (0..40).map(FlowId).collect();
+        assert_eq!(closed.tell(1, all.clone(), 32), all[..32]);
+        assert_eq!(closed.tell(2, all.clone(), 10), [&all[32..], &all[..2]].concat());
+    }
+
+    #[test]
+    fn a_sender_that_goes_on_is_told_again_that_a_flow_is_complete() {
+        let mut closed = ClosedFlows::default();
+        closed.insert(FlowId(1), true);
+        closed.insert(FlowId(2), false);
+        assert_eq!([1, 2, 3].map(|id| closed.on_symbols(FlowId(id))), [true, true, false]);
+        assert_eq!(closed.take_unheard().into_iter().collect::<Vec<_>>(), [FlowId(1)]);
+        assert_eq!(closed.take_unheard().len(), 0, "once");
+    }
+}

@@ -1,0 +1,490 @@
+//! The flows that the peer sends: announced, filled, given up, and what the peer is told of them.
+
+mod closed;
+mod early;
+
+use super::{Event, Limits};
+use crate::flow::{
+    BadBlock, Direction, FlowAnnouncement, FlowKey, FlowKind, FlowLimits, FlowMap, Pool, ReceiveCredit, RecvCredit,
+    RecvFlow, Reply, Request, SymbolOutcome,
+};
+use crate::time::Time;
+use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
+use crate::wire::{BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, Refused, StreamsAllowed, SymbolId, SymbolRun};
+use closed::ClosedFlows;
+use early::{EarlyPlans, EarlySymbols};
+use std::time::Duration;
+
+/// Flows that are over and may wait for the sender to hear of it, of each kind.
+const MAX_LINGERING: usize = 1_024;
+
+/// Objects come before streams wherever both have something to say.
+const KINDS: [FlowKind; 2] = [FlowKind::Object, FlowKind::Stream];
+
+/// The peer broke the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Violation(pub(super) &'static str);
+
+/// Why a connection cannot go on with what it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The peer broke the protocol.
+    Violation(Violation),
+    /// A block that the peer was told is done cannot be decoded: it is lost.
+    Undecodable,
+}
+
+/// What the flows have made of the symbols and replies that came, as far as the sender waits to hear of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Blocks are written: their credit is the sender's again.
+    pub(super) written: bool,
+    /// A stream has every block of which anything has arrived.
+    pub(super) caught_up: bool,
+    /// A block is done.
+    pub(super) block_done: bool,
+    /// A decoder has tried, and the block is done or needs more.
+    pub(super) decoded: bool,
+    /// A flow has every block, or the sender must hear of a block before anything else happens.
+    pub(super) complete: bool,
+}
+
+/// Every flow that the peer sends.
+#[derive(Debug)]
+pub(super) struct RecvFlows {
+    flows: FlowMap<RecvFlow>,
+    closed: ClosedFlows,
+    early: EarlySymbols,
+    early_plans: EarlyPlans,
+    limits: FlowLimits,
+    streams: StreamsAllowed,
+    /// What the sender wants to hear of blocks; `None`: nothing.
+    told: Option<BlockFeedback>,
+    credit: RecvCredit,
+    pool: Pool,
+    events: Vec<Event>,
+    progress: Progress,
+    /// Why it cannot go on, found in the midst of data.
+    broken: Option<Broken>,
+    surplus: u64,
+    bytes_written: u64,
+}
+
+impl RecvFlows {
+    pub(super) fn new(limits: &Limits, told: Option<BlockFeedback>) -> Self {
+        let Limits { credit, flows, streams, .. } = *limits;
+        Self {
+            flows: FlowMap::new(),
+            closed: ClosedFlows::default(),
+            early: EarlySymbols::new(flows.largest_symbol),
+            early_plans: EarlyPlans::default(),
+            limits: flows,
+            streams,
+            told,
+            credit: RecvCredit { objects: ReceiveCredit::new(credit.symbols), shared: streams.shared.into() },
+            pool: Pool::default(),
+            events: Vec::new(),
+            progress: Progress::default(),
+            broken: None,
+            surplus: 0,
+            bytes_written: 0,
+        }
+    }
+
+    /// What the sender wants to hear of blocks is known. No flow has been announced before that.
+    pub(super) const fn set_told(&mut self, told: Option<BlockFeedback>) {
+        self.told = told;
+    }
+
+    /// A flow is announced.
+    pub(super) fn on_announcement(&mut self, announcement: FlowAnnouncement) -> Result<(), Violation> {
+        let id = announcement.first();
+        if self.closed.contains(id) {
+            return Ok(());
+        }
+        if let Some(flow) = self.flows.get(id) {
+            return (*flow.announcement() == announcement).then_some(()).ok_or(Violation("flow announced twice"));
+        }
+        let kind = announcement.kind();
+        let over = self.of_kind(kind).filter(|flow| flow.is_over()).count();
+        let (most, too_many, impossible) = match kind {
+            FlowKind::Object => (MAX_OPEN_FLOWS, "too many flows announced", "impossible flow announced"),
+            FlowKind::Stream => {
+                (self.streams.count.into(), "too many streams announced", "impossible stream announced")
+            }
+        };
+        if self.of_kind(kind).count() - over >= most || over >= MAX_LINGERING {
+            return Err(Violation(too_many));
+        }
+        let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.told.unwrap_or_default());
+        self.flows.insert(id, flow.map_err(|_| Violation(impossible))?);
+        self.events.push(match announcement {
+            FlowAnnouncement::Object(object) => {
+                self.credit.objects.expect_blocks(object.plan.k);
+                Event::Announced { flow: id, length: object.length, tag: object.tag }
+            }
+            FlowAnnouncement::Stream(stream) => Event::StreamAnnounced { flow: id, tag: stream.tag },
+        });
+        self.replay(id)
+    }
+
+    /// A flow goes on as flow `id`, in symbols of `symbol_size` bytes.
+    pub(super) fn on_successor(
+        &mut self,
+        id: FlowId,
+        symbol_size: u16,
+        announcement: FlowAnnouncement,
+    ) -> Result<(), Violation> {
+        let symbol_size_now = usize::from(symbol_size);
+        if self.closed.contains(id) {
+            return Ok(());
+        }
+        if let Some(known) = self.flows.get(id) {
+            let same = *known.announcement() == announcement && known.symbol_size() == symbol_size_now;
+            return same.then_some(()).ok_or(Violation("flow announced twice"));
+        }
+        let first = announcement.first();
+        if self.flows.named(first).is_none_or(|flow| flow.kind() != announcement.kind()) {
+            if self.closed.contains(first) {
+                // It was over before it was cut anew: who sends symbols of it is told so.
+                return self.close(id, true);
+            }
+            self.on_announcement(announcement)?;
+        }
+        let Some(flow) = self.flows.named_mut(first) else { return Ok(()) };
+        if *flow.announcement() != announcement {
+            return Err(Violation(match announcement.kind() {
+                FlowKind::Object => "successor of another object",
+                FlowKind::Stream => "successor of another stream",
+            }));
+        }
+        if flow.symbol_size() <= symbol_size_now {
+            // It was overtaken by its own successor.
+            return self.close(id, false);
+        }
+        if flow.has_promised() {
+            // What the decoder has is of symbols that are no more, and the sender has forgotten the block.
+            self.broken.get_or_insert(Broken::Undecodable);
+        }
+        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
+        if let Some(before) = self.flows.present_id(first) {
+            self.closed.insert(before, false);
+            self.early_plans.forget(before);
+        }
+        self.flows.succeed(first, id);
+        self.replay(id)
+    }
+
+    /// A further plan of an object. It may overtake what goes before it, which is lost, say, and comes again; this one may not.
+    pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
+        let id = plan.flow;
+        if self.closed.contains(id) {
+            return Ok(());
+        }
+        let next = self.flows.get(id).and_then(RecvFlow::next_plan);
+        if next.is_none_or(|next| usize::from(plan.number) > next) {
+            return self.early_plans.keep(plan);
+        }
+        self.add_plan(plan)?;
+        self.replay_plans(id)
+    }
+
+    fn add_plan(&mut self, plan: Plan) -> Result<(), Violation> {
+        let Some(flow) = self.flows.get_mut(plan.flow) else { return Ok(()) };
+        flow.add_plan(plan, self.limits).map_err(|_| Violation("impossible plan"))?;
+        self.credit.objects.expect_blocks(plan.k);
+        self.replay_symbols(plan.flow);
+        Ok(())
+    }
+
+    /// Places what waited for a flow to be announced: plans, then symbols.
+    fn replay(&mut self, id: FlowId) -> Result<(), Violation> {
+        self.replay_plans(id)?;
+        self.replay_symbols(id);
+        Ok(())
+    }
+
+    fn replay_plans(&mut self, id: FlowId) -> Result<(), Violation> {
+        while let Some(number) = self.flows.get(id).and_then(RecvFlow::next_plan)
+            && let Some(plan) = self.early_plans.take(id, number)
+        {
+            self.add_plan(plan)?;
+        }
+        Ok(())
+    }
+
+    fn replay_symbols(&mut self, id: FlowId) {
+        for (first, plan, symbols) in self.early.take(id) {
+            // Acknowledged on arrival: what is refused now is missing from the block's needs, and is made up for.
+            let _ = self.on_symbols(first, plan, &symbols);
+        }
+    }
+
+    /// A flow that brings nothing any more; what came of it before that was known is surplus.
+    fn close(&mut self, id: FlowId, complete: bool) -> Result<(), Violation> {
+        self.closed.insert(id, complete);
+        self.early_plans.forget(id);
+        self.replay_symbols(id);
+        Ok(())
+    }
+
+    /// The sender gives a stream up.
+    pub(super) fn on_reset(&mut self, first: FlowId, code: u32) -> Result<(), Violation> {
+        let (named, carried) = (self.flows.named(first), self.flows.get(first));
+        if named.into_iter().chain(carried).any(|flow| flow.kind() == FlowKind::Object) {
+            return Err(Violation("an object was reset"));
+        }
+        match named {
+            None if carried.is_some() => return Err(Violation("a successor was reset")),
+            None if self.closed.contains(first) => return Ok(()),
+            // Of a stream that is read, or was stopped, the program has heard the last.
+            Some(stream) if !stream.is_over() && !stream.is_stopped() => {
+                self.events.push(Event::StreamReset { flow: first, code });
+            }
+            // Its announcement may come yet, and its symbols.
+            _ => {}
+        }
+        self.early.forget(first);
+        self.forget(first, false);
+        Ok(())
+    }
+
+    /// Drops a flow that is over, `complete` or given up.
+    fn forget(&mut self, first: FlowId, complete: bool) {
+        let id = self.flows.present_id(first).unwrap_or(first);
+        if let Some(flow) = self.flows.remove(first) {
+            self.credit.shared += flow.shared_credit();
+        }
+        self.closed.insert(id, complete);
+    }
+
+    /// Takes the symbols of one packet, of which the first is `first`. What is refused is not acknowledged, so that the sender sends it
+    /// again.
+    pub(super) fn on_symbols(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<SymbolRun, Refused> {
+        let Some(flow) = self.flows.get_mut(first.flow) else {
+            if self.closed.on_symbols(first.flow) {
+                self.surplus += 1;
+            } else {
+                self.early.keep(first, plan, symbols)?;
+            }
+            return Ok(first.into());
+        };
+        let size = flow.symbol_size();
+        let run = run_of(first, symbols.len(), size, flow.symbols_per_packet()).ok_or(Refused::Unacceptable)?;
+        for (id, symbol) in run.ids().zip(symbols.chunks_exact(size)) {
+            let outcome = flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool).map_err(|bad| {
+                self.broken.get_or_insert(bad.into());
+                Refused::Unacceptable
+            })?;
+            match outcome {
+                SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
+                    let done = outcome == SymbolOutcome::CompletesBlock;
+                    // A block that is called done before it is decoded is urgent: the sender goes on with the next one.
+                    let early = done && matches!(self.told, Some(BlockFeedback::Received(_)));
+                    self.progress.block_done |= done;
+                    self.progress.complete |= early || flow.is_complete();
+                    // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, the
+                    // probe is all that waits for feedback.
+                    self.progress.caught_up |= flow.has_caught_up();
+                }
+                // Law 7: who still sends this has not heard that it is done.
+                SymbolOutcome::Surplus => self.surplus += 1,
+                SymbolOutcome::UnknownPlan => {
+                    // All are of one block: the plan of the first is that of all.
+                    self.early.keep(first, plan, symbols)?;
+                    break;
+                }
+                SymbolOutcome::Refused => return Err(Refused::Unacceptable),
+            }
+        }
+        Ok(run)
+    }
+
+    /// A reply to a request of a flow that is received.
+    pub(super) fn on_reply(&mut self, reply: Reply) {
+        let (first, block) = match reply {
+            Reply::Decoded(job, progress) => {
+                let Some(flow) = self.flows.get_mut(job.flow) else { return };
+                match flow.on_decoded(job, progress, &mut self.credit, &mut self.pool) {
+                    Ok(()) => self.progress.complete |= flow.is_complete(),
+                    Err(bad) => {
+                        self.broken.get_or_insert(bad.into());
+                    }
+                }
+                self.progress.decoded = true;
+                return;
+            }
+            Reply::Written { flow, block } => (flow, block),
+            Reply::Digest { key: FlowKey { direction: Direction::Receiving, flow }, block, .. } => (flow, block),
+            _ => return,
+        };
+        if let Some((cost, bytes)) = self.flows.named_mut(first).and_then(|flow| flow.on_stored(block)) {
+            self.credit.objects.give_back_symbols(cost.into());
+            self.bytes_written += bytes as u64;
+            self.progress.written = true;
+        }
+    }
+
+    /// The program takes an object.
+    pub(super) fn accept(&mut self, first: FlowId, digest: bool) {
+        if let Some(flow) = self.flows.named_mut(first) {
+            flow.accept(digest);
+        }
+    }
+
+    /// Appends at most `max` bytes of a stream to `out`.
+    pub(super) fn read(&mut self, first: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
+        let Some(flow) = self.flows.named_mut(first) else { return 0 };
+        let read = flow.read(out, max, &mut self.credit, &mut self.pool);
+        self.progress.complete |= flow.is_finished();
+        read
+    }
+
+    /// The program wants no more of a stream; false when there is no more.
+    pub(super) fn stop(&mut self, first: FlowId) -> bool {
+        self.flows.named_mut(first).is_some_and(RecvFlow::stop)
+    }
+
+    /// Moves out the flows' requests, and what the peer is to hear of streams that are read. Notes what the program is to hear.
+    pub(super) fn collect(&mut self, requests: &mut impl Extend<Request>, mut on_read: impl FnMut(FlowId, u64)) {
+        for kind in KINDS {
+            for recv in self.flows.values_mut().filter(|flow| flow.kind() == kind) {
+                let flow = recv.first();
+                requests.extend(recv.take_requests());
+                if recv.newly_readable() {
+                    self.events.push(Event::StreamReadable { flow });
+                }
+                if recv.newly_received() {
+                    self.events.push(match kind {
+                        FlowKind::Object => Event::Received { flow },
+                        FlowKind::Stream => Event::StreamFinished { flow },
+                    });
+                }
+                if let Some(symbols) = recv.newly_read() {
+                    on_read(flow, symbols);
+                }
+            }
+        }
+    }
+
+    /// What the program is to hear.
+    pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> {
+        self.events.drain(..)
+    }
+
+    /// What has come about since the last call.
+    pub(super) fn take_progress(&mut self) -> Progress {
+        std::mem::take(&mut self.progress)
+    }
+
+    /// Why what comes in cannot go on.
+    pub(super) const fn take_broken(&mut self) -> Option<Broken> {
+        self.broken.take()
+    }
+
+    /// Something is known to be missing: of an object any of it, of a stream the rest of a block.
+    pub(super) fn has_unfinished(&self) -> bool {
+        self.flows.values().any(RecvFlow::lacks_something)
+    }
+
+    /// Something of which data has come is not complete: the sender may wait to hear more of it.
+    pub(super) fn awaits_more(&self) -> bool {
+        self.flows.values().any(|flow| flow.has_begun() && flow.lacks_something())
+    }
+
+    /// Whether something before this symbol in its flow is missing.
+    pub(super) fn is_behind_gap(&mut self, id: SymbolId) -> bool {
+        self.gap(id.flow).is_some_and(|gap| (id.block, id.esi) >= gap)
+    }
+
+    /// The first source symbol of a flow, by block and esi, that has not come; `None` where nothing is waited for.
+    pub(super) fn gap(&mut self, id: FlowId) -> Option<(u32, u32)> {
+        self.flows.get_mut(id)?.gap()
+    }
+
+    /// Lets the credit of objects follow what the path is seen to need, once a round trip.
+    pub(super) fn follow(&mut self, now: Time, rtt: Duration) {
+        let waiting = self.flows.values().map(RecvFlow::waiting_symbols).sum();
+        self.credit.objects.follow(now, rtt, waiting);
+    }
+
+    /// The absolute credit of objects, in symbols.
+    pub(super) const fn granted(&self) -> u64 {
+        self.credit.objects.granted()
+    }
+
+    /// Symbols that brought nothing.
+    pub(super) const fn surplus(&self) -> u64 {
+        self.surplus
+    }
+
+    /// Bytes of objects that are written.
+    pub(super) const fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    /// The block sections of feedback `number`. Flows that are over go first: they fit, and are forgotten once the sender has seen
+    /// this. The others begin with another one each time, so that none is always the one for which no room is left.
+    pub(super) fn statuses(&mut self, number: u32) -> (Vec<FlowStatus>, Vec<BlockMask>) {
+        if self.told.is_none() {
+            return Default::default();
+        }
+        let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
+        let mut statuses: Vec<FlowStatus> = self.closed.take_unheard().into_iter().map(over).collect();
+        let of_kind = |kind| self.flows.iter().filter(move |(_, flow)| flow.kind() == kind);
+        let ids = KINDS.into_iter().flat_map(of_kind).filter(|(_, flow)| flow.is_over()).map(|(id, _)| id).collect();
+        let told = self.closed.tell(number, ids, MAX_COMPLETE_TOLD - statuses.len());
+        statuses.extend(told.iter().filter_map(|id| self.flows.get(*id)?.status()));
+        let (mut open, mut masks): (Vec<FlowStatus>, Vec<BlockMask>) = Default::default();
+        for flow in KINDS.into_iter().flat_map(|kind| self.of_kind(kind)).filter(|flow| !flow.is_over()) {
+            match flow.mask() {
+                Some(mask) => masks.push(mask),
+                None => open.extend(flow.status()),
+            }
+        }
+        rotate(&mut open, number);
+        rotate(&mut masks, number);
+        statuses.extend(open);
+        (statuses, masks)
+    }
+
+    /// The sender has seen feedback `number`: flows it told to be over need not be told again.
+    pub(super) fn on_seen(&mut self, number: u32) {
+        for id in self.closed.on_seen(number) {
+            if let Some(flow) = self.flows.get(id).filter(|flow| flow.is_finished()) {
+                self.forget(flow.first(), true);
+            }
+        }
+    }
+
+    fn of_kind(&self, kind: FlowKind) -> impl Iterator<Item = &RecvFlow> {
+        self.flows.values().filter(move |flow| flow.kind() == kind)
+    }
+}
+
+impl From<BadBlock> for Broken {
+    fn from(bad: BadBlock) -> Self {
+        match bad {
+            BadBlock::Contradiction => Self::Violation(Violation("impossible block of a stream")),
+            BadBlock::Undecodable => Self::Undecodable,
+        }
+    }
+}
+
+/// The symbols in a packet with so many bytes of them, each of `size` bytes; `None` if it cannot be cut so, or has none or more than
+/// `most`.
+fn run_of(first: SymbolId, bytes: usize, size: usize, most: u8) -> Option<SymbolRun> {
+    let count = bytes.checked_div(size).filter(|count| count * size == bytes)?;
+    let count = u8::try_from(count).ok().filter(|count| (1..=most).contains(count))?;
+    let run = SymbolRun { first, count };
+    (run.last().esi < ESI_LIMIT).then_some(run)
+}
+
+/// Begins with another one each time.
+fn rotate<T>(list: &mut [T], number: u32) {
+    let first = number as usize % list.len().max(1);
+    list.rotate_left(first);
+}
+
+#[cfg(test)]
+mod tests;

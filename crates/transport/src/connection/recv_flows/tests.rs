@@ -1,0 +1,215 @@
+//! Flows of a peer, without a connection: objects and streams of symbols of 100 bytes, uncoded, two symbols in a block.
+
+use super::*;
+use crate::wire::{Announcement, DoneBlocks, ReceivedBlocks, StreamAnnouncement};
+use erasure::{BlockCode, Code};
+
+const SIZE: u16 = 100;
+
+fn flows() -> RecvFlows {
+    RecvFlows::new(&Limits::default(), Some(BlockFeedback::Needs))
+}
+
+fn object(flow: u16, length: u64) -> FlowAnnouncement {
+    let flow = FlowId(flow);
+    let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k: 2, code: BlockCode::Uncoded };
+    FlowAnnouncement::Object(Announcement { flow, length, symbol_size: SIZE, symbols_per_packet: 1, tag: 7, plan })
+}
+
+fn stream(flow: u16) -> FlowAnnouncement {
+    let (code, short_code) = (Code::Block(BlockCode::Uncoded), BlockCode::Uncoded);
+    FlowAnnouncement::Stream(StreamAnnouncement {
+        flow: FlowId(flow),
+        symbol_size: SIZE,
+        tag: 8,
+        k: 2,
+        code,
+        short_code,
+    })
+}
+
+fn id(flow: u16, block: u32, esi: u32) -> SymbolId {
+    SymbolId { flow: FlowId(flow), block, esi }
+}
+
+/// A block of a stream of one symbol, with so many bytes; plan 1.
+fn short_block(length: u8, end: bool) -> Vec<u8> {
+    let mut block = vec![b'x'; usize::from(SIZE)];
+    block[..5].copy_from_slice(&[0, 0, 0, length, u8::from(end)]);
+    block
+}
+
+fn events(flows: &mut RecvFlows) -> Vec<Event> {
+    flows.collect(&mut Vec::new(), |_, _| {});
+    flows.take_events().collect()
+}
+
+#[test]
+fn an_object_is_announced_filled_written_and_forgotten() {
+    let mut flows = flows();
+    assert_eq!([flows.on_announcement(object(1, 300)), flows.on_announcement(object(1, 300))], [Ok(()); 2]);
+    assert_eq!(events(&mut flows), [Event::Announced { flow: FlowId(1), length: 300, tag: 7 }], "once");
+    assert!(flows.has_unfinished() && !flows.awaits_more());
+    for (block, esi) in [(0, 0), (1, 0), (0, 1)] {
+        assert_eq!(flows.on_symbols(id(1, block, esi), 0, &[5; 100]), Ok(id(1, block, esi).into()));
+    }
+    let complete = Progress { block_done: true, complete: true, ..Progress::default() };
+    assert_eq!((flows.take_progress(), flows.take_progress()), (complete, Progress::default()));
+    assert_eq!(flows.on_symbols(id(1, 0, 0), 0, &[5; 100]), Ok(id(1, 0, 0).into()), "again");
+    assert_eq!((flows.surplus(), flows.has_unfinished()), (1, false));
+    flows.accept(FlowId(1), false);
+    let granted = flows.granted();
+    for block in 0..2 {
+        flows.on_reply(Reply::Written { flow: FlowId(1), block });
+    }
+    assert_eq!((flows.bytes_written(), flows.granted()), (300, granted + 3));
+    assert!(flows.take_progress().written);
+    assert_eq!(events(&mut flows), [Event::Received { flow: FlowId(1) }]);
+    let over = FlowStatus { flow: FlowId(1), done_below: 2, blocks: vec![] };
+    assert_eq!(flows.statuses(1).0, [over]);
+    flows.on_seen(1);
+    assert_eq!(flows.statuses(2).0, []);
+    flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("it may come again");
+    let again = FlowStatus { flow: FlowId(1), done_below: u32::MAX, blocks: vec![] };
+    assert_eq!(flows.statuses(3).0, [again], "who still sends has not heard");
+    assert_eq!(flows.on_announcement(object(1, 300)), Ok(()));
+    assert_eq!(events(&mut flows), []);
+}
+
+#[test]
+fn a_stream_is_announced_read_and_forgotten() {
+    let mut flows = flows();
+    flows.on_announcement(stream(1)).expect("a stream");
+    flows.on_symbols(id(1, 1, 0), 1, &short_block(20, true)).expect("the end, early");
+    assert!(!flows.take_progress().complete && flows.awaits_more());
+    flows.on_symbols(id(1, 0, 0), 1, &short_block(30, false)).expect("the beginning");
+    let all_here = Progress { caught_up: true, block_done: true, complete: true, ..Progress::default() };
+    assert_eq!(flows.take_progress(), all_here);
+    let announced = Event::StreamAnnounced { flow: FlowId(1), tag: 8 };
+    assert_eq!(events(&mut flows), [announced, Event::StreamReadable { flow: FlowId(1) }]);
+    let mut out = Vec::new();
+    assert_eq!((flows.read(FlowId(1), &mut out, 10), flows.read(FlowId(1), &mut out, 99)), (10, 40));
+    assert_eq!(out, [b'x'; 50]);
+    assert_eq!(events(&mut flows), [Event::StreamFinished { flow: FlowId(1) }]);
+    let over = FlowStatus { flow: FlowId(1), done_below: u32::MAX, blocks: vec![] };
+    assert_eq!(flows.statuses(1).0, [over]);
+    flows.on_seen(1);
+    assert_eq!(flows.statuses(2).0, []);
+}
+
+/// Either kind goes on in smaller symbols under the id that the program knows; what is done stays done.
+#[test]
+fn flows_are_succeeded_alike() {
+    for announcement in [object(1, 400), stream(1)] {
+        let mut flows = flows();
+        flows.on_announcement(announcement).expect("a flow");
+        let block = [short_block(90, false), vec![b'x'; 100]];
+        for (esi, symbol) in (0..).zip(&block) {
+            flows.on_symbols(id(1, 0, esi), 0, symbol).expect("block 0");
+        }
+        flows.on_symbols(id(1, 1, 0), 0, &short_block(90, true)).expect("a part of block 1");
+        flows.on_successor(FlowId(2), 80, announcement).expect("smaller");
+        assert_eq!(flows.on_successor(FlowId(2), 80, announcement), Ok(()), "repeated");
+        assert_eq!(flows.on_symbols(id(1, 1, 0), 0, &[5; 100]), Ok(id(1, 1, 0).into()), "late");
+        assert_eq!((flows.surplus(), flows.gap(FlowId(1)), flows.gap(FlowId(2))), (1, None, Some((1, 0))));
+        let status = flows.statuses(1).0;
+        assert_eq!((status[0].flow, status[0].done_below), (FlowId(2), 1));
+        assert_eq!(flows.on_successor(FlowId(3), 90, announcement), Ok(()), "overtaken by its own successor");
+        assert_eq!(flows.gap(FlowId(3)), None);
+        assert_eq!(flows.on_successor(FlowId(4), 30, announcement), Err(Violation("impossible successor")));
+    }
+}
+
+/// A successor whose flow was never announced announces it.
+#[test]
+fn a_successor_stands_for_what_it_succeeds() {
+    let mut flows = flows();
+    flows.on_successor(FlowId(2), 80, object(1, 300)).expect("an object");
+    assert_eq!(events(&mut flows), [Event::Announced { flow: FlowId(1), length: 300, tag: 7 }]);
+    assert_eq!(flows.on_symbols(id(2, 0, 0), 0, &[5; 80]), Ok(id(2, 0, 0).into()));
+    let violations = [
+        flows.on_successor(FlowId(3), 70, object(1, 400)),
+        flows.on_successor(FlowId(2), 70, object(1, 300)),
+        flows.on_reset(FlowId(1), 0),
+        flows.on_reset(FlowId(2), 0),
+    ];
+    let texts = ["successor of another object", "flow announced twice", "an object was reset", "an object was reset"];
+    assert_eq!(violations, texts.map(|text| Err(Violation(text))));
+}
+
+#[test]
+fn an_id_is_of_one_kind() {
+    let mut flows = flows();
+    flows.on_announcement(object(1, 300)).expect("an object");
+    flows.on_announcement(stream(2)).expect("a stream");
+    let violations = [flows.on_announcement(stream(1)), flows.on_announcement(object(2, 300))];
+    assert_eq!(violations, [Err(Violation("flow announced twice")); 2]);
+    assert_eq!((flows.stop(FlowId(1)), flows.stop(FlowId(2)), flows.stop(FlowId(2))), (false, true, false));
+}
+
+#[test]
+fn a_stream_that_is_given_up_leaves_its_credit() {
+    let mut flows = flows();
+    let shared = flows.credit.shared;
+    flows.on_announcement(stream(1)).expect("a stream");
+    for block in 0..200 {
+        flows.on_symbols(id(1, block, 0), 0, &short_block(90, false)).expect("within the credit");
+    }
+    assert_eq!(flows.credit.shared, shared - (400 - 256), "256 symbols are its own");
+    flows.on_successor(FlowId(2), 80, stream(1)).expect("smaller");
+    assert_eq!(flows.on_reset(FlowId(2), 9), Err(Violation("a successor was reset")));
+    assert_eq!([flows.on_reset(FlowId(1), 9), flows.on_reset(FlowId(1), 9)], [Ok(()); 2]);
+    assert_eq!(flows.credit.shared, shared);
+    let announced = Event::StreamAnnounced { flow: FlowId(1), tag: 8 };
+    assert_eq!(events(&mut flows), [announced, Event::StreamReset { flow: FlowId(1), code: 9 }]);
+    assert_eq!(flows.on_symbols(id(2, 0, 0), 0, &[5; 80]), Ok(id(2, 0, 0).into()), "surplus");
+}
+
+#[test]
+fn symbols_and_plans_that_overtake_their_announcement_wait() {
+    let mut flows = flows();
+    let plan = Plan { flow: FlowId(1), number: 1, first_block: 1, first_symbol: 2, k: 1, code: BlockCode::Uncoded };
+    assert_eq!(flows.on_symbols(id(1, 1, 0), 1, &[5; 100]), Ok(id(1, 1, 0).into()));
+    assert_eq!(flows.on_plan(plan), Ok(()));
+    assert_eq!(flows.take_progress(), Progress::default());
+    flows.on_announcement(object(1, 300)).expect("an object");
+    assert!(flows.take_progress().block_done, "block 1 is one symbol by plan 1");
+    assert_eq!(flows.on_plan(Plan { k: 2, ..plan }), Err(Violation("impossible plan")));
+}
+
+#[test]
+fn each_kind_has_its_bound() {
+    let mut flows = flows();
+    for flow in 1..=64 {
+        assert_eq!(
+            (flows.on_announcement(object(flow, 300)), flows.on_announcement(stream(100 + flow))),
+            (Ok(()), Ok(()))
+        );
+    }
+    assert_eq!(flows.on_announcement(object(65, 300)), Err(Violation("too many flows announced")));
+    assert_eq!(flows.on_announcement(stream(165)), Err(Violation("too many streams announced")));
+    (0..2).for_each(|esi| flows.on_symbols(id(1, 0, esi), 0, &[5; 100]).map(drop).expect("block 0"));
+    flows.on_symbols(id(1, 1, 0), 0, &[5; 100]).expect("block 1");
+    assert_eq!(flows.on_announcement(object(65, 300)), Ok(()), "one is complete");
+}
+
+/// What the sender asked to hear of blocks decides what is urgent and what is said.
+#[test]
+fn blocks_are_told_as_the_sender_asked() {
+    let told = [
+        None,
+        Some(BlockFeedback::Mask),
+        Some(BlockFeedback::Done(DoneBlocks { epsilon: 0 })),
+        Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 0 })),
+    ];
+    let found = told.map(|told| {
+        let mut flows = RecvFlows::new(&Limits::default(), told);
+        flows.on_announcement(object(1, 300)).expect("an object");
+        flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("half a block");
+        assert_eq!(flows.take_progress(), Progress::default());
+        flows.on_symbols(id(1, 0, 1), 0, &[5; 100]).expect("a block");
+        let (statuses, masks) = flows.statuses(1);
+        (flows.take_progress().complete, statuses.len(), masks.len())
+    });
+    assert_eq!(found, [(false, 0, 0), (false, 0, 1), (false, 1, 0), (true, 1, 0)]);
+}
