@@ -1,26 +1,28 @@
-//! The engine in a loop around a `std::net::UdpSocket`: one side sends an object, the other receives it, over loopback. There is no runtime
-//! and no worker; what the engine asks for is done on the spot. `cargo run -p transport --example bare_engine`.
+//! The engine in a loop around a `std::net::UdpSocket`: one side sends an object, the other receives it, over loopback.
+//! There is no runtime and no worker; what the engine asks for is done on the spot. `cargo run -p transport --example
+//! bare_engine`.
 //!
 //! This is where the *poll contract* is written down. A connection is polled in turns, and a turn is [`Side::turn`]:
 //!
 //! 1. **Datagrams.** Everything that has arrived goes into [`Endpoint::handle_datagrams`], which decrypts in place.
-//! 2. **Time.** If [`Connection::poll_timeout`] is due, [`Connection::handle_timeout`] is called. Calling it early is harmless; calling it late
-//!    delays probes and pacing.
+//! 2. **Time.** If [`Connection::poll_timeout`] is due, [`Connection::handle_timeout`] is called. Calling it early is
+//!    harmless; calling it late delays probes and pacing.
 //! 3. **Events.** [`Connection::poll_event`] until it returns `None`. [`Event::Closed`] is the last one.
-//! 4. **Requests and packets, alternately.** [`Connection::poll_request`] until `None`, each answered by [`Connection::handle_reply`], now or
-//!    later and in any order; then [`Connection::poll_transmit`] until it returns `false`. A reply can make packets ready and a packet can
-//!    cause a request, so both are repeated until neither yields anything. Replies can also cause events: these belong to the next turn,
-//!    which must follow without waiting.
+//! 4. **Requests and packets, alternately.** [`Connection::poll_request`] until `None`, each answered by
+//!    [`Connection::handle_reply`], now or later and in any order; then [`Connection::poll_transmit`] until it returns
+//!    `false`. A reply can make packets ready and a packet can cause a request, so both are repeated until neither
+//!    yields anything. Replies can also cause events: these belong to the next turn, which must follow without waiting.
 //! 5. **Answers.** [`Endpoint::poll_answer`] until `None`: datagrams for peers without a connection.
 //! 6. **The end.** A connection that [`Connection::is_drained`] has nothing left to send and is removed.
-//! 7. **Waiting**, until a datagram arrives, a reply is ready, or [`Endpoint::poll_timeout`] is due; the deadline changes with every call above,
-//!    so it is read last.
+//! 7. **Waiting**, until a datagram arrives, a reply is ready, or [`Endpoint::poll_timeout`] is due; the deadline
+//!    changes with every call above, so it is read last.
 //!
-//! The packet numbers in a [`Batch`] are fixed once `poll_transmit` has returned it: the batch is sealed ([`Batch::seal`]) and sent as it is. A
-//! datagram that the kernel refuses counts as lost on the way; the batch is never dropped in order to build another one. [`Batch::seal`] is pure
-//! and may run on another thread.
+//! The packet numbers in a [`Batch`] are fixed once `poll_transmit` has returned it: the batch is sealed
+//! ([`Batch::seal`]) and sent as it is. A datagram that the kernel refuses counts as lost on the way; the batch is
+//! never dropped in order to build another one. [`Batch::seal`] is pure and may run on another thread.
 //!
-//! Time is whatever the caller says, as long as it never goes back, and the seed of an endpoint must be secret and used once.
+//! Time is whatever the caller says, as long as it never goes back, and the seed of an endpoint must be secret and used
+//! once.
 
 #![allow(clippy::disallowed_methods, reason = "a program around the engine has a clock and threads")]
 
@@ -115,7 +117,8 @@ impl Side {
         Ok(busy)
     }
 
-    /// Steps 7 and 1: waits for a datagram or the deadline, but not at all when `busy`, and takes in all that has arrived.
+    /// Steps 7 and 1: waits for a datagram or the deadline, but not at all when `busy`, and takes in all that has
+    /// arrived.
     fn receive(&mut self, busy: bool) -> io::Result<()> {
         let deadline = self.endpoint.poll_timeout();
         let wait = deadline.map_or(Duration::from_secs(1), |at| at.since(self.now()));
@@ -126,7 +129,8 @@ impl Side {
         loop {
             match self.socket.recv_from(&mut buffer) {
                 Ok((length, from)) => {
-                    // Without offload every read is one datagram. Its ECN mark takes a control message, which `std` does not read.
+                    // Without offload every read is one datagram. Its ECN mark takes a control message, which `std`
+                    // does not read.
                     let (now, datagram) = (self.now(), &mut buffer[..length]);
                     self.endpoint.handle_datagrams(now, from, None, ReceivedEcn::NotEct, datagram, length);
                     self.socket.set_nonblocking(true)?;
@@ -142,7 +146,8 @@ impl Side {
     }
 }
 
-/// What the program does with an event. The receiver closes the connection, since it is the one that knows the object to be complete.
+/// What the program does with an event. The receiver closes the connection, since it is the one that knows the object
+/// to be complete.
 fn on_event(connection: &mut Connection, now: Time, task: &mut Task, closed: &mut Option<Closed>, event: Event) {
     match (event, task) {
         (Event::Connected, Task::Send(object)) => {

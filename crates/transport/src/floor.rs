@@ -1,4 +1,5 @@
-//! The floor: the least time in which any protocol could carry an object, with which measurements are compared (docs/design/floor.md).
+//! The floor: the least time in which any protocol could carry an object, with which measurements are compared
+//! (docs/design/floor.md).
 
 use crate::time::Rate;
 use std::time::Duration;
@@ -16,7 +17,8 @@ pub enum Connector {
 }
 
 impl Connector {
-    /// Round trips that the handshake and the delivery of the last byte take at least: 1.5, and half a round trip for the request of a receiver.
+    /// Round trips that the handshake and the delivery of the last byte take at least: 1.5, and half a round trip for
+    /// the request of a receiver.
     pub const fn round_trips(self) -> f64 {
         match self {
             Self::Sender => 1.5,
@@ -25,8 +27,9 @@ impl Connector {
     }
 }
 
-/// The floor of a transfer of `size` bytes, from the first datagram to the receiver's last byte: `a x RTT + S x w / (R x (1 - p))`, over a link
-/// of `rate` that loses the share `loss` of the packets towards the receiver. [`Duration::MAX`] if nothing arrives.
+/// The floor of a transfer of `size` bytes, from the first datagram to the receiver's last byte: `a x RTT + S x w / (R
+/// x (1 - p))`, over a link of `rate` that loses the share `loss` of the packets towards the receiver.
+/// [`Duration::MAX`] if nothing arrives.
 pub fn floor(size: u64, rate: Rate, rtt: Duration, loss: f64, connector: Connector) -> Duration {
     let carried = rate.bytes_per_second() * (1.0 - loss);
     let seconds = rtt.as_secs_f64() * connector.round_trips() + size as f64 * EXPANSION / carried;

@@ -1,15 +1,17 @@
 //! The downpour transport engine: reliable, encrypted transport over datagrams, with erasure codes.
 //!
-//! The engine is sans-IO. Datagrams, time and the results of work go in; datagrams, a deadline, events and requests for work come out. It owns
-//! no socket, clock, thread or source of randomness, so that the same calls give the same bytes.
+//! The engine is sans-IO. Datagrams, time and the results of work go in; datagrams, a deadline, events and requests for
+//! work come out. It owns no socket, clock, thread or source of randomness, so that the same calls give the same bytes.
 //!
-//! - An [`Endpoint`] is one socket's worth of connections: it knows keys and connection ids, opens connections and accepts them.
-//! - A [`Connection`] carries objects, streams and a control stream. It is polled for [`Event`]s, [`Request`]s and datagrams ([`Batch`]).
-//! - A [`Profile`] names every choice the engine makes when it sends: code, schedule, congestion control, loss detection, feedback. [`profile`]
-//!   is the place to start reading.
+//! - An [`Endpoint`] is one socket's worth of connections: it knows keys and connection ids, opens connections and
+//!   accepts them.
+//! - A [`Connection`] carries objects, streams and a control stream. It is polled for [`Event`]s, [`Request`]s and
+//!   datagrams ([`Batch`]).
+//! - A [`Profile`] names every choice the engine makes when it sends: code, schedule, congestion control, loss
+//!   detection, feedback. [`profile`] is the place to start reading.
 //!
-//! `examples/bare_engine.rs` is a complete loop around a UDP socket, and says in which order the calls are made. Here two endpoints exchange
-//! their datagrams in virtual time:
+//! `examples/bare_engine.rs` is a complete loop around a UDP socket, and says in which order the calls are made. Here
+//! two endpoints exchange their datagrams in virtual time:
 //!
 //! ```
 //! use std::time::Duration;
@@ -64,7 +66,8 @@
 //! # }
 //! ```
 //!
-//! The modules [`wire`], [`secure`], [`recovery`], [`flow`], [`connection`] and [`endpoint`] each import only those before them.
+//! The modules [`wire`], [`secure`], [`recovery`], [`flow`], [`connection`] and [`endpoint`] each import only those
+//! before them.
 
 pub mod connection;
 pub mod endpoint;

@@ -1,8 +1,8 @@
-//! Choices as text: a name, and the numbers that differ from what is standard: `cubic:beta=0.5,fast-convergence=off`.
+//! Choices as text: a name, and the numbers that differ from the standard ones: `cubic:beta=0.5,fast-convergence=off`.
 //!
-//! The numbers of an algorithm are a struct with one table of [`Setting`]s beside it. The algorithms of a family are an enum made a
-//! [`Choice`] by `choices!`: it parses, prints and serialises as that text, and its numbers can be listed and
-//! changed one by one.
+//! The numbers of an algorithm are a struct with a table of [`Setting`]s. The algorithms of a family are an enum that
+//! `choices!` makes a [`Choice`]: it parses, prints and serialises as text, and its numbers can be listed and changed
+//! one by one.
 
 mod custom;
 mod forms;
@@ -13,17 +13,17 @@ pub use forms::{BitRate, Count, Form, Itself, Number, Or, Share, Span, Switch};
 
 use std::fmt::Debug;
 
-/// Text that is no choice, or a number that it does not have or does not take.
+/// Text that does not name a choice, or a number that a choice does not have or accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// Nothing has this name.
+    /// No choice of the family has this name.
     #[error("no {family} is called '{name}' (there are: {names})")]
     UnknownName {
-        /// What was looked for.
+        /// The family.
         family: String,
         /// The name.
         name: String,
-        /// The names there are.
+        /// The names in the family.
         names: String,
     },
     /// The choice has no such number.
@@ -33,7 +33,7 @@ pub enum SettingError {
         of: String,
         /// The key.
         key: String,
-        /// The keys there are.
+        /// The keys of its numbers.
         keys: String,
     },
     /// The value is not allowed.
@@ -41,45 +41,45 @@ pub enum SettingError {
     Value {
         /// The key.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What may be given.
+        /// The allowed values, in words.
         allowed: String,
     },
 }
 
-/// One number of `T` as text.
+/// One number of `T`, as text.
 pub trait Setting<T>: Sync {
-    /// Its name.
+    /// Its key.
     fn key(&self) -> &'static str;
-    /// In a list it may stand without its name.
+    /// Whether it may be written without its key.
     fn is_bare(&self) -> bool;
-    /// What it may be, in words.
+    /// The allowed values, in words.
     fn allowed(&self) -> String;
     /// Its value.
     fn get(&self, of: &T) -> String;
-    /// Changes it; false when the text is not allowed.
+    /// Sets its value. False if the text is not allowed.
     fn set(&self, of: &mut T, text: &str) -> bool;
 }
 
-/// Numbers that are written as text.
+/// A struct of numbers that can be written as text.
 pub trait Settings: Clone + Debug + PartialEq + Default + 'static {
     /// Its numbers, in the order in which they are printed.
     const SETTINGS: &'static [&'static dyn Setting<Self>];
 }
 
-/// A field of `T` in some form.
+/// A field of `T` as a [`Setting`].
 #[derive(Clone, Copy, Debug)]
 pub struct Field<T, V: 'static, F> {
-    /// Its name.
+    /// Its key.
     pub key: &'static str,
-    /// In a list it may stand without its name.
+    /// Whether it may be written without its key.
     pub bare: bool,
-    /// How it is written.
+    /// Its text form.
     pub form: F,
-    /// Where it is.
+    /// Borrows it.
     pub of: fn(&T) -> &V,
-    /// Where it is.
+    /// Borrows it mutably.
     pub at: fn(&mut T) -> &mut V,
 }
 
@@ -105,7 +105,8 @@ impl<T, V: 'static, F: Form<V>> Setting<T> for Field<T, V, F> {
     }
 }
 
-/// A [`Field`] by its place in the struct that `Self` is: `field!("beta", beta, Number(0.1, 0.95))`; `field!(bare "rate", ..)` may stand without its key.
+/// A [`Field`] of `Self`: `field!("beta", beta, Number(0.1, 0.95))`. `field!(bare "rate", ..)` may be written without
+/// its key.
 #[macro_export]
 macro_rules! field {
     (bare $key:literal, $($place:ident).+, $form:expr) => {
@@ -117,42 +118,42 @@ macro_rules! field {
 }
 pub use crate::field;
 
-/// One number of a choice, as it stands.
+/// One number of a choice, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its name.
+    /// Its key.
     pub key: &'static str,
     /// Its value.
     pub value: String,
-    /// What it may be.
+    /// The allowed values, in words.
     pub allowed: String,
 }
 
-/// One of several algorithms, with its numbers.
+/// One algorithm of a family, with its numbers.
 pub trait Choice {
-    /// The text that it is written as.
+    /// Its text form.
     fn text(&self) -> String;
 
-    /// Its numbers, all of them.
+    /// All of its numbers.
     fn numbers(&self) -> Vec<Shown>;
 
     /// Changes one number.
     ///
     /// # Errors
-    /// A number that it does not have, or a value that is not allowed.
+    /// An unknown key, or a value that is not allowed. Nothing has changed then.
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
 
-    /// Becomes what the text says.
+    /// Becomes the choice that the text describes.
     ///
     /// # Errors
-    /// Text that names nothing, or numbers that are not allowed; nothing has changed then.
+    /// An unknown name, or numbers that are not allowed. Nothing has changed then.
     fn set(&mut self, text: &str) -> Result<(), SettingError>;
 }
 
 /// Changes one number of a choice called `name`.
 ///
 /// # Errors
-/// A number that it does not have, or a value that is not allowed.
+/// An unknown key, or a value that is not allowed. Nothing has changed then.
 pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Result<(), SettingError> {
     let Some(setting) = T::SETTINGS.iter().find(|setting| setting.key() == key) else {
         let keys: Vec<&str> = T::SETTINGS.iter().map(|setting| setting.key()).collect();
@@ -165,10 +166,11 @@ pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Re
     Err(SettingError::Value { key: key.into(), value: value.into(), allowed: setting.allowed() })
 }
 
-/// Reads `key=value,key=value`, the numbers of a choice called `name`. A value alone is that of the first number that may stand so.
+/// Reads `key=value,key=value`, the numbers of a choice called `name`. A value without key is that of the first number
+/// that may be written so.
 ///
 /// # Errors
-/// A number that the choice does not have, or a value that is not allowed.
+/// An unknown key, or a value that is not allowed.
 pub fn read<T: Settings>(name: &str, text: &str) -> Result<T, SettingError> {
     let mut value = T::default();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -182,7 +184,7 @@ pub fn read<T: Settings>(name: &str, text: &str) -> Result<T, SettingError> {
     Ok(value)
 }
 
-/// Writes the numbers of a choice called `name` that are not standard.
+/// Writes a choice called `name`, with those of its numbers that differ from the standard ones.
 pub fn write<T: Settings>(name: &str, value: &T) -> String {
     let standard = T::default();
     let differs = |setting: &&&dyn Setting<T>| setting.get(value) != setting.get(&standard);
@@ -210,13 +212,14 @@ impl Settings for NoNumbers {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
 }
 
-/// Makes an enum a [`Choice`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq" => Arq } }`. Each variant
-/// holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant for algorithms of other crates, a [`Custom`]: it
-/// prints, but its name is parsed by a profile only, which knows the names of its program.
+/// Makes an enum a [`Choice`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq"
+/// => Arq } }`. Each variant holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant
+/// for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which knows the
+/// names of its program.
 macro_rules! choices {
     ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident)?) => {
         impl $choice {
-            /// The names there are.
+            /// The names in the family.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
         }
 
@@ -289,7 +292,7 @@ macro_rules! choices {
 }
 pub(crate) use choices;
 
-/// Serialises as the text that it prints.
+/// Serialises a choice as its text.
 macro_rules! as_text {
     ($choice:ident) => {
         impl serde::Serialize for $choice {

@@ -1,6 +1,7 @@
-//! A congestion controller from outside the engine, and a `downpour` and a lab that know it by name: `own-controller send --set
-//! congestion=mine FILE` over sockets, `own-controller lab simulate --set congestion=mine:beta=0.7` in the simulator, and over emulated
-//! links the peer "downpour-auto congestion=mine" of a plan, `own-controller lab run PLAN.toml`.
+//! A congestion controller from outside the engine, and a `downpour` and a lab that know it by name: `own-controller
+//! send --set congestion=mine FILE` over sockets, `own-controller lab simulate --set congestion=mine:beta=0.7` in the
+//! simulator, and over emulated links the peer "downpour-auto congestion=mine" of a plan, `own-controller lab run
+//! PLAN.toml`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,8 +14,8 @@ use transport::recovery::{Cause, Report};
 use transport::settings::{Number, Setting, Settings, field};
 use transport::{Rate, Time};
 
-/// Additive increase, multiplicative decrease. It backs off by less than Reno and grows by less in proportion (RFC 9438 section 4.3): steadier
-/// than Reno, and no faster.
+/// Additive increase, multiplicative decrease. It backs off by less than Reno and grows by less in proportion (RFC 9438
+/// section 4.3): steadier than Reno, and no faster.
 #[derive(Clone, Debug, PartialEq)]
 struct MineConfig {
     /// What a congestion event leaves of the window.
@@ -88,7 +89,8 @@ impl CongestionControl for Mine {
 }
 
 fn main() -> ExitCode {
-    // A program that needs no text form hands the controller in as a value: `CongestionConfig::custom(MineConfig { beta: 0.7 })`.
+    // A program that needs no text form hands the controller in as a value: `CongestionConfig::custom(MineConfig {
+    // beta: 0.7 })`.
     let names = Names::default().with_controller::<MineConfig>().expect("no controller has this name");
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     // The lab is asked for by the first argument, and starts itself again under its own name.

@@ -1,4 +1,4 @@
-//! The ARQ document's system.
+//! The system of arq: reliable transmission and congestion control over UDP.
 
 use super::{Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, FixedBlocks, ScheduleConfig};
@@ -8,13 +8,16 @@ use crate::wire::{FeedbackConfig, FeedbackTiming, PacketFeedback};
 use erasure::BlockCode;
 
 impl Profile {
-    /// Automatic repeat request without a code, over cumulative acknowledgements of every packet (arq): what TCP does on the same path.
+    /// Uncoded automatic repeat request with a cumulative acknowledgement of every packet (arq), as TCP does it.
     ///
-    /// The document builds up in three parts. This is the last, with CUBIC; `--set congestion=reno` is the second, `--set congestion=fixed-window` the
-    /// first. The numbers of RFC 9438 and bitmap feedback are `--set congestion=cubic --set feedback.packets=ranges --set detection=threshold`.
+    /// The document has three stages. This is the last, with CUBIC; `--set congestion=reno` is the second and `--set
+    /// congestion=fixed-window` the first. `--set congestion=cubic --set feedback.packets=ranges --set
+    /// detection=threshold` has the numbers of RFC 9438 and selective acknowledgements.
     ///
-    /// Departs: silence is asked about first (`timeout=probe`), since the document's timeout, which has no floor, calls packets lost whose
-    /// acknowledgement is merely late, on some paths for ever; `--set timeout=rto` is the document's. Where the path takes no packet of 1400 bytes and headers, smaller ones are tried; the document's sender would wait for ever.
+    /// Departs: a timeout sends probes (`timeout=probe`). The timeout of the document (`--set timeout=rto`) has no
+    /// lower bound and declares packets lost whose acknowledgement is merely late, on some paths forever. If the path
+    /// does not carry packets of 1400 bytes and headers, smaller ones are used; the sender of the document would wait
+    /// forever.
     pub fn arq() -> Self {
         let uncoded = BlockCode::Uncoded;
         let auto = Self::auto();
@@ -43,7 +46,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
     Source { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },

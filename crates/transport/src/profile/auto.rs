@@ -6,8 +6,8 @@ use crate::recovery::RecoveryConfig;
 use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
 impl Profile {
-    /// The default: lost source is sent again while there is more to come, repair goes ahead of losses in the last round
-    /// trips. CUBIC, unless a rate is told.
+    /// The default: lost source symbols are sent again in mid-transfer, repair is sent ahead of losses in the last
+    /// round trips. CUBIC, unless a fixed rate is given.
     pub fn auto() -> Self {
         Self {
             name: "auto".into(),
@@ -24,7 +24,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source {
         key: "symbols",

@@ -70,7 +70,8 @@ impl Settings for Spacing {
 }
 
 impl Default for Heartbeat {
-    /// 10 ms. tornado-transfer §2.1 says "constantly" and gives no number. Chosen: a small share of the reverse path even at a few Mbit/s.
+    /// 10 ms. tornado-transfer §2.1 says "constantly" and gives no number. Chosen: a small share of the reverse path
+    /// even at a few Mbit/s.
     fn default() -> Self {
         Self { heartbeat: Duration::from_millis(10) }
     }
@@ -82,8 +83,8 @@ impl Settings for Heartbeat {
 }
 
 impl Default for Counting {
-    /// n = 1024 (ttp §III-A). ttp §II-B leaves threshold and factor open. Chosen: 1 %, above the loss of its links themselves, and 2, the
-    /// smallest factor that has an effect.
+    /// n = 1024 (ttp §III-A). ttp §II-B leaves threshold and factor open. Chosen: 1 %, above the loss of its links
+    /// themselves, and 2, the smallest factor that has an effect.
     fn default() -> Self {
         Self { packets: 1_024, threshold: 10_000, factor: 2 }
     }

@@ -1,4 +1,4 @@
-//! The keys of a profile: each names one choice, as text, that can be looked at and changed.
+//! The keys of a profile, and its text form.
 
 use super::{Names, Profile};
 use crate::flow::BlockSizing;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why a profile is not what was asked for.
+/// A profile cannot be found or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has this name.
@@ -20,10 +20,10 @@ pub enum ProfileError {
     /// No choice has this key.
     #[error("a profile has no '{0}' (it has: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
     UnknownKey(String),
-    /// The text is not allowed there.
+    /// The value is not allowed.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// One of several choices cannot be made.
+    /// One of several settings is refused.
     #[error("{key}={value}: {error}")]
     OneOf {
         /// Its key.
@@ -33,12 +33,12 @@ pub enum ProfileError {
         /// Why not.
         error: Box<Self>,
     },
-    /// Two numbers of a choice leave nothing between them.
+    /// The lower of two bounds is above the upper one.
     #[error("{least} and {most} contradict each other: the first is above the second")]
     Contradiction {
-        /// Key and value of what is to be the least.
+        /// Key and value of the lower bound.
         least: String,
-        /// Key and value of what is to be the most.
+        /// Key and value of the upper bound.
         most: String,
     },
 }
@@ -86,12 +86,12 @@ impl Key {
         self.name
     }
 
-    /// The choice that a profile makes.
+    /// The choice of a profile.
     pub fn of<'a>(&self, profile: &'a Profile) -> &'a dyn Choice {
         (self.of)(profile)
     }
 
-    /// The key that `text` names, and the number of the choice, where it names one.
+    /// The key in `text`, and the number of the choice, if it names one.
     fn find(text: &str) -> Option<(Self, Option<&str>)> {
         Self::ALL.into_iter().find_map(|key| {
             let rest = text.strip_prefix(key.name)?;
@@ -101,11 +101,11 @@ impl Key {
 }
 
 impl Profile {
-    /// Makes another choice: `key` is a [`Key`]'s name (`congestion`, value `cubic:beta=0.5`), or one number of what is chosen
-    /// (`congestion.beta`, value `0.5`).
+    /// Changes one choice or one of its numbers: `key` is the name of a [`Key`] (`congestion`, with value
+    /// `cubic:beta=0.5`), or that of a number of the current choice (`congestion.beta`, with value `0.5`).
     ///
     /// # Errors
-    /// A key or a value that there is not; nothing has changed then.
+    /// An unknown key, or a value that is not allowed. Nothing has changed then.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
         match number {
@@ -115,7 +115,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Makes the choice that `text` names, of the engine's or of the program's own.
+    /// Makes the choice that `text` names: one of the engine's, or one of the program's own.
     fn choose(&mut self, key: Key, text: &str) -> Result<(), SettingError> {
         if let ("congestion", Some(own)) = (key.name, self.names.controller(text)) {
             self.recovery.congestion = own?;
@@ -127,10 +127,11 @@ impl Profile {
         Ok(())
     }
 
-    /// Makes several choices. Whatever their order, a choice comes before its numbers; of two for one key the later one counts.
+    /// Changes several settings. Choices are set before their numbers, whatever their order; of two values for one key
+    /// the later one counts.
     ///
     /// # Errors
-    /// The first key or value that there is not, or two numbers that contradict each other; nothing has changed then.
+    /// The first unknown key or refused value, or two bounds that contradict each other. Nothing has changed then.
     pub fn set_all<'a>(&mut self, choices: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), ProfileError> {
         let mut choices: Vec<(&str, &str)> = choices.into_iter().collect();
         choices.sort_by_key(|(key, _)| Key::find(key).is_some_and(|(_, number)| number.is_some()));
@@ -144,7 +145,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Looks whether the numbers of each choice go together.
+    /// Checks that the numbers of each choice are consistent.
     fn check(&self) -> Result<(), ProfileError> {
         let pair = |key: &str, least: &str, most: &str| {
             let numbers = Key::ALL.iter().find(|other| other.name == key).map(|key| key.of(self).numbers());
@@ -163,7 +164,7 @@ impl Profile {
     }
 }
 
-/// A cap on the rate: `none` or a rate.
+/// A limit on the rate: `none` or a rate.
 impl Choice for Option<Rate> {
     fn text(&self) -> String {
         Or("none", BitRate).print(self)
@@ -186,11 +187,12 @@ impl Choice for Option<Rate> {
     }
 }
 
-/// Congestion controllers that have been renamed: their names and their former names. A profile may use either. Remove with the release
-/// after next.
+/// Congestion controllers that have been renamed: their names and their former names. A profile may use either. To be
+/// removed in the release after next, when no supported release uses the former names.
 const RENAMED: [(&str, &str); 2] = [("fixed-rate", "told"), ("fixed-window", "fixed")];
 
-/// `text`, the choice made by `key`, with one name of [`RENAMED`] replaced by the other; `order` gives what to replace, and by what.
+/// `text`, the value of `key`, with a name in [`RENAMED`] replaced; `order` gives the name to replace and its
+/// replacement.
 fn renamed<'a>(
     key: &str,
     text: &'a str,
@@ -201,8 +203,8 @@ fn renamed<'a>(
     names.map_or(Cow::Borrowed(text), |(_, to)| Cow::Owned(format!("{to}{numbers}")))
 }
 
-/// A profile is written as its name and its keys, each as text. This is what one host sends to another, where the previous release may run:
-/// controllers go by the names which that release knows.
+/// A profile is serialised as its name and its keys, each as text. This is how a profile is sent to another host, which
+/// may run the previous release: renamed controllers have their former names, which both releases know.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -218,14 +220,15 @@ impl Serialize for Profile {
     }
 }
 
-/// The key of what a profile differs from.
+/// The key that names the profile on which another one is based.
 const BASED_ON: &str = "based-on";
 
-/// No choice is as long. What is in a file is said again where it is wrong.
+/// Longer than the text of any choice. Error messages repeat what is in a file.
 const LONGEST_VALUE: usize = 1000;
 
-/// What a file says: its keys, and the texts of their values. Tables within are keys with dots: `congestion.beta = 0.6`, or `beta = 0.6` below
-/// `[congestion]`. Numbers need no quotes, and a list is its values with commas.
+/// The contents of a profile file: its keys, with the texts of their values. Keys in a table are joined with dots:
+/// `congestion.beta = 0.6` is the same as `beta = 0.6` in `[congestion]`. Numbers need no quotes, and a list becomes
+/// its values with commas.
 #[derive(Default)]
 struct Written(BTreeMap<String, String>);
 
@@ -237,7 +240,7 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
-/// Takes what stands at a key.
+/// Reads the value of a key.
 struct Value<'a> {
     key: &'a str,
     written: &'a mut Written,
@@ -300,7 +303,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         let mut values = Vec::new();
         let mut item = Written::default();
         while list.next_element_seed(Value { key: self.key, written: &mut item })?.is_some() {
-            // A table has keys of its own.
+            // An item that is a table has other keys.
             values.extend(item.0.remove(self.key));
             if !item.0.is_empty() || values.len() > LONGEST_VALUE {
                 return Err(A::Error::invalid_type(Unexpected::Seq, &self));
@@ -312,7 +315,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<(), A::Error> {
         let Value { key, written } = self;
         while let Some(name) = table.next_key::<String>()? {
-            // A date is such a table to `toml`.
+            // The crate `toml` presents dates as such tables.
             if name.starts_with('$') {
                 return Err(A::Error::custom(format_args!("{key} is a date, which no choice is")));
             }
@@ -326,8 +329,8 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-/// A profile is read from the name of the profile that it is based on, `auto` if it has none, and what differs from that. Its choices may be
-/// those of the program.
+/// Reads a profile: the name of the profile that it is based on (`auto` by default), and the keys in which it differs.
+/// It may choose algorithms of the program's own by these names.
 impl<'de> DeserializeSeed<'de> for &Names {
     type Value = Profile;
 
@@ -346,7 +349,7 @@ impl<'de> DeserializeSeed<'de> for &Names {
     }
 }
 
-/// As by [`Names`] that has none.
+/// As by an empty table of [`Names`].
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Names::default().deserialize(from)

@@ -8,17 +8,17 @@ use crate::wire::{FeedbackConfig, FeedbackTiming};
 use std::time::Duration;
 
 impl Profile {
-    /// Blocks of an MDS code with as much repair as the loss estimate asks for, more when that was too little, under a window
-    /// that marks govern and losses do not (lt-tcp).
+    /// Blocks of an MDS code with proactive repair by the loss estimate and reactive repair when that was too little,
+    /// under a window that responds to ECN marks and not to losses (lt-tcp).
     ///
-    /// Packets in flight (§3.5): every block counts what was sent of it less what was acknowledged or found lost; after a timeout the network is empty,
-    /// and what is acknowledged late counts towards completeness alone. The flight is kept packet by packet, which comes to the sum of these counts
-    /// (`flow/schedule/proactive/in_flight.rs` proves it): none of them can drift, as the fate of every packet is found out.
-    /// Departs: packets of a block that the receiver has stay in the flight until their fate is known. The document drops them from its sum at
-    /// once, and puts up with as many extra packets on the network.
+    /// In the document (§3.5) every block counts the packets sent of it less those acknowledged or lost; after a
+    /// timeout the network counts as empty, and late acknowledgements only count towards completeness. Recovery keeps
+    /// packets in flight one by one, which gives the sum of these counts (`flow/schedule/proactive/in_flight.rs` proves
+    /// it). Departs: packets of a block that the receiver has completed stay in flight until they are acknowledged or
+    /// lost. The document removes them from its sum at once, and so has as many extra packets on the network.
     ///
-    /// The document wants ECN deployed (§1.1). Where a path fails its validation, losses govern the window until a later test succeeds
-    /// (RFC 9000 §13.4.2.2): the document's window would have no governor there, and fills the queue with losses.
+    /// The document requires ECN (§1.1). On a path that fails ECN validation, the window responds to losses until a
+    /// later test succeeds (RFC 9000 §13.4.2.2): otherwise nothing would limit it.
     pub fn lt_tcp() -> Self {
         let auto = Self::auto();
         Self {
@@ -48,7 +48,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source {
         key: "symbols", section: "chosen: as large as the path carries; lt-tcp §4.2 leaves the packet size open"

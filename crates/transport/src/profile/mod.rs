@@ -1,7 +1,8 @@
-//! Profiles: named, printable sets of choices. Read this file first: it names every choice the engine makes.
+//! Profiles: named sets of choices, as values and as text. Start reading here: a [`Profile`] names every choice the
+//! engine makes.
 //!
-//! A profile is a local matter of who sends data. Only plans, the symbol size and the choice of feedback cross the wire, so
-//! the two ends of a connection may run different ones.
+//! A profile is local to the sender of data. Only plans, the symbol size and the requested feedback are on the wire, so
+//! that the two ends of a connection may have different profiles.
 
 mod arq;
 mod auto;
@@ -31,40 +32,40 @@ use erasure::WindowCode;
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// The name of the profile that it differs from, whose sources are those of what is the same.
+    /// The built-in profile that it is based on; what they have in common has its sources.
     pub base: &'static str,
-    /// Symbol sizes in bytes, largest first; a flow takes the largest that the path is known to carry.
+    /// Symbol sizes; a flow takes the largest that the path is known to carry.
     pub symbols: SymbolSizes,
     /// How objects are cut into blocks and coded.
     pub blocks: BlockSizing,
-    /// What codes streams.
+    /// How streams are coded.
     pub streams: StreamCoding,
     /// Which symbol goes next.
     pub schedule: ScheduleConfig,
     /// Congestion control, loss detection, timeouts, the loss estimate.
     pub recovery: RecoveryConfig,
-    /// The feedback wanted from the receiver.
+    /// The feedback requested from the receiver.
     pub feedback: FeedbackConfig,
-    /// Caps whatever controls, in IP bits per second.
+    /// Limits the rate, in IP bits per second, whatever the controller.
     pub limit: Option<Rate>,
-    /// What its program calls algorithms of its own.
+    /// The names by which it can choose algorithms of its program.
     pub names: Names,
 }
 
-/// Where a number comes from: a document's section, an RFC, or why it was chosen.
+/// The source of a number: a section of a document, or the reason for a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The key, or `KEY.NUMBER`; a key without number speaks for all of its numbers that have no row of their own.
+    /// The key, or `KEY.NUMBER`. A key alone is the source of all its numbers without an entry of their own.
     pub key: &'static str,
-    /// A section of a document in `docs/REFERENCES.md` (`arq §2.1`, `RFC 9438 §4.6`), a design note (`docs/design/feedback.md`), or `chosen: ` and
-    /// the reason.
+    /// A section of a document in `docs/REFERENCES.md` (`arq §2.1`, `RFC 9438 §4.6`), a design note
+    /// (`docs/design/feedback.md`), or `chosen: ` and the reason.
     pub section: &'static str,
 }
 
-/// A profile that downpour knows by name.
+/// A built-in profile.
 struct Entry {
     name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     about: &'static str,
     make: fn() -> Profile,
     sources: &'static [Source],
@@ -111,7 +112,7 @@ const ENTRIES: [Entry; 6] = [
 ];
 
 impl Profile {
-    /// Every profile's name.
+    /// The names of the built-in profiles.
     pub const NAMES: [&'static str; ENTRIES.len()] = {
         let mut names = [""; ENTRIES.len()];
         let mut at = 0;
@@ -122,7 +123,7 @@ impl Profile {
         names
     };
 
-    /// The profile of this name.
+    /// The built-in profile of this name.
     ///
     /// # Errors
     /// [`ProfileError::UnknownName`] lists the names there are.
@@ -131,7 +132,7 @@ impl Profile {
         entry.map(|entry| (entry.make)()).ok_or_else(|| ProfileError::UnknownName(name.into()))
     }
 
-    /// The same, sending at exactly `rate` whatever is lost.
+    /// The same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever is lost.
     #[must_use]
     pub fn with_fixed_rate(mut self, rate: Rate) -> Self {
         let config = match self.recovery.congestion {
@@ -142,14 +143,14 @@ impl Profile {
         self
     }
 
-    /// The same, never faster than `rate`.
+    /// The same profile with a limit on its rate.
     #[must_use]
     pub fn with_limit(mut self, rate: Rate) -> Self {
         self.limit = Some(rate);
         self
     }
 
-    /// The same, with streams protected by a window code all along.
+    /// The same profile with a window code for streams.
     #[must_use]
     pub fn with_window_code(mut self, code: WindowCode) -> Self {
         self.streams = StreamCoding::Window(WindowCoding { code, ..WindowCoding::default() });

@@ -19,8 +19,8 @@ pub enum NameError {
     Malformed(&'static str),
 }
 
-/// The names, beside the built-in ones, by which the profiles of a program choose controllers and schedules. A program makes one such table
-/// and obtains its profiles from it; every profile keeps the table that it comes from.
+/// The names, beside the built-in ones, by which the profiles of a program choose controllers and schedules. A program
+/// makes one such table and obtains its profiles from it; every profile keeps the table that it comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     controllers: BTreeMap<&'static str, CustomController>,

@@ -6,14 +6,14 @@ use crate::recovery::{CongestionConfig, FixedRateConfig, RecoveryConfig};
 use crate::time::Rate;
 use crate::wire::{BlockFeedback, DoneBlocks, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
 
-/// rc-udp §VI-A, table II: R1 is not controlled; R2 is 100 Mbit/s nominally.
+/// rc-udp §VI-A, table II: R1 is not controlled; R2 is nominally 100 Mbit/s.
 const NOMINAL_RATE: Rate = Rate::from_bits_per_second(100_000_000);
 
 impl Profile {
-    /// Coded symbols of one block at a time, at a rate that is told, until the receiver has it (rc-udp).
+    /// Coded symbols of one block at a time, at a fixed rate, until it is acknowledged (rc-udp).
     ///
-    /// Departs: a block is acknowledged when it is decoded, not when (1 + epsilon) K symbols of it have come: those may not decode, and then
-    /// it would be lost.
+    /// Departs: a block is acknowledged when it is decoded, not when (1 + epsilon) K of its symbols have arrived. These
+    /// may not suffice, and the block would be lost.
     pub fn rc_udp() -> Self {
         Self {
             name: "rc-udp".into(),
@@ -36,7 +36,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "rc-udp §IV-C: L = 1 KB takes the least time to code" },
     Source { key: "symbols.per-packet", section: "rc-udp §IV-B a: r symbols per packet, set according to the MTU" },

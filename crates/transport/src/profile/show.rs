@@ -1,9 +1,9 @@
-//! Profiles to look at: every number with where it comes from, and how two differ.
+//! Profiles for display: every number with its source, and the differences between two profiles.
 
 use super::{ENTRIES, Key, Profile, Source};
 use crate::settings::{Choice, Shown};
 
-/// Stands for a source where something else was chosen.
+/// The source of what was changed.
 const SET: &str = "set";
 
 /// One choice of a profile, or one number of a choice.
@@ -11,11 +11,11 @@ const SET: &str = "set";
 pub struct Line {
     /// The key, or `KEY.NUMBER`.
     pub key: String,
-    /// What is chosen.
+    /// Its value.
     pub value: String,
-    /// What else it may be, in words; nothing for a choice.
+    /// The allowed values of a number, in words; empty for a choice.
     pub allowed: String,
-    /// Where it comes from; nothing where only its numbers have a source.
+    /// Its source; empty if only the numbers of a choice have sources.
     pub source: &'static str,
 }
 
@@ -24,19 +24,20 @@ pub struct Line {
 pub struct Difference {
     /// The key, or `KEY.NUMBER`.
     pub key: String,
-    /// In the first; nothing where it has no such number.
+    /// In the first profile; empty if it has no such number.
     pub first: String,
-    /// In the second.
+    /// In the second profile.
     pub second: String,
 }
 
 impl Profile {
-    /// Every profile's name, and what it is in one line.
+    /// The names of all profiles, with a description in one line.
     pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
         ENTRIES.iter().map(|entry| (entry.name, entry.about))
     }
 
-    /// Every choice, each followed by all of its numbers. What differs from the profile that it is based on says so in place of a source.
+    /// Every choice, each followed by all of its numbers. Values that differ from those of the profile it is based on
+    /// have the source `set`.
     pub fn lines(&self) -> Vec<Line> {
         let standard =
             ENTRIES.iter().find(|entry| entry.name == self.base).map(|entry| ((entry.make)(), entry.sources));
@@ -48,7 +49,7 @@ impl Profile {
         lines
     }
 
-    /// Every key and number in which `other` differs.
+    /// The keys and numbers in which `other` differs.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let (first, second) = (self.lines(), other.lines());
         let value = |lines: &[Line], key: &str| {
@@ -71,7 +72,7 @@ impl Profile {
     }
 }
 
-/// A choice and its numbers. They are told apart one by one: another number is no other algorithm.
+/// A choice and its numbers, each with its own source: changing a number does not change the algorithm.
 fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'static [Source])>) -> Vec<Line> {
     let (name, numbers) = chosen(choice);
     let other =
@@ -91,7 +92,7 @@ fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'stat
     lines
 }
 
-/// What is chosen, by its name where it has numbers, and these.
+/// The name of a choice and its numbers; its whole text if it has none.
 fn chosen(choice: &dyn Choice) -> (String, Vec<Shown>) {
     let (text, numbers) = (choice.text(), choice.numbers());
     let name = if numbers.is_empty() { text.as_str() } else { text.split(':').next().unwrap_or_default() };

@@ -1,4 +1,4 @@
-//! The symbol sizes that a profile may take, and how many symbols go into a packet.
+//! The symbol sizes of a profile, and the number of symbols in a packet.
 
 use crate::settings::{Choice, Count, Form, Or, SettingError, Shown, as_text};
 use crate::wire::SYMBOL_OVERHEAD;
@@ -6,16 +6,17 @@ use crate::wire::limits::MAX_DATAGRAM;
 use std::fmt;
 use std::str::FromStr;
 
-/// Symbol sizes in bytes, largest first, at least one; and how many symbols a packet carries.
+/// Symbol sizes in bytes, at least one and the largest first, and the number of symbols in a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolSizes {
     sizes: Vec<u16>,
-    /// r: so many, where the path carries them; `None`: as many as it carries.
+    /// r: at most this many, if the path carries them; `None`: as many as the path carries.
     per_packet: Option<u8>,
 }
 
 impl Default for SymbolSizes {
-    /// 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280 (docs/design/block-sizes.md).
+    /// 1408 fills a 1500-byte packet of IPv4 and IPv6; the others are for tunnels and 1280
+    /// (docs/design/block-sizes.md).
     fn default() -> Self {
         Self { sizes: vec![1408, 1344, 1280, 1152], per_packet: Some(1) }
     }
@@ -24,7 +25,7 @@ impl Default for SymbolSizes {
 /// The smallest symbol that leaves room for feedback in packets of its size, and the largest: 9000-byte frames.
 const LIMITS: std::ops::RangeInclusive<u16> = 256..=8900;
 
-/// UDP payload of a 9000-byte packet of IPv6: no path is asked for more unless a number of symbols says so.
+/// UDP payload of a 9000-byte IPv6 packet. Larger packets are only sent if the number of symbols requires them.
 const LARGEST_FIT: usize = 8952;
 
 /// The number of a packet's symbols, as text.
@@ -42,13 +43,13 @@ impl SymbolSizes {
         Self { sizes: vec![size], per_packet: Some(1) }
     }
 
-    /// The same, with as many symbols in a packet as the path carries.
+    /// The same sizes, with as many symbols in a packet as the path carries.
     #[must_use]
     pub fn filling_packets(self) -> Self {
         Self { per_packet: None, ..self }
     }
 
-    /// All of them, largest first.
+    /// All sizes, largest first.
     pub fn all(&self) -> &[u16] {
         &self.sizes
     }
@@ -63,13 +64,13 @@ impl SymbolSizes {
         self.sizes[0]
     }
 
-    /// Symbols of this size that are to go into one packet, if the path carries it.
+    /// The number of symbols of this size in one packet, if the path carries it.
     pub fn per_packet(&self, size: u16) -> u8 {
         let fit = |datagram: usize| ((datagram - SYMBOL_OVERHEAD) / usize::from(size.max(1))).clamp(1, 64) as u8;
         self.per_packet.map_or_else(|| fit(LARGEST_FIT), |count| count.min(fit(MAX_DATAGRAM)))
     }
 
-    /// The largest that a datagram of `payload` bytes carries; the smallest where none fits.
+    /// The largest size that a datagram of `payload` bytes carries, or the smallest if none fits.
     pub fn for_payload(&self, payload: usize) -> u16 {
         let fits = |size: &&u16| usize::from(**size) + SYMBOL_OVERHEAD <= payload;
         self.sizes.iter().find(fits).copied().unwrap_or(self.smallest())

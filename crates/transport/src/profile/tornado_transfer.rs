@@ -7,7 +7,8 @@ use crate::recovery::{CongestionConfig, RecoveryConfig};
 use crate::wire::{BlockFeedback, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
 
 impl Profile {
-    /// Source of at most 256 blocks in order, with repair of earlier ones in between, then repair of each in turn (tornado-transfer).
+    /// Source of at most 256 blocks in order, interleaved with repair of earlier ones, then repair of each in turn
+    /// (tornado-transfer).
     pub fn tornado_transfer() -> Self {
         Self {
             name: "tornado-transfer".into(),
@@ -30,7 +31,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source {
         key: "symbols",

@@ -8,8 +8,8 @@ use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
 use crate::wire::{Counting, FeedbackConfig, FeedbackTiming, LastPackets, PacketFeedback};
 
 impl Profile {
-    /// Chunks of a Tornado code padded by the moving average of loss, the next one encoded while one is sent, at a rate that is halved
-    /// past thresholds of loss (ttp).
+    /// Chunks of a Tornado code, padded for the moving average of loss, each encoded while the one before is sent, at a
+    /// rate that is halved when loss exceeds thresholds (ttp).
     pub fn ttp() -> Self {
         let auto = Self::auto();
         Self {
@@ -32,7 +32,7 @@ impl Profile {
     }
 }
 
-/// Where its numbers come from.
+/// The sources of its numbers.
 pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "chosen: as large as the path carries; ttp names no packet size" },
     Source { key: "blocks.bits", section: "ttp §III-A: 1 Mb; §II-A has 1 MB" },

@@ -1,30 +1,31 @@
-//! What a feedback says of packets, in the forms that there are.
+//! What a feedback frame acknowledges, in the forms that profiles request.
 
 use crate::wire::PacketRanges;
 
-/// What a feedback says of packets. Counts are of packets that ask for feedback, since the connection began.
+/// What a feedback frame acknowledges. Counts are of ack-eliciting packets, since the connection began.
 #[derive(Clone, Copy, Debug)]
 pub enum AckInfo<'a> {
-    /// Nothing has arrived yet.
+    /// No packet has arrived yet.
     Nothing,
-    /// Which packets arrived.
+    /// The packets that have arrived.
     Ranges(&'a PacketRanges),
-    /// Which packets arrived, symbols named only once nothing before them in their flow is missing (arq §2.1).
+    /// Cumulative acknowledgement: packets with symbols are named only once nothing before them in their flow is
+    /// missing (arq §2.1).
     InOrder {
-        /// Those named.
+        /// The packets named.
         packets: Option<&'a PacketRanges>,
-        /// The highest number that arrived, named or not.
+        /// The largest packet number received, named or not.
         largest: u64,
-        /// How many arrived, those not named yet included.
+        /// Packets received, including those not named yet.
         arrived: u64,
     },
-    /// How many packets arrived, and nothing of which (rc-udp §IV).
+    /// The number of packets that have arrived, but not which (rc-udp §IV).
     Count {
-        /// The highest number among them.
+        /// The largest packet number received.
         largest: u64,
-        /// Microseconds that the peer held this back since `largest` arrived.
+        /// Microseconds between the arrival of `largest` and this feedback.
         delay_micros: u32,
-        /// How many.
+        /// Packets received.
         arrived: u64,
     },
 }
@@ -39,7 +40,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// The highest number that arrived, where that is said beside the names.
+    /// The largest packet number received, where feedback reports it beside the names.
     pub(super) const fn largest(&self) -> Option<u64> {
         match self {
             Self::InOrder { largest, .. } | Self::Count { largest, .. } => Some(*largest),
@@ -47,7 +48,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// How many packets arrived, where that is said.
+    /// The number of packets received, where feedback reports it.
     pub(super) const fn arrived(&self) -> Option<u64> {
         match self {
             Self::InOrder { arrived, .. } | Self::Count { arrived, .. } => Some(*arrived),

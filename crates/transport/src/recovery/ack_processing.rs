@@ -1,4 +1,4 @@
-//! What comes back, and what does not: feedback and timeouts made into reports.
+//! Ack processing: feedback and timeouts become reports.
 
 use super::ack_info::AckInfo;
 use super::detection::NewAcks;
@@ -12,101 +12,102 @@ use crate::wire::{EcnCounts, PacketRanges};
 use std::time::Duration;
 
 impl Recovery {
-    /// Feedback came. Makes a [`Report`](super::Report) of it.
+    /// Feedback arrived: makes a [`Report`](super::Report) of it. `counts` are its ECN counts.
     ///
     /// # Errors
-    /// [`NeverSent`] when it names a packet that was never sent: it is then refused whole, and nothing has changed.
-    pub fn on_feedback(&mut self, now: Time, told: AckInfo<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
-        told.largest().map_or(Ok(()), |largest| self.flight.check_number(largest))?;
-        told.named().map_or(Ok(()), |packets| self.flight.check(packets))?;
-        let (before, oldest) = (self.flight.largest_acked(), self.flight.oldest());
+    /// [`NeverSent`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
+    pub fn on_feedback(&mut self, now: Time, info: AckInfo<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
+        info.largest().map_or(Ok(()), |largest| self.sent_packets.check_number(largest))?;
+        info.named().map_or(Ok(()), |packets| self.sent_packets.check(packets))?;
+        let (before, oldest) = (self.sent_packets.largest_acked(), self.sent_packets.oldest());
         self.begin_report(now, Cause::Feedback);
-        // No more can have arrived than were sent: whoever claims so would empty the flight.
-        let all = told.arrived().unwrap_or(0).min(self.stats.sent_packets);
+        // A peer that claims more arrivals than packets sent could otherwise settle everything in flight.
+        let all = info.arrived().unwrap_or(0).min(self.stats.sent_packets);
         let arrived = all.saturating_sub(self.arrived);
         self.arrived += arrived;
-        if let Some(packets) = told.named() {
+        if let Some(packets) = info.named() {
             self.acknowledge(now, packets, before);
-        } else if let AckInfo::Count { largest, delay_micros, .. } = told {
+        } else if let AckInfo::Count { largest, delay_micros, .. } = info {
             self.settle(now, largest, arrived, delay_micros);
         }
-        // RFC 9000 section 13.4.2.1: only feedback that brings news is sure not to have been overtaken.
-        let newest = self.flight.largest_acked() > before || arrived > 0;
-        self.outcome.newly_marked = self.ecn.on_counts(counts, newest);
-        self.detect_losses(now, told, arrived);
-        self.timer.on_feedback(now, !self.outcome.delivered.is_empty(), self.flight.oldest() != oldest);
+        // RFC 9000 section 13.4.2.1: feedback that acknowledges nothing new may have been reordered.
+        let newest = self.sent_packets.largest_acked() > before || arrived > 0;
+        self.report.newly_marked = self.ecn.on_counts(counts, newest);
+        self.detect_losses(now, info, arrived);
+        self.timer.on_feedback(now, !self.report.delivered.is_empty(), self.sent_packets.oldest() != oldest);
         self.finish_report();
         Ok(())
     }
 
     fn acknowledge(&mut self, now: Time, packets: &PacketRanges, largest_before: Option<u64>) {
-        // The delay is that of the largest packet named, so no other gives a sample (RFC 9002 section 5.1).
+        // The delay is that of the largest packet named, so that no other gives a sample (RFC 9002 section 5.1).
         let largest = packets.ranges.first().map_or(0, |(_, high)| *high);
-        let true_time = largest >= self.first_number && self.detector.times_truly(largest);
-        let Self { flight, outcome, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
-        let largest_sent = flight.acknowledge(packets, |arrival| {
+        let has_sample = largest >= self.first_number && self.detector.gives_rtt_sample(largest);
+        let Self { sent_packets, report, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
+        let largest_sent = sent_packets.acknowledge(packets, |arrival| {
             let (Arrival::Delivered(entry) | Arrival::Late(entry)) = arrival;
             let sent = entry.sent;
             if sent.number < *first_number {
-                // Given up with the path it took: it says nothing about this one.
-                outcome.outlived.push(sent);
+                // Abandoned with an earlier path: no sample of this one.
+                report.outlived.push(sent);
                 return;
             }
             ecn.on_delivered(entry.marked);
             if let Arrival::Late(_) = arrival {
                 let overtaken_by = largest_before.unwrap_or(0).saturating_sub(sent.number);
                 detector.on_spurious(now, overtaken_by, now.since(sent.time), rtt);
-                outcome.spurious.push(sent);
+                report.spurious.push(sent);
             } else {
                 delivery_rate.on_delivered(now, sent.time, sent.bytes, entry.snapshot);
-                outcome.delivered.push(sent);
+                report.delivered.push(sent);
             }
         });
-        self.measure(now, largest_sent.filter(|_| true_time), packets.delay_micros);
+        self.measure(now, largest_sent.filter(|_| has_sample), packets.delay_micros);
     }
 
-    /// Feedback that says how many packets arrived and not which. The order of losses is then a guess, and runs of them look longer
-    /// than they were.
+    /// Feedback that counts arrivals without naming them. Which packets were lost is then a guess, and bursts of losses
+    /// look longer than they were.
     fn settle(&mut self, now: Time, largest: u64, arrivals: u64, delay_micros: u32) {
         let persistent = self.detector.persistent_duration(&self.rtt);
-        let Self { flight, outcome, delivery_rate, loss, ecn, first_number, .. } = self;
-        let largest_sent = flight.settle_count(now, largest, arrivals, |fate| {
+        let Self { sent_packets, report, delivery_rate, loss, ecn, first_number, .. } = self;
+        let largest_sent = sent_packets.settle_count(now, largest, arrivals, |fate| {
             let (Fate::Arrived(Arrival::Delivered(entry) | Arrival::Late(entry)) | Fate::Lost(entry)) = fate;
             let sent = entry.sent;
             match fate {
-                Fate::Lost(_) => outcome.on_lost(entry, persistent, loss, ecn),
-                Fate::Arrived(_) if sent.number < *first_number => outcome.outlived.push(sent),
+                Fate::Lost(_) => report.on_lost(entry, persistent, loss, ecn),
+                Fate::Arrived(_) if sent.number < *first_number => report.outlived.push(sent),
                 Fate::Arrived(Arrival::Late(_)) => {
                     ecn.on_delivered(entry.marked);
-                    outcome.spurious.push(sent);
+                    report.spurious.push(sent);
                 }
                 Fate::Arrived(Arrival::Delivered(_)) => {
                     ecn.on_delivered(entry.marked);
                     delivery_rate.on_delivered(now, sent.time, sent.bytes, entry.snapshot);
-                    outcome.delivered.push(sent);
+                    report.delivered.push(sent);
                 }
             }
         });
         self.measure(now, largest_sent.filter(|_| largest >= self.first_number), delay_micros);
     }
 
-    /// The samples that deliveries give: `sent` is when the packet left that the peer answered `delay_micros` after it came.
+    /// Takes the samples of round-trip time and delivery rate. The packet sent at `sent` was answered `delay_micros`
+    /// after its arrival.
     fn measure(&mut self, now: Time, sent: Option<Time>, delay_micros: u32) {
         if let Some(sent) = sent {
             let sample = now.since(sent);
             self.rtt.sample(now, sample, Duration::from_micros(u64::from(delay_micros)));
-            self.outcome.rtt = Some(sample);
+            self.report.rtt = Some(sample);
         }
-        self.outcome.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
+        self.report.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
     }
 
-    /// The time of [`Recovery::next_timeout`] has come.
+    /// [`Recovery::next_timeout`] is due.
     pub fn on_timeout(&mut self, now: Time) -> Timeout {
         if self.loss_time.is_some_and(|at| at <= now) {
             self.begin_report(now, Cause::LossTimer);
             self.detect_overdue(now);
             self.finish_report();
-            return if self.outcome.lost.is_empty() { Timeout::None } else { Timeout::Lost };
+            return if self.report.lost.is_empty() { Timeout::None } else { Timeout::Lost };
         }
         if self.next_timeout().is_none_or(|at| at > now) {
             return Timeout::None;
@@ -114,75 +115,76 @@ impl Recovery {
         self.ecn.on_silence();
         match self.timer.on_expiry(now) {
             Expiry::Probe => {
-                self.detector.on_probe(self.flight.next_number());
+                self.detector.on_probe(self.sent_packets.next_number());
                 self.stats.probe_timeouts += 1;
                 Timeout::Probe
             }
-            Expiry::Empty => {
-                self.empty(now);
+            Expiry::AllLost => {
+                self.lose_all(now);
                 Timeout::Lost
             }
         }
     }
 
-    /// Nothing came back for a whole timeout: the network is empty (lt-tcp §3.5).
-    fn empty(&mut self, now: Time) {
+    /// The retransmission timer expired: the network is taken to be empty (lt-tcp §3.5).
+    fn lose_all(&mut self, now: Time) {
         self.begin_report(now, Cause::Timeout);
-        let Self { flight, outcome, loss, ecn, .. } = self;
-        // The cause says it all: no run of losses adds to it.
-        flight.give_up(now, u64::MAX, |entry| outcome.on_lost(entry, Duration::MAX, loss, ecn));
+        let Self { sent_packets, report, loss, ecn, .. } = self;
+        // The report is a timeout anyway: it needs no persistent congestion.
+        sent_packets.lose_all_below(now, u64::MAX, |entry| report.on_lost(entry, Duration::MAX, loss, ecn));
         self.loss.close_report();
         self.loss_time = None;
-        self.detector.on_empty(self.flight.next_number());
-        self.delivery_rate.on_lost(&self.outcome.lost, 0);
+        self.detector.on_all_lost(self.sent_packets.next_number());
+        self.delivery_rate.on_lost(&self.report.lost, 0);
         self.stats.timeouts += 1;
         self.finish_report();
     }
 
-    /// When to call [`Recovery::on_timeout`]: for a loss by age, else when the silence has lasted too long. None when nothing is in
-    /// flight.
+    /// When to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or retransmission
+    /// timeout. `None` if nothing is in flight.
     ///
-    /// Where packets are told in order, silence is that of the oldest one (RFC 6298 section 5.3): duplicates let new packets out, and
-    /// none of them tells that the repair of the oldest was lost as well.
+    /// With feedback in order the probe timeout runs from the oldest packet (as in RFC 6298 section 5.3): duplicate
+    /// acknowledgements let new packets out, but none of them reveals that the retransmission of the oldest was lost
+    /// too.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.flight.packets() == 0 {
+        if self.sent_packets.packets() == 0 {
             return None;
         }
-        let since = || if self.detector.is_in_order() { self.timer.advanced() } else { self.flight.last_sent() };
+        let since = || if self.detector.is_in_order() { self.timer.advanced() } else { self.sent_packets.last_sent() };
         let due = || self.timer.due(since(), &self.rtt, self.detector.slack(&self.rtt));
         Some(self.loss_time.unwrap_or_else(due))
     }
 
-    fn detect_losses(&mut self, now: Time, told: AckInfo<'_>, arrived: u64) {
-        let outcome = &mut self.outcome;
-        self.loss.on_delivered(outcome.delivered.len());
-        self.loss.on_spurious(outcome.spurious.len());
-        let named = || outcome.delivered.iter().chain(&outcome.spurious).chain(&outcome.outlived);
-        let heard = NewAcks {
-            told,
+    fn detect_losses(&mut self, now: Time, info: AckInfo<'_>, arrived: u64) {
+        let report = &mut self.report;
+        self.loss.on_delivered(report.delivered.len());
+        self.loss.on_spurious(report.spurious.len());
+        let named = || report.delivered.iter().chain(&report.spurious).chain(&report.outlived);
+        let acks = NewAcks {
+            info,
             arrived,
             named: named().count() as u64,
             symbols: named().any(|sent| sent.content.is_symbol()),
             newest: named().map(|sent| sent.number).max(),
         };
         let persistent = self.detector.persistent_duration(&self.rtt);
-        let Self { flight, outcome, loss, ecn, detector, rtt, .. } = self;
-        let before = outcome.lost.len();
+        let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;
+        let before = report.lost.len();
         self.loss_time =
-            detector.on_feedback(now, heard, flight, rtt, |entry| outcome.on_lost(entry, persistent, loss, ecn));
-        self.resend_at_once = detector.resends_at_once() && outcome.lost.len() > before;
+            detector.on_feedback(now, acks, sent_packets, rtt, |entry| report.on_lost(entry, persistent, loss, ecn));
+        self.fast_retransmit = detector.allows_fast_retransmit() && report.lost.len() > before;
         self.loss.close_report();
-        self.delivery_rate.on_lost(&self.outcome.lost, self.flight.bytes());
+        self.delivery_rate.on_lost(&self.report.lost, self.sent_packets.bytes());
     }
 
     fn detect_overdue(&mut self, now: Time) {
         let persistent = self.detector.persistent_duration(&self.rtt);
-        let oldest = self.flight.oldest();
-        let Self { flight, outcome, loss, ecn, detector, rtt, .. } = self;
+        let oldest = self.sent_packets.oldest();
+        let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;
         self.loss_time =
-            detector.on_loss_timer(now, flight, rtt, |entry| outcome.on_lost(entry, persistent, loss, ecn));
+            detector.on_loss_timer(now, sent_packets, rtt, |entry| report.on_lost(entry, persistent, loss, ecn));
         self.loss.close_report();
-        self.delivery_rate.on_lost(&self.outcome.lost, self.flight.bytes());
-        self.timer.on_feedback(now, false, self.flight.oldest() != oldest);
+        self.delivery_rate.on_lost(&self.report.lost, self.sent_packets.bytes());
+        self.timer.on_feedback(now, false, self.sent_packets.oldest() != oldest);
     }
 }

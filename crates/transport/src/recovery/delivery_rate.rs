@@ -74,7 +74,8 @@ impl DeliveryRate {
         self.app_limited_until.is_some()
     }
 
-    /// Packets were lost, which leaves `in_flight` bytes: they no longer stand between now and the end of an application-limited phase.
+    /// Packets were lost, which leaves `in_flight` bytes: they no longer stand between now and the end of an
+    /// application-limited phase.
     pub(super) fn on_lost(&mut self, lost: &[SentPacket], in_flight: u64) {
         self.lost += lost.iter().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let all_gone = self.delivered + in_flight;

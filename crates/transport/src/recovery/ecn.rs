@@ -1,59 +1,62 @@
-//! Explicit congestion notification: whether to mark packets ECT(0), and what the peer's counts say (RFC 9000 section
-//! 13.4.2).
+//! Explicit congestion notification: whether packets are marked ECT(0), and validation of the peer's counts (RFC 9000
+//! section 13.4.2).
 
 use crate::wire::EcnCounts;
 
-/// So many marked packets may be delivered without any count before the peer, or the path, is held not to count.
+/// Marked packets that may be delivered without any ECN count before validation fails.
 const UNCOUNTED: u64 = 64;
 
-/// Marked packets of a test after one that failed: ten, which RFC 9000 section 13.4.2 holds enough. It comes once as many without a mark
-/// have arrived, and after twice as many each time: marks that vanish cost the path ten packets for each doubling.
+/// Marked packets of a test after one that failed: ten, as in RFC 9000 section 13.4.2. It follows after as many
+/// unmarked packets have arrived, and after twice as many each further time: a path that drops marked packets costs ten
+/// packets for each doubling.
 const TRIAL: u64 = 10;
 
-/// Doublings that are counted: a path is looked at again after 10,000 packets at the latest.
+/// Limit on the doublings: a path is tested again after 10,000 packets at the latest.
 const MOST_DOUBLINGS: u32 = 10;
 
-/// The codepoint to send packets with (RFC 3168 section 5).
+/// The ECN codepoint of packets sent (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnCodepoint {
-    /// Not capable.
+    /// Not ECN-capable transport.
     NotEct,
     /// ECN-capable transport, codepoint 0.
     Ect0,
 }
 
-/// What is known about ECN on a path.
+/// The state of ECN validation on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnState {
-    /// Nothing came back yet. Departs: RFC 9000 section 13.4.2 marks only the first ten packets of this phase. Here
-    /// all are marked until a probe timeout, which keeps the codepoint of a batch uniform, and none from then on until
-    /// a marked packet is known to have arrived: where they vanish it costs one probe timeout.
+    /// No counts have arrived yet. Departs: RFC 9000 section 13.4.2 marks only the first ten packets in this state.
+    /// Here all are marked until a probe timeout, so that a batch has one codepoint, and then none until a marked
+    /// packet is acknowledged: a path that drops them costs one probe timeout.
     Testing,
-    /// The counts have agreed with what was delivered so far.
+    /// The counts agree with what was delivered so far.
     Capable,
-    /// Off: marked packets vanished, or their counts were absent or impossible. It is tested again after a while, as RFC 9000 section
-    /// 13.4.2.2 allows: a burst of losses that takes the first packets looks the same as a path that drops marked ones.
+    /// ECN is off: marked packets were lost, or their counts were missing or impossible. It is tested again later, as
+    /// RFC 9000 section 13.4.2.2 allows: a burst that takes the first packets looks the same as a path that drops
+    /// marked ones.
     Failed,
 }
 
-/// Counts of one path and their validation. The peer's counts are of the connection: where the path changes they are taken from there.
+/// ECN counts of one path and their validation. The peer counts for the whole connection; a new path starts from its
+/// current counts.
 #[derive(Clone, Debug)]
 pub struct Ecn {
     state: EcnState,
     /// Tests of this path that failed.
     failures: u32,
-    /// No more packets are marked until one of the test is known to have arrived: a timeout passed, or enough are.
+    /// No more packets are marked until one of this test is acknowledged: after a timeout, or once enough are marked.
     held: bool,
     /// Packets sent with ECT(0) in this test.
     sent: u64,
-    /// Of these, the ones whose fate will be known.
+    /// Ack-eliciting packets among them.
     awaited: u64,
-    /// Of these, known to have arrived, and called lost.
+    /// Of these, packets delivered and lost.
     delivered: u64,
     lost: u64,
-    /// Of those delivered, the ones since counts last came.
+    /// Packets delivered since counts last arrived.
     uncounted: u64,
-    /// Packets without mark that arrived since this test began, or failed.
+    /// Unmarked packets delivered since this test began or failed.
     unmarked: u64,
     /// Packets with ECT(0) of earlier tests that the peer may still count.
     earlier: u64,
@@ -62,7 +65,7 @@ pub struct Ecn {
     counts: EcnCounts,
 }
 
-/// Marked packets that counts know of.
+/// Marked packets in the counts.
 const fn seen(counts: EcnCounts) -> u64 {
     counts.ect0.saturating_add(counts.ce)
 }
@@ -89,8 +92,7 @@ impl Ecn {
         }
     }
 
-    /// The packets take another path, which is to be tested anew (RFC 9000 section 13.4.2): what the last one did to marks says nothing
-    /// of it.
+    /// The connection has migrated: the new path must be validated (RFC 9000 section 13.4.2).
     pub(super) fn restart(&mut self) {
         self.test_again(0);
     }
@@ -106,7 +108,7 @@ impl Ecn {
         self.unmarked = 0;
     }
 
-    /// What packets are to be sent with. Changes only when feedback comes or a timer runs out.
+    /// The codepoint for packets. It changes only with feedback or a timeout.
     pub fn codepoint(&self) -> EcnCodepoint {
         match self.state {
             EcnState::Capable => EcnCodepoint::Ect0,
@@ -115,13 +117,13 @@ impl Ecn {
         }
     }
 
-    /// What is known.
+    /// The state of validation.
     pub fn state(&self) -> EcnState {
         self.state
     }
 
-    /// Whether congestion would show as marks, as far as is known. Once a test has failed it takes one that succeeds: until then the path
-    /// counts as one without ECN (RFC 9000 section 13.4.2.2).
+    /// Whether congestion may show as CE marks. After a failed test the path counts as one without ECN until a test
+    /// succeeds (RFC 9000 section 13.4.2.2).
     pub fn is_usable(&self) -> bool {
         self.state == EcnState::Capable || self.failures == 0
     }
@@ -131,7 +133,7 @@ impl Ecn {
         self.counts
     }
 
-    /// A packet was sent, whose fate will be known if it is `awaited`. Returns whether it was marked.
+    /// A packet was sent, ack-eliciting if `awaited`. Returns whether it is marked.
     pub(super) fn on_sent(&mut self, awaited: bool) -> bool {
         let marked = self.codepoint() == EcnCodepoint::Ect0;
         self.sent += u64::from(marked);
@@ -139,7 +141,7 @@ impl Ecn {
         marked
     }
 
-    /// A packet of this path arrived, `marked` when it left.
+    /// A packet of this path was delivered, sent with a mark if `marked`.
     pub(super) fn on_delivered(&mut self, marked: bool) {
         self.delivered += u64::from(marked);
         self.uncounted += u64::from(marked);
@@ -151,13 +153,14 @@ impl Ecn {
         }
     }
 
-    /// A marked packet was called lost.
+    /// A marked packet was declared lost.
     pub(super) fn on_marked_lost(&mut self) {
         self.lost += 1;
         self.give_up_where_marks_vanish();
     }
 
-    /// RFC 9000 section 13.4.2: if all packets marked while testing are lost and others pass, it is for the mark.
+    /// RFC 9000 section 13.4.2: if all marked packets of a test are lost and others are delivered, the path drops
+    /// marked packets.
     fn give_up_where_marks_vanish(&mut self) {
         let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.awaited;
         if self.state == EcnState::Testing && self.held && self.unmarked > 0 && all_lost {
@@ -165,16 +168,16 @@ impl Ecn {
         }
     }
 
-    /// Nothing has come back within a timeout: perhaps marked packets do not pass.
+    /// A timeout expired: marked packets may be dropped.
     pub(super) fn on_silence(&mut self) {
         self.held = true;
     }
 
-    /// Takes the counts of a feedback; `newest`: it tells of a packet that none before it told of, so that it cannot have been overtaken
-    /// by a newer one (RFC 9000 section 13.4.2.1). Returns how many more packets were marked CE.
+    /// Validates the counts of a feedback frame. `newest`: it acknowledges a packet that none before it did, so that it
+    /// was not reordered behind a newer one (RFC 9000 section 13.4.2.1). Returns the number of packets newly marked CE.
     ///
-    /// RFC 9000 compares the increase of the counts with the packets newly acknowledged. Here it is the sums since the path began, which
-    /// is the same but for packets that were counted before they were named.
+    /// RFC 9000 compares the increase of the counts with the newly acknowledged packets. Here the sums since the path
+    /// began are compared, which differs only for packets that were counted before they were named.
     pub(super) fn on_counts(&mut self, counts: Option<EcnCounts>, newest: bool) -> u64 {
         self.held |= self.failures > 0 && self.awaited >= TRIAL;
         if !newest {
@@ -182,7 +185,8 @@ impl Ecn {
         }
         let testing = self.state == EcnState::Testing;
         let Some(counts) = counts else {
-            // Departs: RFC 9000 section 13.4.2.1 gives up at the first feedback without counts. Ours may be cut to a budget of bytes.
+            // Departs: RFC 9000 section 13.4.2.1 fails validation at the first feedback without counts. Ours may omit
+            // them for lack of space.
             let told_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
             if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || told_all) {
                 self.fail();

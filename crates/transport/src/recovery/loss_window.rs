@@ -1,22 +1,23 @@
-//! What became of the last packets, and of all: the two losses of ttp (§II-B), which its rate and its padding follow.
+//! Loss over the last packets and over all packets: the two loss rates that ttp §II-B defines, and that its rate and
+//! padding follow.
 
 use std::collections::VecDeque;
 
-/// Packets whose fate is known.
+/// Counts the packets that were delivered or lost, and remembers the last of them.
 #[derive(Clone, Debug)]
 pub(super) struct LossWindow {
-    /// Of the last so many it is kept.
+    /// Number of packets remembered.
     kept: usize,
-    /// True for those lost.
+    /// The last packets; true for a lost one.
     last: VecDeque<bool>,
-    /// The lost ones of these.
+    /// Lost packets among `last`.
     missing: u64,
     known: u64,
     lost: u64,
 }
 
 impl LossWindow {
-    /// Nothing is known; the fates of the last `kept` packets will be.
+    /// An empty window over the last `kept` packets.
     pub(super) const fn new(kept: u32) -> Self {
         Self { kept: kept as usize, last: VecDeque::new(), missing: 0, known: 0, lost: 0 }
     }
@@ -42,24 +43,25 @@ impl LossWindow {
         self.missing += u64::from(lost);
     }
 
-    /// `count` packets called lost arrived after all: losses are taken back from the newest on.
+    /// `count` losses were spurious: they are taken back, the newest first.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost = self.lost.saturating_sub(count as u64);
         let losses = self.last.iter_mut().rev().filter(|lost| **lost).take(count);
         self.missing -= losses.map(|lost| *lost = false).count() as u64;
     }
 
-    /// Packets whose fate is known, in all.
+    /// Packets delivered or lost in total.
     pub(super) const fn known(&self) -> u64 {
         self.known
     }
 
-    /// Short-term: missing to received, over the last packets. Where nothing was received it is 1 for each missing packet.
+    /// Short-term loss: the ratio of lost to received packets in the window; the number of lost ones if none was
+    /// received.
     pub(super) fn perceived(&self) -> f64 {
         self.missing as f64 / (self.last.len() as u64 - self.missing).max(1) as f64
     }
 
-    /// Long-term: lost to transmitted, over all.
+    /// Long-term loss: the share of all packets that was lost.
     pub(super) fn link(&self) -> f64 {
         self.lost as f64 / self.known.max(1) as f64
     }

@@ -1,9 +1,9 @@
-//! Path (round-trip time, loss estimate, ECN, congestion control, pacer), packets in flight, loss detection, and the
-//! [`Report`] that tells the rest what became of them.
+//! Loss detection and congestion control: sent packets, ack processing, round-trip time, loss estimate, ECN,
+//! controllers and the pacer.
 //!
-//! [`Recovery`] is one path's. It is asked what may be sent ([`Recovery::admit`]), told what was sent and what came
-//! back, and normalises feedback and timeouts into one form. It carries [`Content`] and never looks inside, but
-//! for whether it is a symbol: feedback in order says nothing of others.
+//! [`Recovery`] belongs to one path. It decides how much may be sent ([`Recovery::admit`]), records what was sent, and
+//! turns feedback and timeouts, whatever their form, into one [`Report`]. It carries the [`Content`] of packets without
+//! interpreting it; only whether it is symbols matters, since feedback in order names nothing else.
 
 mod ack_info;
 mod ack_processing;
@@ -39,44 +39,45 @@ pub use timeout::{ProbeConfig, RtoConfig, TimeoutConfig};
 
 use crate::time::Time;
 
-/// What recovery is told by the profile.
+/// The part of a profile that configures recovery.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecoveryConfig {
-    /// The controller.
+    /// The congestion controller.
     pub congestion: CongestionConfig,
-    /// How losses are found.
+    /// How losses are detected.
     pub detection: DetectionConfig,
-    /// What is done when nothing comes back.
+    /// What happens when no feedback arrives.
     pub timeout: TimeoutConfig,
     /// How the round-trip time is smoothed.
     pub rtt: RttConfig,
-    /// How the share of packets lost is estimated.
+    /// How the share of lost packets is estimated.
     pub estimator: EstimatorConfig,
 }
 
-/// What may be sent now.
+/// How much may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// So many IP bytes, at least one full packet; ask again after sending them.
+    /// This many IP bytes, at least one full packet; ask again after sending them.
     Bytes(u64),
-    /// The pacer allows the next batch at this time.
+    /// Nothing before this time, when the pacer allows the next batch.
     Wait(Time),
-    /// The window is full: only feedback or a timeout changes that.
+    /// Nothing: the congestion window is full until feedback arrives or a timeout expires.
     Blocked,
 }
 
-/// What a timeout brought.
+/// The result of [`Recovery::on_timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Nothing was due.
+    /// No timer was due.
     None,
-    /// Packets are lost, perhaps all in flight: there is a new [`Report`].
+    /// Packets were declared lost, perhaps all in flight: there is a new [`Report`].
     Lost,
-    /// Silence: one or two packets that ask for feedback are to be sent, whatever the window says.
+    /// The probe timeout expired: one or two ack-eliciting packets must be sent, whatever the window allows (RFC 9002
+    /// section 6.2.4).
     Probe,
 }
 
-/// The peer acknowledged a packet that was never sent: it lies, or it is not the peer.
+/// The peer acknowledged a packet that was never sent (RFC 9000 section 13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet {number} was acknowledged but never sent")]
 pub struct NeverSent {

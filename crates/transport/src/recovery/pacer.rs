@@ -1,29 +1,30 @@
-//! Spreads packets over time: a bucket of credit that fills at the pacing rate.
+//! The pacer: a token bucket that fills at the pacing rate.
 
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
-/// What one batch carries at most (docs/design/pacing.md).
+/// The longest time that one batch covers at the pacing rate (docs/design/pacing.md).
 const BATCH: Duration = Duration::from_millis(1);
-/// What a sender that wakes late may catch up at once. A timer is seldom later; without this a told rate is not kept.
+/// How much a sender that wakes up late may catch up at once. Timers are seldom later than this; without it a fixed
+/// rate would not be kept.
 pub(super) const LATE: Duration = Duration::from_millis(4);
-/// At low rates a millisecond carries less than a packet: two at a time halve the wake-ups.
+/// At low rates a millisecond covers less than a packet; two at a time halve the wake-ups.
 const MIN_BATCH_PACKETS: u64 = 2;
 /// The most segments that one system call takes.
 const MAX_BATCH_PACKETS: u64 = 64;
 
-/// Credit is counted in units of 10^-9 bit: nanoseconds times bits per second are then whole units, and without
-/// rounding there is no drift.
+/// Credit is in units of 10^-9 bit: nanoseconds times bits per second are whole units, so that nothing is rounded and
+/// nothing drifts.
 const PER_BYTE: i128 = 8_000_000_000;
 
-/// Token bucket. With no rate it lets everything pass.
+/// A token bucket. Without a rate it lets everything pass.
 #[derive(Debug)]
 pub(super) struct Pacer {
     rate: Option<Rate>,
-    /// What may be sent, in bytes times [`PER_BYTE`]; negative after packets that did not ask (probes).
+    /// Bytes that may be sent, times [`PER_BYTE`]; negative after packets that were sent without asking (probes).
     credit: i128,
     updated: Time,
-    /// Credit was used up: the next batch waits until it is whole.
+    /// The credit was used up: the next batch waits until all of it fits.
     exhausted: bool,
     packet: u64,
 }
@@ -37,7 +38,7 @@ impl Pacer {
         self.rate
     }
 
-    /// The last time it was told.
+    /// When it was last updated.
     pub(super) fn updated(&self) -> Time {
         self.updated
     }
@@ -58,7 +59,7 @@ impl Pacer {
         self.credit = if before.is_none() { self.batch(rate) } else { self.credit.min(self.depth(rate)) };
     }
 
-    /// How many bytes may go now, at least one packet; or when a whole batch may.
+    /// Bytes that may be sent now, at least one packet; or when a whole batch may be.
     pub(super) fn admit(&mut self, now: Time) -> Result<u64, Time> {
         self.refill(now);
         let Some(rate) = self.rate else {
@@ -93,7 +94,7 @@ impl Pacer {
         }
     }
 
-    /// Whole packets that leave within [`BATCH`], within the limits.
+    /// The size of a batch: whole packets for [`BATCH`], within the limits.
     fn batch(&self, rate: Rate) -> i128 {
         let packets = rate.bytes_in(BATCH) / self.packet;
         cost(packets.clamp(MIN_BATCH_PACKETS, MAX_BATCH_PACKETS) * self.packet)

@@ -1,4 +1,4 @@
-//! [`Recovery`]: one path and the packets on it.
+//! [`Recovery`]: the state of one path, and of the packets sent on it.
 
 use super::congestion::{CongestionControl, PathView};
 use super::delivery_rate::DeliveryRate;
@@ -12,73 +12,73 @@ use super::rtt::RttEstimator;
 use super::sent_packets::SentPacket;
 use super::sent_packets::{Entry, SentPackets};
 use super::stats::RecoveryStats;
-use super::timeout::Timer;
+use super::timeout::TimeoutTimer;
 use super::{Admission, RecoveryConfig};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
-/// UDP payload assumed to pass before the handshake found the path's (RFC 9000 section 14.1).
+/// UDP payload that every path is assumed to carry (RFC 9000 section 14.1).
 const INITIAL_PAYLOAD: u32 = 1200;
 
-/// The pacer's lead over the window's average rate, so that the window and not the pacer is the limit (RFC 9002
-/// section 7.7); in slow start, where the window doubles in a round trip, the rate must too (docs/design/pacing.md).
+/// The pacing rate over the window's average rate, so that the window and not the pacer is the limit (RFC 9002 section
+/// 7.7). In slow start the window doubles in each round trip, and the rate with it (docs/design/pacing.md).
 const PACING_GAIN: f64 = 1.25;
 const SLOW_START_GAIN: f64 = 2.0;
 
-/// A packet called lost is forgotten after so many round trips.
+/// Round trips after which a packet declared lost is forgotten.
 const LATE_ROUNDS: u32 = 3;
 
-/// Everything known about one path, and the packets on it.
+/// Loss detection and congestion control of one path.
 #[derive(Debug)]
 pub struct Recovery {
     config: RecoveryConfig,
     congestion: Box<dyn CongestionControl>,
     pub(super) detector: Detector,
-    pub(super) timer: Timer,
+    pub(super) timer: TimeoutTimer,
     pacer: Pacer,
-    pub(super) flight: SentPackets,
+    pub(super) sent_packets: SentPackets,
     pub(super) delivery_rate: DeliveryRate,
     pub(super) rtt: RttEstimator,
     pub(super) loss: LossEstimate,
     pub(super) ecn: Ecn,
     pub(super) stats: RecoveryStats,
-    pub(super) outcome: ReportBuilder,
+    pub(super) report: ReportBuilder,
     max_packet: u32,
     limit: Option<Rate>,
-    /// When the oldest overtaken packet is lost by its age.
+    /// When the oldest overtaken packet will be lost by its age.
     pub(super) loss_time: Option<Time>,
-    /// Packets that have arrived in all, as far as feedback counts them.
+    /// Packets received in total, where feedback counts them.
     pub(super) arrived: u64,
-    /// One packet may leave whatever the window says.
-    pub(super) resend_at_once: bool,
-    /// Packets sent so far that ask for feedback.
+    /// One packet may be sent beyond the window.
+    pub(super) fast_retransmit: bool,
+    /// Ack-eliciting packets sent so far.
     ordinal: u32,
-    /// Lower numbers took an earlier path.
+    /// Smaller numbers were sent on an earlier path.
     pub(super) first_number: u64,
 }
 
 impl Recovery {
-    /// A path that nothing is known about. `datagram_overhead` is what IP and UDP add to a payload: 28 or 48 bytes.
+    /// A path of which nothing is known. `datagram_overhead` is the size of the IP and UDP headers: 28 or 48 bytes.
     pub fn new(config: &RecoveryConfig, now: Time, datagram_overhead: u32) -> Self {
         let max_packet = INITIAL_PAYLOAD + datagram_overhead;
         let mut recovery = Self {
             config: config.clone(),
             congestion: config.congestion.build(max_packet),
             detector: Detector::new(&config.detection, now),
-            timer: Timer::new(config.timeout.clone(), now),
+            timer: TimeoutTimer::new(config.timeout.clone(), now),
             pacer: Pacer::new(now, max_packet),
-            flight: SentPackets::default(),
+            sent_packets: SentPackets::default(),
             delivery_rate: DeliveryRate::new(now),
             rtt: RttEstimator::new(&config.rtt),
             loss: LossEstimate::new(&config.estimator),
             ecn: Ecn::new(),
             stats: RecoveryStats::default(),
-            outcome: ReportBuilder::new(now),
+            report: ReportBuilder::new(now),
             max_packet,
             limit: None,
             loss_time: None,
             arrived: 0,
-            resend_at_once: false,
+            fast_retransmit: false,
             ordinal: 0,
             first_number: 0,
         };
@@ -86,15 +86,15 @@ impl Recovery {
         recovery
     }
 
-    /// The packets take another path from now on, of which nothing is known (RFC 9000 section 9.4). What is in flight is given up:
-    /// the report says so, and no controller hears of it. Limit, packet size and counts stay.
+    /// The connection has migrated to a path of which nothing is known (RFC 9000 section 9.4). Packets in flight are
+    /// abandoned: a report says so, but no controller sees it. Rate limit, packet size and statistics stay.
     pub fn restart(&mut self, config: &RecoveryConfig, now: Time) {
         self.close(now);
-        self.first_number = self.flight.next_number();
+        self.first_number = self.sent_packets.next_number();
         self.congestion = config.congestion.build(self.max_packet);
         self.config = config.clone();
         self.detector = Detector::new(&config.detection, now);
-        self.timer = Timer::new(config.timeout.clone(), now);
+        self.timer = TimeoutTimer::new(config.timeout.clone(), now);
         self.pacer = Pacer::new(now, self.max_packet);
         self.delivery_rate = DeliveryRate::new(now);
         self.rtt = RttEstimator::new(&config.rtt);
@@ -103,8 +103,8 @@ impl Recovery {
         self.path_changed(now);
     }
 
-    /// Other choices from now on, for the same path: what is in flight stays there, what is known of the path stays known. Only what
-    /// differs is built anew: a controller starts with its first window, a loss estimate from where the last one stood.
+    /// Applies another configuration to the same path. Packets in flight and measurements stay. Only what differs is
+    /// replaced: a new controller starts with its initial window, a new loss estimate with the current one.
     pub fn reconfigure(&mut self, config: &RecoveryConfig, now: Time) {
         if config.congestion != self.config.congestion {
             self.congestion = config.congestion.build(self.max_packet);
@@ -114,7 +114,7 @@ impl Recovery {
             self.loss_time = None;
         }
         if config.timeout != self.config.timeout {
-            self.timer = Timer::new(config.timeout.clone(), now);
+            self.timer = TimeoutTimer::new(config.timeout.clone(), now);
         }
         if config.estimator != self.config.estimator {
             self.loss.reconfigure(&config.estimator);
@@ -124,7 +124,7 @@ impl Recovery {
         self.path_changed(now);
     }
 
-    /// The handshake, or the proof of a new address, measured `rtt`: the first sample.
+    /// The first round-trip time sample, from the handshake or from path validation.
     pub fn set_rtt_from_handshake(&mut self, now: Time, rtt: Duration) {
         self.rtt.sample(now, rtt, Duration::ZERO);
         self.path_changed(now);
@@ -135,14 +135,14 @@ impl Recovery {
         self.max_packet
     }
 
-    /// A full packet has `ip_bytes` bytes from now on, headers included.
+    /// Sets the size of a full packet, headers included.
     pub fn set_max_packet(&mut self, ip_bytes: u32) {
         self.max_packet = ip_bytes.max(1);
         self.pacer.set_packet(self.max_packet);
         self.path_changed(self.pacer.updated());
     }
 
-    /// Caps the pacing rate, whatever controls.
+    /// Limits the pacing rate, whatever the controller.
     pub fn set_limit(&mut self, limit: Option<Rate>) {
         self.limit = limit;
         self.set_pacing(self.pacer.updated());
@@ -154,7 +154,7 @@ impl Recovery {
         self.set_pacing(now);
     }
 
-    /// The controller's rate, or one that follows from its window once a round-trip time is known.
+    /// The controller's rate, or one derived from its window once a round-trip time is known.
     fn controlled_rate(&self) -> Option<Rate> {
         if let Some(rate) = self.congestion.rate() {
             return Some(rate);
@@ -172,12 +172,12 @@ impl Recovery {
         self.pacer.set_rate(now, rate);
     }
 
-    /// How much may be sent now: what the window leaves and what the pacer gives for the next millisecond. Probes do
-    /// not ask.
+    /// How much may be sent now: the remaining window, and what the pacer allows for the next millisecond. Probes are
+    /// sent without asking.
     pub fn admit(&mut self, now: Time) -> Admission {
         let in_flight = self.bytes_against_window();
         let room = self.congestion.window().saturating_sub(in_flight);
-        if room < u64::from(self.max_packet) && in_flight > 0 && !self.resend_at_once {
+        if room < u64::from(self.max_packet) && in_flight > 0 && !self.fast_retransmit {
             return Admission::Blocked;
         }
         match self.pacer.admit(now) {
@@ -186,78 +186,81 @@ impl Recovery {
         }
     }
 
-    /// A packet that asks for feedback left. Numbers rise from call to call; a number passed over was sent untracked.
-    /// A `probe` was not admitted but counts in flight all the same.
+    /// An ack-eliciting packet was sent. Numbers rise from call to call; those passed over were sent untracked. A
+    /// `probe` was sent without admission, but counts as in flight.
     pub fn on_sent(&mut self, sent: SentPacket, probe: bool) {
-        let passed_over = sent.number.saturating_sub(self.flight.next_number());
+        let passed_over = sent.number.saturating_sub(self.sent_packets.next_number());
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent(false));
-        let snapshot = self.delivery_rate.on_sent(sent.time, sent.bytes, self.flight.bytes());
+        let snapshot = self.delivery_rate.on_sent(sent.time, sent.bytes, self.sent_packets.bytes());
         let marked = self.ecn.on_sent(true);
-        self.timer.on_sent(sent.time, self.flight.packets() == 0);
+        self.timer.on_sent(sent.time, self.sent_packets.packets() == 0);
         self.detector.on_sent(&sent);
-        self.resend_at_once &= probe;
-        self.flight.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
+        self.fast_retransmit &= probe;
+        self.sent_packets.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
         self.pacer.on_sent(sent.time, sent.bytes);
         self.congestion.on_sent(sent.time, sent.bytes, self.bytes_in_flight());
     }
 
-    /// A packet left that asks for no feedback: neither window nor pacer counts it, but its number may be acknowledged.
+    /// A packet was sent that is not ack-eliciting: neither window nor pacer counts it, but its number may be
+    /// acknowledged.
     pub fn on_untracked(&mut self, number: u64, bytes: u32) {
         self.ecn.on_sent(false);
-        self.flight.push_untracked(number);
+        self.sent_packets.push_untracked(number);
         self.stats.on_untracked(bytes);
     }
 
-    /// `number` will never be sent: who acknowledges it lies.
+    /// `number` is skipped, to detect a peer that acknowledges packets it has not received (RFC 9000 section 21.4).
     pub fn on_skipped(&mut self, number: u64) {
-        self.flight.push_skipped(number);
+        self.sent_packets.push_skipped(number);
     }
 
-    /// The sender has nothing to send although it may: until what is in flight has arrived, the window is no measure
-    /// of the path.
+    /// The sender is application-limited: until the packets in flight are acknowledged, the window does not measure the
+    /// path.
     pub fn set_app_limited(&mut self) {
-        self.delivery_rate.set_app_limited(self.flight.bytes());
+        self.delivery_rate.set_app_limited(self.sent_packets.bytes());
     }
 
-    /// The path is given up: everything in flight is lost. That says nothing about the path, so the statistics leave it out.
+    /// The path is abandoned: everything in flight counts as lost. Statistics leave it out, since it says nothing about
+    /// the path.
     pub fn close(&mut self, now: Time) {
         self.begin_report(now, Cause::Closed);
-        let Self { flight, outcome, .. } = self;
-        flight.give_up(now, u64::MAX, |entry| outcome.lost.push(entry.sent));
-        self.detector.on_empty(self.flight.next_number());
+        let Self { sent_packets, report, .. } = self;
+        sent_packets.lose_all_below(now, u64::MAX, |entry| report.lost.push(entry.sent));
+        self.detector.on_all_lost(self.sent_packets.next_number());
         self.loss_time = None;
-        self.outcome.total();
+        self.report.total();
     }
 
     pub(super) fn begin_report(&mut self, now: Time, cause: Cause) {
-        self.outcome.begin(now, cause, self.bytes_in_flight());
-        // The marker alone may be a round trip old: a window that is full now is the limit now.
+        self.report.begin(now, cause, self.bytes_in_flight());
+        // The mark may be a round trip old: a window that is full now is the limit now.
         let full = self.congestion.window().saturating_sub(2 * u64::from(self.max_packet));
         let held_back = self.delivery_rate.is_app_limited() || self.limit_binds();
-        self.outcome.app_limited = held_back && self.bytes_against_window() <= full;
+        self.report.app_limited = held_back && self.bytes_against_window() <= full;
     }
 
-    /// The limit and not the controller sets the pace.
+    /// Whether the limit and not the controller determines the rate.
     fn limit_binds(&self) -> bool {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
     }
 
     pub(super) fn finish_report(&mut self) {
-        self.outcome.total();
-        let persistent_congestion = self.outcome.persistent_congestion && self.rtt.has_sample();
+        self.report.total();
+        let persistent_congestion = self.report.persistent_congestion && self.rtt.has_sample();
         if persistent_congestion {
             self.rtt.forget_minimum();
         }
-        let report = self.outcome.report();
+        let report = self.report.report();
         self.stats.on_report(&report);
         let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, persistent_congestion);
         self.congestion.on_report(&report, &view);
         let now = report.now;
         self.set_pacing(now);
         let late = self.rtt.smoothed().max(self.rtt.latest()) * LATE_ROUNDS;
-        self.flight.forget(now - late.max(self.timer.patience(&self.rtt, self.detector.slack(&self.rtt))));
+        self.sent_packets
+            .forget(now - late.max(self.timer.late_arrival_time(&self.rtt, self.detector.slack(&self.rtt))));
     }
 
     /// The probe timeout (RFC 9002 section 6.2.1), not backed off.
@@ -267,46 +270,46 @@ impl Recovery {
 
     /// The last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.
     pub fn report(&self) -> Report<'_> {
-        self.outcome.report()
+        self.report.report()
     }
 
-    /// Packet numbers remembered, from the oldest on whose fate is not known.
+    /// Packet numbers remembered, from the oldest unsettled one on.
     pub fn remembered(&self) -> usize {
-        self.flight.remembered()
+        self.sent_packets.remembered()
     }
 
-    /// IP bytes in flight. Packets that are known to have arrived, and nothing says which, take off the average packet.
+    /// IP bytes in flight. A packet that was received but not named yet is deducted at the average size.
     pub fn bytes_in_flight(&self) -> u64 {
-        let (bytes, packets) = (self.flight.bytes(), self.flight.packets() as u64);
-        match self.detector.arrived_unnamed() {
+        let (bytes, packets) = (self.sent_packets.bytes(), self.sent_packets.packets() as u64);
+        match self.detector.received_unnamed() {
             0 => bytes,
             arrived => bytes * packets.saturating_sub(arrived) / packets.max(1),
         }
     }
 
-    /// IP bytes that the window has to cover. A window that is inflated for packets that have arrived and are not named covers these too:
-    /// taken off the flight as well, each would let two new ones out (RFC 5681 section 3.2 counts them in FlightSize).
+    /// IP bytes that the window must cover. A window that is inflated for packets received but not named covers these
+    /// too (RFC 5681 section 3.2 counts them in FlightSize): deducted as well, each would let two new packets out.
     fn bytes_against_window(&self) -> u64 {
-        let (named, in_flight) = (self.flight.bytes(), self.bytes_in_flight());
+        let (named, in_flight) = (self.sent_packets.bytes(), self.bytes_in_flight());
         named - (named - in_flight).saturating_sub(self.congestion.inflation())
     }
 
-    /// Packets in flight, those among them that are known to have arrived included: their names are still to come.
+    /// Packets in flight, including those received but not named yet.
     pub fn packets_in_flight(&self) -> usize {
-        self.flight.packets()
+        self.sent_packets.packets()
     }
 
-    /// When the oldest packet in flight became the oldest: none before it is waited for since.
+    /// When the oldest packet in flight became the oldest.
     pub const fn oldest_since(&self) -> Time {
         self.timer.advanced()
     }
 
-    /// IP bytes that may be in flight.
+    /// The congestion window, in IP bytes.
     pub fn window(&self) -> u64 {
         self.congestion.window()
     }
 
-    /// The rate at which packets leave; None while they leave as the window allows.
+    /// The pacing rate; `None` while packets are not paced.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate()
     }
@@ -326,7 +329,7 @@ impl Recovery {
         &self.ecn
     }
 
-    /// What packets are to be marked with. Changes only when feedback comes or a timer runs out.
+    /// The ECN codepoint for packets. It changes only with feedback or a timeout.
     pub fn ecn_codepoint(&self) -> EcnCodepoint {
         self.ecn.codepoint()
     }
@@ -336,7 +339,7 @@ impl Recovery {
         &*self.congestion
     }
 
-    /// Counts since the path began.
+    /// The counters of the path.
     pub fn stats(&self) -> &RecoveryStats {
         &self.stats
     }

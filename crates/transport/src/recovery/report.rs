@@ -8,33 +8,34 @@ use super::sent_packets::SentPacket;
 use crate::time::Time;
 use std::time::Duration;
 
-/// Why there is a report.
+/// The cause of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Feedback came.
+    /// Feedback arrived.
     Feedback,
-    /// The loss timer ran out: packets overtaken by others are now called lost.
+    /// The loss timer expired: packets overtaken by others have been declared lost by their age.
     LossTimer,
-    /// The retransmission timer ran out: everything in flight is called lost (RFC 6298 section 5.4; lt-tcp §3.5).
+    /// The retransmission timer expired: everything in flight has been declared lost (RFC 6298 section 5.4, lt-tcp
+    /// §3.5).
     Timeout,
-    /// The path was given up: everything in flight is lost.
+    /// The path was abandoned: everything in flight counts as lost.
     Closed,
 }
 
-/// The one normalised form of feedback and timeouts: nothing downstream knows which profile or wire form produced it.
+/// Feedback and timeouts in one form: no controller, schedule or flow depends on the wire form behind it.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// When it was made.
+    /// When the report was made.
     pub now: Time,
-    /// Why.
+    /// Its cause.
     pub cause: Cause,
-    /// Packets newly known to have arrived, in order of number.
+    /// Packets newly acknowledged, in order of their numbers.
     pub delivered: &'a [SentPacket],
-    /// Packets newly called lost, in order of number.
+    /// Packets newly declared lost, in order of their numbers.
     pub lost: &'a [SentPacket],
-    /// Packets called lost earlier that arrived after all.
+    /// Packets acknowledged after they had been declared lost.
     pub spurious: &'a [SentPacket],
-    /// Packets given up with an earlier path that arrived after all: they say nothing about this one.
+    /// Packets acknowledged that were sent on an earlier path and abandoned with it: no sample of this path.
     pub outlived: &'a [SentPacket],
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,
@@ -42,17 +43,17 @@ pub struct Report<'a> {
     pub lost_bytes: u64,
     /// Packets newly reported as marked CE.
     pub newly_marked: u64,
-    /// Round-trip time measured by this feedback.
+    /// The round-trip time sample of this feedback.
     pub rtt: Option<Duration>,
-    /// Rate measured by this feedback.
+    /// The delivery rate sample of this feedback.
     pub rate_sample: Option<RateSample>,
-    /// Bytes that were in flight before this report.
+    /// IP bytes in flight before this report.
     pub in_flight_before: u64,
-    /// The sender had nothing to send lately: the window was not the limit.
+    /// The sender has been application-limited: the window was not what held it back (RFC 9002 section 7.8).
     pub app_limited: bool,
 }
 
-/// A [`Report`] in the making, and the last one made.
+/// Assembles a [`Report`], and holds the last one. Its buffers are reused.
 #[derive(Debug)]
 pub(super) struct ReportBuilder {
     now: Time,
@@ -91,7 +92,7 @@ impl ReportBuilder {
         }
     }
 
-    /// Forgets the last report.
+    /// Starts a new report.
     pub(super) fn begin(&mut self, now: Time, cause: Cause, in_flight_before: u64) {
         self.delivered.clear();
         self.lost.clear();
@@ -107,8 +108,7 @@ impl ReportBuilder {
         self.persistent_congestion = false;
     }
 
-    /// A packet is called lost: the estimate, ECN validation and the report hear of it. A run of losses that was sent over
-    /// `persistent` is persistent congestion.
+    /// A packet is declared lost. Losses in a row that were sent over at least `persistent` are persistent congestion.
     pub(super) fn on_lost(&mut self, entry: &Entry, persistent: Duration, loss: &mut LossEstimate, ecn: &mut Ecn) {
         self.persistent_congestion |= loss.on_lost(entry.ordinal, entry.sent.time) >= persistent;
         if entry.marked {
@@ -117,7 +117,7 @@ impl ReportBuilder {
         self.lost.push(entry.sent);
     }
 
-    /// Adds up the bytes once the packets are known.
+    /// Adds up the bytes, once all packets are known.
     pub(super) fn total(&mut self) {
         self.delivered_bytes = bytes(&self.delivered);
         self.lost_bytes = bytes(&self.lost);
@@ -148,7 +148,7 @@ pub(super) fn bytes(packets: &[SentPacket]) -> u64 {
 
 #[cfg(test)]
 impl Report<'static> {
-    /// Something was heard, and nothing of any packet: for tests to say what.
+    /// A report about no packet, for tests to fill in.
     pub(crate) const fn empty(now: Time) -> Self {
         Self {
             now,

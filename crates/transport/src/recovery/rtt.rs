@@ -5,7 +5,8 @@ use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data leaves.
+/// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data
+/// leaves.
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// How the round-trip time is smoothed.
@@ -13,11 +14,11 @@ pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 pub enum RttConfig {
     /// A moving average, each sample weighing less the older it is (RFC 6298, RFC 9002 section 5.3).
     Ewma(RttWeights),
-    /// The same, where the samples of a round trip share the weight of one: many of them do not shorten its memory (RFC 7323
-    /// appendix G). For receivers that answer every packet, as lt-tcp's and arq's do.
+    /// The same, where the samples of a round trip share the weight of one: many of them do not shorten its memory (RFC
+    /// 7323 appendix G). For receivers that answer every packet, as lt-tcp's and arq's do.
     PerRound(RttWeights),
-    /// The same over the median of the last samples: one that is far too large, which lt-tcp's own estimator suffers from (§2.2), counts
-    /// for nothing.
+    /// The same over the median of the last samples: one that is far too large, which lt-tcp's own estimator suffers
+    /// from (§2.2), counts for nothing.
     Median(MedianConfig),
 }
 
@@ -118,8 +119,8 @@ struct Round {
 }
 
 impl Round {
-    /// A sample now; how many share a round trip. Departs: RFC 7323 appendix G takes half of the packets in flight, since TCP acknowledges
-    /// every second one. Feedback here may be rarer, so they are counted.
+    /// A sample now; how many share a round trip. Departs: RFC 7323 appendix G takes half of the packets in flight,
+    /// since TCP acknowledges every second one. Feedback here may be rarer, so they are counted.
     fn shares(&mut self, now: Time, smoothed: Duration) -> u32 {
         if now.since(self.start) >= smoothed {
             *self = Self { start: now, samples: 0, last: self.samples };
@@ -241,7 +242,8 @@ impl RttEstimator {
         self.has_sample
     }
 
-    /// The probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the assumed 333 ms.
+    /// The probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the
+    /// assumed 333 ms.
     pub(super) fn probe_timeout(&self, slack: Slack) -> Duration {
         self.smoothed + (self.variance * 4).max(slack.granularity) + slack.feedback_delay
     }
@@ -321,7 +323,8 @@ mod tests {
         assert_eq!([1, 50].map(|samples| after_a_step("ewma", samples)), [120, 149]);
     }
 
-    /// lt-tcp §2.2: its estimator sometimes comes to extremely large values. The median of five takes no note of two of them.
+    /// lt-tcp §2.2: its estimator sometimes comes to extremely large values. The median of five takes no note of two of
+    /// them.
     #[test]
     fn a_median_takes_no_note_of_wild_samples() {
         let mut rtt = RttEstimator::new(&"median".parse().unwrap());

@@ -1,10 +1,10 @@
 //! Sent packets (RFC 9002 appendix A.1): a ring of slots indexed by packet number.
 //!
-//! Feedback repeats itself (some forty frames name the same packet), so its cost must not depend on how much of it is
-//! old news. Every settled slot knows how far it is to the next slot that may not be settled, and walks shorten these
-//! paths as a disjoint-set forest does: a feedback costs what is new in it, plus a near-constant per range. Loss
-//! detection costs its losses: numbers and sending times rise together, so what is lost is nearly always a prefix of what is
-//! outstanding, and a cursor remembers how far it reached.
+//! Feedback is repetitive (about forty frames name the same packet), so its cost must not depend on what is already
+//! known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these distances
+//! as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant per range.
+//! Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so that lost
+//! packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
 
 use super::NeverSent;
 use super::delivery_rate::Snapshot;
@@ -13,30 +13,30 @@ use crate::wire::{PacketRanges, SymbolRun};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a packet carried, kept for the one who has to act on its fate.
+/// What a packet carried, for those who act when it is delivered or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing that needs to arrive: a probe or feedback.
+    /// Nothing that must arrive: a probe or feedback.
     Nothing,
-    /// Symbols of a flow: they arrive or are lost together.
+    /// Symbols of a flow, which arrive or are lost together.
     Symbols(SymbolRun),
-    /// Control frames, kept by the connection under this key.
+    /// Control frames, which the connection keeps under this key.
     Control(u32),
 }
 
 impl Content {
-    /// Whether it is symbols: feedback in order names them only when nothing before them is missing, and everything else at once.
+    /// Feedback in order names symbols only once nothing before them is missing, and everything else at once.
     pub(super) const fn is_symbol(&self) -> bool {
         matches!(self, Self::Symbols(_))
     }
 }
 
-/// A packet on its way that asks for feedback.
+/// An ack-eliciting packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentPacket {
     /// Packet number.
     pub number: u64,
-    /// When it left.
+    /// When it was sent.
     pub time: Time,
     /// IP bytes: UDP payload plus headers.
     pub bytes: u32,
@@ -44,46 +44,45 @@ pub struct SentPacket {
     pub content: Content,
 }
 
-/// Slots kept for the sake of lost packets that might still arrive: one that thousands of others have overtaken is not worth the
-/// memory.
+/// Slots kept for lost packets that may still arrive. One that has been overtaken by thousands is not worth the memory.
 const LATE_PACKETS: usize = 8_192;
 
-/// Skipped numbers remembered, the newest ones.
+/// Skipped packet numbers remembered, the newest ones.
 const SKIPPED: usize = 64;
 
-/// A packet and what is kept with it until its fate is known.
+/// A sent packet, and what is kept with it until it is delivered or forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) sent: SentPacket,
-    /// State of the delivery-rate sampler when it left.
+    /// State of the delivery rate sampler when it was sent.
     pub(super) snapshot: Snapshot,
-    /// Its place among the packets that ask for feedback.
+    /// Its position among the ack-eliciting packets.
     pub(super) ordinal: u32,
-    /// It was marked ECT(0).
+    /// Whether it was marked ECT(0).
     pub(super) marked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Outstanding(Entry),
-    /// Called lost, and when; kept to recognise a late arrival.
+    /// Declared lost at this time; kept to recognise a late arrival.
     Lost(Entry, Time),
-    /// Arrived, or never worth waiting for. No slot closer than `skip` further on is unsettled.
+    /// Delivered, or not tracked. The next `skip - 1` slots are settled too.
     Settled {
         skip: u32,
     },
 }
 
-/// A packet newly named by feedback.
+/// A newly acknowledged packet.
 #[derive(Debug)]
 pub(super) enum Arrival<'a> {
-    /// In time.
+    /// While it was outstanding.
     Delivered(&'a Entry),
-    /// After it was called lost.
+    /// After it had been declared lost.
     Late(&'a Entry),
 }
 
-/// What became of a packet, where only a number of arrivals is known.
+/// The fate of a packet, where feedback only counts arrivals.
 #[derive(Debug)]
 pub(super) enum Fate<'a> {
     /// It arrived.
@@ -92,16 +91,16 @@ pub(super) enum Fate<'a> {
     Lost(&'a Entry),
 }
 
-/// When an overtaken packet is lost: at either limit.
+/// When an overtaken packet is lost: when either limit is reached (RFC 9002 section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LossRule {
-    /// The newest arrival is so many numbers ahead.
+    /// The largest acknowledged number is this far ahead.
     pub(super) packets: u64,
-    /// It left so long ago.
+    /// It was sent this long ago.
     pub(super) age: Duration,
 }
 
-/// All packets whose fate is open, and those called lost lately.
+/// The packets that are outstanding, and those declared lost recently.
 #[derive(Debug, Default)]
 pub(super) struct SentPackets {
     slots: VecDeque<Slot>,
@@ -129,22 +128,22 @@ impl SentPackets {
         self.packets
     }
 
-    /// When the last packet that asks for feedback left.
+    /// When the last ack-eliciting packet was sent.
     pub(super) fn last_sent(&self) -> Time {
         self.last_sent
     }
 
-    /// The highest number acknowledged.
+    /// The largest number acknowledged.
     pub(super) fn largest_acked(&self) -> Option<u64> {
         self.largest_acked
     }
 
-    /// One more than the highest number used.
+    /// One more than the largest number used.
     pub(super) fn next_number(&self) -> u64 {
         self.base + self.slots.len() as u64
     }
 
-    /// A packet that asks for feedback left. Numbers rise; those passed over need nothing to arrive.
+    /// An ack-eliciting packet was sent. Numbers rise; those passed over are not tracked.
     pub(super) fn push(&mut self, entry: Entry) {
         if !self.pass_to(entry.sent.number) {
             return;
@@ -155,12 +154,12 @@ impl SentPackets {
         self.slots.push_back(Slot::Outstanding(entry));
     }
 
-    /// Packet numbers remembered: those from the oldest on whose fate matters.
+    /// Packet numbers remembered, from the oldest unsettled one on.
     pub(super) fn remembered(&self) -> usize {
         self.slots.len()
     }
 
-    /// A packet left that needs not arrive.
+    /// A packet was sent that is not ack-eliciting.
     pub(super) fn push_untracked(&mut self, number: u64) {
         if self.pass_to(number) {
             self.slots.push_back(Slot::Settled { skip: 1 });
@@ -168,7 +167,7 @@ impl SentPackets {
         }
     }
 
-    /// A number was never used.
+    /// A packet number was skipped: the peer cannot acknowledge it honestly.
     pub(super) fn push_skipped(&mut self, number: u64) {
         if self.pass_to(number) {
             if self.skipped.len() == SKIPPED {
@@ -180,7 +179,7 @@ impl SentPackets {
         }
     }
 
-    /// Makes `number` the next one. False when it was used before.
+    /// Makes `number` the next one. False if it was used before.
     fn pass_to(&mut self, number: u64) -> bool {
         debug_assert!(number >= self.next_number(), "packet numbers rise");
         if self.slots.is_empty() && number >= self.base {
@@ -192,7 +191,7 @@ impl SentPackets {
         self.next_number() == number
     }
 
-    /// Refuses a number never sent.
+    /// Refuses a number that was never sent.
     pub(super) fn check_number(&self, number: u64) -> Result<(), NeverSent> {
         if number >= self.next_number() || self.skipped.contains(&number) {
             return Err(NeverSent { number });
@@ -200,7 +199,7 @@ impl SentPackets {
         Ok(())
     }
 
-    /// Refuses feedback that names a number never sent.
+    /// Refuses feedback that names a number that was never sent.
     pub(super) fn check(&self, packets: &PacketRanges) -> Result<(), NeverSent> {
         if let Some(&(_, largest)) = packets.ranges.first() {
             self.check_number(largest)?;
@@ -214,8 +213,8 @@ impl SentPackets {
         Ok(())
     }
 
-    /// Settles what `packets` names and calls `arrived` for each packet that is news, in order of number. Returns when
-    /// the largest of them left, if that one is news.
+    /// Acknowledges `packets` and calls `arrived` for each one newly acknowledged, in order of their numbers. Returns
+    /// when the largest of them was sent, if it is newly acknowledged.
     pub(super) fn acknowledge(&mut self, packets: &PacketRanges, mut arrived: impl FnMut(Arrival<'_>)) -> Option<Time> {
         let &(_, largest) = packets.ranges.first()?;
         let mut largest_sent = None;
@@ -235,16 +234,16 @@ impl SentPackets {
         largest_sent
     }
 
-    /// Settles every packet outstanding up to `largest` where only a number of arrivals is known: `arrivals` of them arrived, the
-    /// newest; the older ones are lost. Of what needs to arrive itself nothing is taken for granted: any loss counts for all of it.
-    /// More arrivals than were outstanding are of packets called lost before, the newest again. Returns when `largest` left, if that is
-    /// news.
+    /// Settles the packets outstanding up to `largest` where feedback only counts arrivals: the newest `arrivals` of
+    /// them are taken as delivered, the older ones as lost. Packets without symbols are all taken as lost if any is,
+    /// since each of them must arrive itself. Arrivals in excess of the packets outstanding are late ones of packets
+    /// declared lost, the newest first. Returns when `largest` was sent, if it is newly acknowledged.
     pub(super) fn settle_count(
         &mut self,
         now: Time,
         largest: u64,
         arrivals: u64,
-        mut tell: impl FnMut(Fate<'_>),
+        mut each: impl FnMut(Fate<'_>),
     ) -> Option<Time> {
         let end = largest.saturating_add(1).clamp(self.base, self.next_number());
         let from = self.first_outstanding().map_or(end, |first| first.sent.number).min(end);
@@ -259,9 +258,9 @@ impl SentPackets {
             if is_lost {
                 missing = missing.saturating_sub(1);
                 self.lose(&entry, now);
-                tell(Fate::Lost(&entry));
+                each(Fate::Lost(&entry));
             } else {
-                let mut arrived = |arrival: Arrival<'_>| tell(Fate::Arrived(arrival));
+                let mut arrived = |arrival: Arrival<'_>| each(Fate::Arrived(arrival));
                 largest_sent = self.settle(number, number + 1, &mut arrived).filter(|_| number == largest);
             }
         }
@@ -270,7 +269,7 @@ impl SentPackets {
         while late > 0 && number > self.base {
             number -= 1;
             if matches!(self.slots[(number - self.base) as usize], Slot::Lost(..)) {
-                self.settle(number, number + 1, &mut |arrival: Arrival<'_>| tell(Fate::Arrived(arrival)));
+                self.settle(number, number + 1, &mut |arrival: Arrival<'_>| each(Fate::Arrived(arrival)));
                 late -= 1;
             }
         }
@@ -279,7 +278,7 @@ impl SentPackets {
         largest_sent
     }
 
-    /// Settles one slot whose range reaches to `end`, which will be settled as a whole.
+    /// Settles one slot of a range up to `end`, all of which will be settled.
     fn settle(&mut self, number: u64, end: u64, arrived: &mut impl FnMut(Arrival<'_>)) -> Option<Time> {
         let skip = u32::try_from(end - number).unwrap_or(u32::MAX);
         let slot = self.slots.get_mut(usize::try_from(number - self.base).ok()?)?;
@@ -298,8 +297,8 @@ impl SentPackets {
         }
     }
 
-    /// The first number from `number` on that is not settled, or `end` or more if that comes first. Makes every settled
-    /// slot on the way point to where it got.
+    /// The first unsettled number from `number` on, or `end` or more if there is none before. Makes every settled slot
+    /// on the way point to it (path compression).
     fn next_unsettled(&mut self, number: u64, end: u64) -> u64 {
         let mut found = number;
         while found < end
@@ -329,7 +328,7 @@ impl SentPackets {
         }
     }
 
-    /// Calls packets lost by `rule`, in order of number. Returns when the next one will be lost by its age.
+    /// Declares packets lost by `rule`, in order of their numbers. Returns when the next one will be lost by its age.
     pub(super) fn detect(&mut self, now: Time, rule: LossRule, mut lost: impl FnMut(&Entry)) -> Option<Time> {
         let largest = self.largest_acked?;
         loop {
@@ -346,15 +345,15 @@ impl SentPackets {
         }
     }
 
-    /// Calls everything outstanding below number `end` lost.
-    pub(super) fn give_up(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
+    /// Declares everything outstanding below number `end` lost.
+    pub(super) fn lose_all_below(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
         while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
             self.lose(&entry, now);
             lost(&entry);
         }
     }
 
-    /// Calls the oldest symbol outstanding lost if its number is below `end`, and whatever else is older.
+    /// Declares the oldest outstanding packet with symbols lost if its number is below `end`, and all older packets.
     pub(super) fn lose_oldest(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
         while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
             self.lose(&entry, now);
@@ -365,7 +364,7 @@ impl SentPackets {
         }
     }
 
-    /// Calls packet `number` lost, if it is outstanding.
+    /// Declares packet `number` lost, if it is outstanding.
     pub(super) fn lose_number(&mut self, now: Time, number: u64, lost: impl FnOnce(&Entry)) {
         let slot = number.checked_sub(self.base).and_then(|at| self.slots.get(usize::try_from(at).ok()?));
         if let Some(&Slot::Outstanding(entry)) = slot {
@@ -374,7 +373,7 @@ impl SentPackets {
         }
     }
 
-    /// The number of the oldest packet outstanding.
+    /// The number of the oldest outstanding packet.
     pub(super) fn oldest(&mut self) -> Option<u64> {
         self.first_outstanding().map(|entry| entry.sent.number)
     }
@@ -405,7 +404,7 @@ impl SentPackets {
         }
     }
 
-    /// Forgets packets called lost before `horizon`: they will not arrive any more.
+    /// Forgets packets declared lost before `horizon`: they will not arrive any more.
     pub(super) fn forget(&mut self, horizon: Time) {
         while let Some(front) = self.slots.front() {
             let done = match front {

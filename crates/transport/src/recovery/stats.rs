@@ -1,18 +1,18 @@
-//! Counters of a path.
+//! The counters of a path.
 
 use super::report::{Report, bytes};
 use super::sent_packets::SentPacket;
 
-/// Packets and IP bytes of one path since it began. Only packets that ask for feedback, unless it says otherwise.
+/// Packets and IP bytes of one path since it began. Only ack-eliciting packets, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryStats {
     /// Packets sent.
     pub sent_packets: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
-    /// Of the packets sent, probes.
+    /// Probes among the packets sent.
     pub probe_packets: u64,
-    /// Packets sent that ask for no feedback.
+    /// Packets sent that are not ack-eliciting.
     pub untracked_packets: u64,
     /// Bytes of these.
     pub untracked_bytes: u64,
@@ -20,19 +20,19 @@ pub struct RecoveryStats {
     pub delivered_packets: u64,
     /// Bytes of these.
     pub delivered_bytes: u64,
-    /// Packets called lost, those that later arrived included.
+    /// Packets declared lost, including those that arrived later.
     pub lost_packets: u64,
     /// Bytes of these.
     pub lost_bytes: u64,
-    /// Packets called lost that arrived after all.
+    /// Packets declared lost that arrived later (spurious losses).
     pub spurious_packets: u64,
     /// Bytes of these.
     pub spurious_bytes: u64,
-    /// Times that silence called for a probe.
+    /// Probe timeouts that expired.
     pub probe_timeouts: u64,
-    /// Times that silence emptied the flight.
+    /// Retransmission timeouts that expired, each with everything in flight declared lost.
     pub timeouts: u64,
-    /// Packets reported as marked CE.
+    /// Packets that the peer reported as marked CE.
     pub marked_packets: u64,
 }
 

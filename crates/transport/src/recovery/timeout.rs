@@ -1,19 +1,19 @@
-//! What a sender does when nothing comes back: it asks, or it takes everything in flight for lost.
+//! The timeout without feedback: a probe timeout (RFC 9002 section 6.2) or a retransmission timeout (RFC 6298).
 
 use super::rtt::{RttEstimator, Slack};
 use crate::settings::{Number, Setting, Settings, Span, choices, field};
 use crate::time::Time;
 use std::time::Duration;
 
-/// Doublings of the timeout that are counted; any cap is reached long before.
+/// Limit on the doublings of the timeout; any cap is reached long before.
 const MAX_BACKOFF: u32 = 20;
 
-/// What a sender does when nothing comes back.
+/// What a sender does without feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimeoutConfig {
-    /// Asks (RFC 9002 section 6.2): a packet or two go out whatever the window says; nothing is called lost for the silence alone.
+    /// Sends one or two probes, whatever the window allows (RFC 9002 section 6.2). No packet is declared lost.
     Probe(ProbeConfig),
-    /// Takes everything in flight for lost (RFC 6298): the network is empty (lt-tcp §3.5). What arrives after all is late.
+    /// Declares everything in flight lost (RFC 6298): the network is taken to be empty (lt-tcp §3.5).
     Rto(RtoConfig),
 }
 
@@ -26,7 +26,7 @@ impl Default for TimeoutConfig {
 }
 
 impl TimeoutConfig {
-    /// What it backs off to.
+    /// The cap on its back-off.
     pub const fn longest(&self) -> Duration {
         match self {
             Self::Probe(probe) => probe.max,
@@ -35,10 +35,10 @@ impl TimeoutConfig {
     }
 }
 
-/// Numbers of probing.
+/// Numbers of the probe timeout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeConfig {
-    /// Probe timeouts back off to at most this: 1 s (docs/design/recovery.md).
+    /// Cap on the back-off: 1 s (docs/design/recovery.md).
     pub max: Duration,
 }
 
@@ -58,11 +58,11 @@ impl Settings for ProbeConfig {
 /// Numbers of the retransmission timeout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RtoConfig {
-    /// It is no shorter than this: 0, as arq §2.1.1 has it; RFC 6298 section 2.4 says 1 s.
+    /// Lower bound: 0, as in arq §2.1.1; RFC 6298 section 2.4 has 1 s.
     pub min: Duration,
-    /// It doubles up to this: 60 s (RFC 6298 section 2.5); lt-tcp has 5 s (§2.2).
+    /// Cap on the back-off: 60 s (RFC 6298 section 2.5); lt-tcp §2.2 has 5 s.
     pub max: Duration,
-    /// Deviations from the average round trip that it waits for: 4 (RFC 6298 section 2.3, arq §2.1.1).
+    /// K, the multiple of `rttvar` in the timeout: 4 (RFC 6298 section 2.3, arq §2.1.1).
     pub variance: f64,
 }
 
@@ -80,43 +80,43 @@ impl Settings for RtoConfig {
     ];
 }
 
-/// What came due.
+/// What an expired timeout asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// Ask.
+    /// Probes are to be sent.
     Probe,
     /// Everything in flight is lost.
-    Empty,
+    AllLost,
 }
 
-/// The timer at work.
+/// The timer and its back-off.
 #[derive(Debug)]
-pub(super) struct Timer {
+pub(super) struct TimeoutTimer {
     config: TimeoutConfig,
-    /// Timeouts since something last arrived.
+    /// Timeouts since something was last acknowledged.
     backoff: u32,
-    /// When it last ran out, or for a retransmission timeout was last started again.
+    /// When it last expired, or when a retransmission timer was last restarted.
     since: Time,
     /// When the oldest packet in flight became the oldest.
     advanced: Time,
 }
 
-impl Timer {
+impl TimeoutTimer {
     pub(super) const fn new(config: TimeoutConfig, now: Time) -> Self {
         Self { config, backoff: 0, since: now, advanced: now }
     }
 
-    /// A packet left; `first`: nothing else was in flight. A retransmission timer that does not run is started (RFC 6298 section
-    /// 5.1).
+    /// A packet was sent; `first` if nothing else was in flight. Starts a retransmission timer that is not running (RFC
+    /// 6298 section 5.1).
     pub(super) fn on_sent(&mut self, now: Time, first: bool) {
         if first {
             self.advance(now);
         }
     }
 
-    /// Feedback came that told of deliveries in time, which end the back-off; `advanced`: the oldest packet in flight is another
-    /// one now, which starts a retransmission timer again (RFC 6298 section 5.3). Numbers are never used twice, so Karn's doubt about
-    /// which copy was acknowledged (RFC 6298 section 3) does not arise.
+    /// Feedback arrived. Packets delivered in time (`delivered`) end the back-off; another oldest packet in flight
+    /// (`advanced`) restarts a retransmission timer (RFC 6298 section 5.3). Packet numbers are never reused, so that
+    /// Karn's algorithm (RFC 6298 section 3) is not needed.
     pub(super) fn on_feedback(&mut self, now: Time, delivered: bool, advanced: bool) {
         if delivered {
             self.backoff = 0;
@@ -138,17 +138,18 @@ impl Timer {
         self.advanced
     }
 
-    /// It ran out.
+    /// It has expired.
     pub(super) fn on_expiry(&mut self, now: Time) -> Expiry {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.since = now;
         match self.config {
             TimeoutConfig::Probe(_) => Expiry::Probe,
-            TimeoutConfig::Rto(_) => Expiry::Empty,
+            TimeoutConfig::Rto(_) => Expiry::AllLost,
         }
     }
 
-    /// When silence since `last_sent` has lasted too long; a retransmission timeout is counted from the last progress.
+    /// When it expires: a probe timeout runs from the last ack-eliciting packet, a retransmission timeout from the last
+    /// progress.
     pub(super) fn due(&self, last_sent: Time, rtt: &RttEstimator, slack: Slack) -> Time {
         let (from, once) = match &self.config {
             TimeoutConfig::Probe(_) => (last_sent.max(self.since), rtt.probe_timeout(slack)),
@@ -157,23 +158,23 @@ impl Timer {
         from + self.backed_off(once)
     }
 
-    /// How long after everything was called lost its late arrival is still likely: another timeout.
-    pub(super) fn patience(&self, rtt: &RttEstimator, slack: Slack) -> Duration {
+    /// How long packets may still arrive after all were declared lost: two more timeouts.
+    pub(super) fn late_arrival_time(&self, rtt: &RttEstimator, slack: Slack) -> Duration {
         match &self.config {
             TimeoutConfig::Probe(_) => Duration::ZERO,
             TimeoutConfig::Rto(rto) => self.backed_off(retransmission_timeout(rto, rtt, slack)) * 2,
         }
     }
 
-    /// A timeout after those that went before it. The cap bounds the back-off, never the timeout itself: on a path longer than the cap,
-    /// to ask or to give up before an answer can come would be useless. Departs: RFC 6298 section 2.5 caps both.
+    /// A timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Here only the back-off is
+    /// capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
     fn backed_off(&self, once: Duration) -> Duration {
         once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
     }
 }
 
-/// RTO without back-off (RFC 6298 section 2.3, arq §2.1.1): EstimatedRTT + 4 DevRTT, and what the peer may hold feedback back, since
-/// that is not in the samples.
+/// The retransmission timeout without back-off (RFC 6298 section 2.3; arq §2.1.1: EstimatedRTT + 4 DevRTT), plus the
+/// longest delay of feedback, which the samples do not contain.
 fn retransmission_timeout(config: &RtoConfig, rtt: &RttEstimator, slack: Slack) -> Duration {
     let deviation = rtt.variance().mul_f64(config.variance).max(slack.granularity);
     (rtt.smoothed() + deviation + slack.feedback_delay).max(config.min)
@@ -200,11 +201,11 @@ mod tests {
         rtt
     }
 
-    fn timer(text: &str) -> Timer {
-        Timer::new(text.parse().expect("a timeout"), Time::ZERO)
+    fn timer(text: &str) -> TimeoutTimer {
+        TimeoutTimer::new(text.parse().expect("a timeout"), Time::ZERO)
     }
 
-    fn waits(timer: &mut Timer, rtt: &RttEstimator) -> Vec<u128> {
+    fn waits(timer: &mut TimeoutTimer, rtt: &RttEstimator) -> Vec<u128> {
         let mut now = at(1000);
         let mut waits = Vec::new();
         timer.on_sent(now, true);
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(timer.due(at(50), &rtt, SLACK), at(77), "nor does what leaves the oldest missing");
         timer.on_feedback(at(74), true, true);
         assert_eq!(timer.due(at(50), &rtt, SLACK), at(141));
-        assert_eq!(timer.on_expiry(at(141)), Expiry::Empty);
+        assert_eq!(timer.on_expiry(at(141)), Expiry::AllLost);
         timer.on_feedback(at(150), false, true);
         assert_eq!(timer.due(at(50), &rtt, SLACK), at(150 + 134), "late arrivals leave the back-off");
     }

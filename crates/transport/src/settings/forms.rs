@@ -1,17 +1,17 @@
-//! How the values of settings are written: numbers, shares, times, rates.
+//! The text forms of values: numbers, shares, times, rates.
 
 use crate::time::Rate;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How a value is written.
+/// The text form of a value.
 pub trait Form<V>: Sync {
-    /// The value, if the text is one that is allowed.
+    /// The value, if the text is allowed.
     fn parse(&self, text: &str) -> Option<V>;
     /// Text that reads back as the value.
     fn print(&self, value: &V) -> String;
-    /// What is allowed, in words.
+    /// The allowed values, in words.
     fn allowed(&self) -> String;
 }
 
@@ -153,7 +153,7 @@ impl Form<Rate> for BitRate {
     }
 }
 
-/// What the inner form writes, or this word for nothing.
+/// An optional value: the inner form, or this word for `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct Or<F>(pub &'static str, pub F);
 
@@ -171,7 +171,7 @@ impl<V, F: Form<V>> Form<Option<V>> for Or<F> {
     }
 }
 
-/// What parses and prints itself; the text says what that is.
+/// A type with `FromStr` and `Display`; the text describes its allowed values.
 #[derive(Clone, Copy, Debug)]
 pub struct Itself(pub &'static str);
 

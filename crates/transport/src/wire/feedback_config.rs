@@ -1,5 +1,5 @@
-//! The feedback that a sender of data requests from its receiver. The receiver never learns the sender's profile: this request is the only
-//! part of it on the wire, and every number is checked before it takes effect.
+//! The feedback that a sender of data requests from its receiver. The receiver never learns the sender's profile: this
+//! request is the only part of it on the wire, and every number is checked before it takes effect.
 
 use super::bytes::{Put, Reader};
 use super::error::WireError;
@@ -57,8 +57,9 @@ pub enum PacketFeedback {
     /// Every packet that has arrived since the last feedback that the sender is known to have received.
     #[default]
     Ranges,
-    /// As [`Ranges`](Self::Ranges), but a packet is named only once no symbol before its own is missing from the flow, as in a cumulative
-    /// acknowledgement (arq §2.1). The total number of arrivals is added, so that the sender counts every duplicate acknowledgement.
+    /// As [`Ranges`](Self::Ranges), but a packet is named only once no symbol before its own is missing from the flow,
+    /// as in a cumulative acknowledgement (arq §2.1). The total number of arrivals is added, so that the sender counts
+    /// every duplicate acknowledgement.
     InOrder,
     /// The highest packet number received and the total number of arrivals (rc-udp §IV).
     Count,
@@ -81,11 +82,11 @@ pub enum BlockFeedback {
     Needs,
     /// Which blocks are done.
     Done(DoneBlocks),
-    /// One bit for each block of an object of at most 256 blocks (tornado-transfer §2.1). Larger objects and streams are reported as in
-    /// [`Done`](Self::Done).
+    /// One bit for each block of an object of at most 256 blocks (tornado-transfer §2.1). Larger objects and streams
+    /// are reported as in [`Done`](Self::Done).
     Mask,
-    /// A block is reported as done as soon as enough of its symbols have arrived, before it is decoded (rc-udp §IV). A block that then
-    /// cannot be decoded is lost, and ends the connection.
+    /// A block is reported as done as soon as enough of its symbols have arrived, before it is decoded (rc-udp §IV). A
+    /// block that then cannot be decoded is lost, and ends the connection.
     Received(ReceivedBlocks),
 }
 
@@ -137,7 +138,8 @@ pub struct Heartbeat {
 pub struct Counting {
     /// Packets between two feedback frames, 2 to 32,768.
     pub packets: u16,
-    /// The interval is halved when more than this share of the last `packets` packets is missing. In millionths, at most [`MILLION`].
+    /// The interval is halved when more than this share of the last `packets` packets is missing. In millionths, at
+    /// most [`MILLION`].
     pub threshold: u32,
     /// The interval is multiplied by this when none of them is missing, 1 to 16.
     pub factor: u8,

@@ -1,4 +1,4 @@
-//! Controllers by name: parsed, printed, built.
+//! The controllers, and how each is named and built.
 
 use super::CongestionControl;
 use super::bbr::{Bbr, BbrConfig};
@@ -15,12 +15,12 @@ use super::tfrc::{Tfrc, TfrcConfig};
 use super::ttp::{Ttp, TtpConfig};
 use crate::settings::choices;
 
-/// A controller and its numbers, written as text: `fixed-rate:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
+/// A controller and its numbers, also as text: `fixed-rate:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionConfig {
     /// Sends at a fixed rate, whatever is lost.
     FixedRate(FixedRateConfig),
-    /// A window that does not change (arq §2.1).
+    /// A fixed window (arq §2.1).
     FixedWindow(FixedWindowConfig),
     /// Reno and NewReno (arq §3, RFC 5681, RFC 6582).
     Reno(RenoConfig),
@@ -59,7 +59,7 @@ choices! { "congestion control", CongestionConfig {
 } else Custom }
 
 impl CongestionConfig {
-    /// The controller, for packets of `max_packet` IP bytes.
+    /// Builds the controller. A full packet has `max_packet` IP bytes.
     pub fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         match self {
             Self::FixedRate(config) => Box::new(FixedRate::new(*config, max_packet)),

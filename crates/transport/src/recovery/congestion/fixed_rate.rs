@@ -1,4 +1,4 @@
-//! Sends at the rate it is told.
+//! A fixed rate, whatever is lost.
 
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::report::Report;
@@ -7,13 +7,13 @@ use crate::settings::{BitRate, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
-/// Numbers of a told rate.
+/// Numbers of the fixed rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedRateConfig {
     /// In IP bits per second.
     pub rate: Rate,
-    /// Stop when nothing comes back, after about two round trips at that rate. Without, not before two seconds of
-    /// silence: what is in flight has to be remembered.
+    /// Whether sending stops after about two round trips without feedback: on. Off, it stops after two seconds, since
+    /// packets in flight take memory.
     pub window: bool,
 }
 
@@ -28,13 +28,13 @@ impl Settings for FixedRateConfig {
         &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
 }
 
-/// On short paths the window leaves room for this beside the round trip: a sender and a receiver that each wake 4 ms
-/// late. Above a round trip of 8 ms the second round trip covers it.
+/// The window's minimum beyond one round trip, for short paths: a sender and a receiver that each wake up 4 ms late. On
+/// longer paths the second round trip covers it.
 pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 
-/// Paces at exactly its rate and does not mind loss. Its window only stops it when nothing comes back: two round trips
-/// at that rate, of which one is the flight and the rest holds late feedback and losses not yet noticed. Before a round
-/// trip is known it is taken as [`INITIAL_RTT`].
+/// Paces at its rate and ignores loss. Its window only stops it when feedback fails to arrive: two round trips at that
+/// rate, one for the packets in flight and one for late feedback and undetected losses. The round-trip time is
+/// [`INITIAL_RTT`] until it is measured.
 #[derive(Debug)]
 pub(super) struct FixedRate {
     config: FixedRateConfig,
@@ -47,10 +47,11 @@ impl FixedRate {
     }
 }
 
-/// Without a window, so much silence: bursts of lost feedback are shorter, and what is in flight is bounded.
+/// Without a window, sending stops after this time: longer than bursts of lost feedback, and short enough to bound the
+/// packets in flight.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Bytes that may be in flight.
+/// The window in bytes.
 fn window(config: FixedRateConfig, rtt: Duration, max_packet: u32) -> u64 {
     let least = if config.window { LATE_WAKING } else { SILENCE };
     let span = rtt + rtt.max(least);

@@ -1,16 +1,16 @@
-//! A window that does not change: the arq document's sliding window (arq §2.1).
+//! A fixed window (arq §2.1).
 
 use super::{CongestionControl, PathView};
 use crate::recovery::report::Report;
 use crate::settings::{BitRate, Count, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
 
-/// The window of the arq document's first part.
+/// Numbers of the fixed window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindowConfig {
     /// In packets: 5 (arq §2.1.1).
     pub segments: u32,
-    /// If given, the window is this rate times the round-trip time measured at the start instead (arq §2.1.1).
+    /// If given, the window is instead the product of this rate and the first round-trip time sample (arq §2.1.1).
     pub rate: Option<Rate>,
 }
 
@@ -25,12 +25,12 @@ impl Settings for FixedWindowConfig {
         &[field!("segments", segments, Count(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
 }
 
-/// So many packets in flight, whatever is lost.
+/// A fixed number of packets in flight, whatever is lost.
 #[derive(Debug)]
 pub(super) struct FixedWindow {
     config: FixedWindowConfig,
     window: u64,
-    /// The round-trip time of the ping-pong at the start, here of the handshake, is known.
+    /// Whether the round-trip time was measured; by the handshake here, by a ping in the document.
     measured: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Congestion control: how much may be in flight and how fast. One file per controller; [`CongestionConfig`] names them.
+//! Congestion controllers, one per file; [`CongestionConfig`] names them.
 
 mod bbr;
 #[cfg(test)]
@@ -42,10 +42,10 @@ use std::fmt::Debug;
 /// The smallest window, in packets (RFC 9002 section 7.2).
 const MIN_PACKETS: u32 = 2;
 
-/// The window before anything is known, in packets (RFC 6928, RFC 9002 section 7.2).
+/// The initial window, in packets (RFC 6928, RFC 9002 section 7.2).
 const INITIAL_PACKETS: u32 = 10;
 
-/// What a controller may know about the path beside the report.
+/// What a controller knows about the path beside the report.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView<'a> {
     /// Round-trip time.
@@ -54,37 +54,38 @@ pub struct PathView<'a> {
     pub loss: &'a LossEstimate,
     /// IP bytes of a full packet.
     pub max_packet: u32,
-    /// Everything sent over three probe timeouts was lost (RFC 9002 section 7.6).
+    /// Persistent congestion: everything sent over three probe timeouts was lost (RFC 9002 section 7.6).
     pub persistent_congestion: bool,
-    /// Congestion would show as CE marks, as far as is known: the path has not failed ECN's validation (RFC 9000 section 13.4.2).
+    /// The path has not failed ECN validation (RFC 9000 section 13.4.2), so that congestion may show as CE marks.
     pub ecn_usable: bool,
 }
 
-/// Decides how much may be in flight and how fast. All bytes are IP bytes: UDP payload plus the headers below it.
+/// A congestion controller: decides how much may be in flight, and how fast it is sent. All bytes are IP bytes: UDP
+/// payload and headers below.
 pub trait CongestionControl: Debug + Send {
-    /// The path became known or changed: its packet size, or a round-trip time from the handshake.
+    /// The packet size has changed, or the handshake has measured a round-trip time.
     fn on_path(&mut self, path: &PathView<'_>);
 
-    /// A packet of `bytes` left; `in_flight` bytes are on their way with it.
+    /// A packet of `bytes` was sent; `in_flight` includes it.
     fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64);
 
-    /// Feedback came or a loss timer ran out.
+    /// Feedback arrived or a timer expired.
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>);
 
-    /// Bytes that may be in flight.
+    /// The congestion window in bytes.
     fn window(&self) -> u64;
 
-    /// Bytes of the window that stand for packets which have arrived and no feedback names (RFC 5681 section 3.2); 0 unless it says so.
+    /// Bytes by which the window is inflated for packets that were received but not named yet (RFC 5681 section 3.2).
     fn inflation(&self) -> u64 {
         0
     }
 
-    /// The pacing rate; None: it follows from the window.
+    /// The pacing rate; `None` if it follows from the window.
     fn rate(&self) -> Option<Rate>;
 
-    /// The algorithm's name, as in a [`CongestionConfig`].
+    /// Its name, as in a [`CongestionConfig`].
     fn name(&self) -> &'static str;
 
-    /// Still looking for the path's capacity: the pacer leaves it room to double.
+    /// Whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
 }

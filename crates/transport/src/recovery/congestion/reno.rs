@@ -66,7 +66,7 @@ pub enum WindowLimit {
     None,
     /// So many packets: TTP's NewReno has a receive window of 20 (ttp §III-A).
     Packets(u32),
-    /// Dynamic right-sizing: the bandwidth-delay product of a rate that is told and the smallest round-trip time (ttp §III-A).
+    /// Dynamic right-sizing: the product of a given rate and the smallest round-trip time (ttp §III-A).
     Told(Rate),
 }
 

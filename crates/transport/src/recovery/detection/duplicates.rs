@@ -1,7 +1,8 @@
 //! Losses by duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2, RFC 6582).
 //!
-//! The peer names a packet only once its symbol belongs to the unbroken beginning of its flow, and says how many packets have arrived
-//! in all. An arrival that nothing is named for is a duplicate acknowledgement, and lost feedback hides none.
+//! The peer names a packet only once no symbol before its own is missing from the flow, and reports how many packets it
+//! has received in total. An arrival without a newly named packet is a duplicate acknowledgement; since arrivals are
+//! counted, lost feedback hides none.
 
 use super::NewAcks;
 use crate::recovery::ack_info::AckInfo;
@@ -14,12 +15,13 @@ use std::collections::VecDeque;
 /// Numbers of loss detection by duplicate acknowledgements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuplicatesConfig {
-    /// So many in a row call the oldest packet lost: 3 (arq §2.1, RFC 5681 section 3.2).
+    /// Duplicate acknowledgements in a row after which the oldest packet is lost: 3 (arq §2.1, RFC 5681 section 3.2).
     pub count: u32,
-    /// An arrival in order that leaves packets from before the recovery missing calls the next of them lost: on (RFC 6582). Off, it ends
-    /// the recovery, as Reno's does (RFC 5681).
+    /// Whether a partial acknowledgement declares the next packet lost and continues the recovery: on (RFC 6582). Off,
+    /// it ends the recovery, as in Reno (RFC 5681).
     pub newreno: bool,
-    /// Whether duplicates count at all: on. Off, only timeouts find losses (arq §2.2, "without fast recovery").
+    /// Whether duplicate acknowledgements are counted: on. Off, only timeouts detect losses (arq §2.2, "without fast
+    /// recovery").
     pub recovery: bool,
 }
 
@@ -37,162 +39,182 @@ impl Settings for DuplicatesConfig {
     ];
 }
 
-/// What duplicates are not looked at for.
+/// The state of fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// They are.
+    /// Duplicates are counted.
     Open,
-    /// A loss is being made up for: until all numbers below this one are accounted for.
+    /// In fast recovery, until all packets below this number are acknowledged or lost.
     Recovery(u64),
-    /// Everything below this number was called lost. What of it still arrives must not be taken for a sign of new losses (RFC 6582
-    /// section 3.2 step 1 and 4.1): until one from this number on is named.
-    Emptied(u64),
+    /// All packets below this number were declared lost. Until one from it on is named, late arrivals must not count as
+    /// duplicates (RFC 6582 section 3.2 step 1 and section 4.1).
+    AllLost(u64),
 }
 
-/// Counts at work.
+/// The detector and its counts.
 #[derive(Debug)]
 pub(in crate::recovery) struct Duplicates {
     config: DuplicatesConfig,
-    /// Packets in flight that have arrived and were not named yet.
+    /// Packets in flight that were received but not named yet.
     withheld: u64,
-    /// Duplicates since something was named in order.
+    /// Duplicate acknowledgements since a symbol was last named.
     duplicates: u64,
     phase: Phase,
-    /// Packets in flight that are named at once when they arrive.
-    loose: VecDeque<u64>,
-    /// The first number after each silence that called for a question, until one from there on is named. A question that follows the
-    /// last too soon for its answer must not take its place, or none would ever be answered.
-    asked: VecDeque<u64>,
+    /// Packets in flight without symbols, which are named as soon as they arrive.
+    unordered: VecDeque<u64>,
+    /// The first number sent after each probe timeout, until one from there on is named. A probe that follows another
+    /// one before it is answered must not replace it, or neither would ever count as answered.
+    probes: VecDeque<u64>,
 }
 
 impl Duplicates {
     pub(super) const fn new(config: DuplicatesConfig) -> Self {
-        Self { config, withheld: 0, duplicates: 0, phase: Phase::Open, loose: VecDeque::new(), asked: VecDeque::new() }
+        Self {
+            config,
+            withheld: 0,
+            duplicates: 0,
+            phase: Phase::Open,
+            unordered: VecDeque::new(),
+            probes: VecDeque::new(),
+        }
     }
 
-    /// Packets in flight that have arrived and were not named yet.
+    /// Packets in flight that were received but not named yet.
     pub(super) const fn withheld(&self) -> u64 {
         self.withheld
     }
 
     pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if !sent.content.is_symbol() {
-            self.loose.push_back(sent.number);
+            self.unordered.push_back(sent.number);
         }
     }
 
-    /// Numbers from `next_number` on are sent after a silence.
+    /// The probe timeout expired; the probe has number `next_number` or a later one.
     pub(super) fn on_probe(&mut self, next_number: u64) {
-        if self.asked.back() != Some(&next_number) {
-            self.asked.push_back(next_number);
+        if self.probes.back() != Some(&next_number) {
+            self.probes.push_back(next_number);
         }
     }
 
-    /// Everything below `end` was called lost; numbers from `next_number` on are sent after that.
-    pub(super) fn on_empty(&mut self, end: u64, next_number: u64) {
-        self.phase = Phase::Emptied(next_number);
+    /// Everything below `end` was declared lost; the next packet has number `next_number`.
+    pub(super) fn on_all_lost(&mut self, end: u64, next_number: u64) {
+        self.phase = Phase::AllLost(next_number);
         self.withheld = 0;
         self.duplicates = 0;
-        self.loose.retain(|&number| number >= end);
-        self.asked.retain(|&asked| asked > end);
+        self.unordered.retain(|&number| number >= end);
+        self.probes.retain(|&probe| probe > end);
     }
 
-    /// Whether the round trip of packet `newest`, the highest now named, is its own: one that was withheld tells how long a gap took
-    /// to fill.
-    pub(super) fn times_truly(&self, newest: u64) -> bool {
+    /// Whether packet `newest`, the largest newly named, gives a round-trip time sample: for one whose name was
+    /// withheld, the time includes that of filling the gap.
+    pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self.phase {
             Phase::Open | Phase::Recovery(_) => self.withheld == 0,
-            Phase::Emptied(end) => newest >= end,
+            Phase::AllLost(end) => newest >= end,
         }
     }
 
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
-        heard: NewAcks<'_>,
-        flight: &mut SentPackets,
+        acks: NewAcks<'_>,
+        sent_packets: &mut SentPackets,
         mut lost: impl FnMut(&Entry),
     ) {
-        self.count(heard);
-        self.settle_loose(now, flight, heard.told, &mut lost);
+        self.count(acks);
+        self.settle_unordered(now, sent_packets, acks.info, &mut lost);
         if self.config.recovery {
-            self.recover(now, heard, flight, &mut lost);
+            self.recover(now, acks, sent_packets, &mut lost);
         }
-        self.hear_answer(now, heard, flight, &mut lost);
-        if flight.packets() == 0 {
+        self.on_probe_answered(now, acks, sent_packets, &mut lost);
+        if sent_packets.packets() == 0 {
             self.withheld = 0;
         }
     }
 
-    /// Takes note of what arrived and of what was named. Naming symbols ends a row of duplicates; what arrived with them and was not
-    /// named begins the next.
-    fn count(&mut self, heard: NewAcks<'_>) {
-        let counts = self.config.recovery && matches!(heard.told, AckInfo::InOrder { .. });
-        if !counts || matches!(self.phase, Phase::Emptied(_)) {
+    /// Counts duplicates. A newly named symbol ends a row of them; packets that arrived with it and were not named
+    /// begin the next.
+    fn count(&mut self, acks: NewAcks<'_>) {
+        let counts = self.config.recovery && matches!(acks.info, AckInfo::InOrder { .. });
+        if !counts || matches!(self.phase, Phase::AllLost(_)) {
             self.withheld = 0;
             self.duplicates = 0;
             return;
         }
-        self.withheld = (self.withheld + heard.arrived).saturating_sub(heard.named);
-        let more = heard.arrived.saturating_sub(heard.named);
-        self.duplicates = if heard.symbols { more } else { self.duplicates + more };
+        self.withheld = (self.withheld + acks.arrived).saturating_sub(acks.named);
+        let more = acks.arrived.saturating_sub(acks.named);
+        self.duplicates = if acks.symbols { more } else { self.duplicates + more };
     }
 
-    /// What is named at once is lost when `count` numbers ahead of it one has been named. So is any packet where feedback names
-    /// whatever arrives, and nothing else is then a duplicate.
-    fn settle_loose(&mut self, now: Time, flight: &mut SentPackets, told: AckInfo<'_>, lost: &mut impl FnMut(&Entry)) {
-        let Some(overtaken) = flight.largest_acked().and_then(|top| (top + 1).checked_sub(self.config.count.into()))
+    /// Packets without symbols are lost once a packet `count` numbers ahead has been named. So are all others if
+    /// feedback names every packet that arrives ([`AckInfo::Ranges`]).
+    fn settle_unordered(
+        &mut self,
+        now: Time,
+        sent_packets: &mut SentPackets,
+        info: AckInfo<'_>,
+        lost: &mut impl FnMut(&Entry),
+    ) {
+        let Some(overtaken) =
+            sent_packets.largest_acked().and_then(|top| (top + 1).checked_sub(self.config.count.into()))
         else {
             return;
         };
-        while let Some(&number) = self.loose.front().filter(|&&number| number < overtaken) {
-            self.loose.pop_front();
-            flight.lose_number(now, number, &mut *lost);
+        while let Some(&number) = self.unordered.front().filter(|&&number| number < overtaken) {
+            self.unordered.pop_front();
+            sent_packets.lose_number(now, number, &mut *lost);
         }
-        if self.config.recovery && matches!(told, AckInfo::Ranges(_)) {
-            flight.give_up(now, overtaken, lost);
+        if self.config.recovery && matches!(info, AckInfo::Ranges(_)) {
+            sent_packets.lose_all_below(now, overtaken, lost);
         }
     }
 
-    fn recover(&mut self, now: Time, heard: NewAcks<'_>, flight: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
+    fn recover(&mut self, now: Time, acks: NewAcks<'_>, sent_packets: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
         match self.phase {
             Phase::Open => {
                 if self.duplicates >= u64::from(self.config.count) {
-                    self.phase = Phase::Recovery(flight.next_number());
-                    flight.lose_oldest(now, flight.next_number(), lost);
+                    self.phase = Phase::Recovery(sent_packets.next_number());
+                    sent_packets.lose_oldest(now, sent_packets.next_number(), lost);
                 }
             }
             Phase::Recovery(end) => {
-                if !heard.symbols {
+                if !acks.symbols {
                     return;
                 }
-                let partial = flight.oldest().is_some_and(|oldest| oldest < end);
+                let partial = sent_packets.oldest().is_some_and(|oldest| oldest < end);
                 if partial && self.config.newreno {
-                    flight.lose_oldest(now, end, lost);
+                    sent_packets.lose_oldest(now, end, lost);
                 } else {
                     self.phase = Phase::Open;
                     self.withheld = 0;
                 }
             }
-            Phase::Emptied(end) => {
-                if heard.newest >= Some(end) {
+            Phase::AllLost(end) => {
+                if acks.newest >= Some(end) {
                     self.phase = Phase::Open;
                 }
             }
         }
     }
 
-    /// A question that silence called for is answered: what was sent before it and is not named by now is missing, or waits behind
-    /// what is. That ends a recovery whose repair was lost as well, which no duplicate can tell.
-    fn hear_answer(&mut self, now: Time, heard: NewAcks<'_>, flight: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
+    /// A probe is answered: a packet sent before it and not named by now is lost, or withheld behind one that is. This
+    /// ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
+    fn on_probe_answered(
+        &mut self,
+        now: Time,
+        acks: NewAcks<'_>,
+        sent_packets: &mut SentPackets,
+        lost: &mut impl FnMut(&Entry),
+    ) {
         let mut answered = None;
-        while let Some(asked) = self.asked.pop_front_if(|asked| heard.newest >= Some(*asked)) {
-            answered = Some(asked);
+        while let Some(probe) = self.probes.pop_front_if(|probe| acks.newest >= Some(*probe)) {
+            answered = Some(probe);
         }
-        let Some(asked) = answered else { return };
-        if flight.oldest().is_some_and(|oldest| oldest < asked) {
-            flight.give_up(now, asked, lost);
-            self.on_empty(asked, flight.next_number());
+        let Some(probe) = answered else { return };
+        if sent_packets.oldest().is_some_and(|oldest| oldest < probe) {
+            sent_packets.lose_all_below(now, probe, lost);
+            self.on_all_lost(probe, sent_packets.next_number());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How packets are found to be lost: by what has overtaken them, or by duplicate acknowledgements.
+//! Loss detection: by packets that were overtaken, or by duplicate acknowledgements.
 
 mod duplicates;
 mod threshold;
@@ -16,23 +16,23 @@ use duplicates::Duplicates;
 use std::time::Duration;
 use threshold::Threshold;
 
-/// Persistent congestion is everything lost over so many probe timeouts (RFC 9002 section 7.6.1).
+/// kPersistentCongestionThreshold: probe timeouts over which everything was lost (RFC 9002 section 7.6.1).
 const PERSISTENT_TIMEOUTS: u32 = 3;
 
-/// But over no less than this. Departs: RFC 9002 section 7.6.1 has no such floor, but adds a feedback delay of 25 ms to
-/// each timeout. Ours is 1 ms, and on a short path a receiver that does not get to run for some milliseconds would
-/// look like a network that carries nothing.
-const PERSISTENT_LEAST: Duration = Duration::from_millis(100);
+/// The shortest persistent congestion. Departs: RFC 9002 section 7.6.1 has no such bound, but adds a maximum ack delay
+/// of 25 ms to each timeout. Ours is 1 ms: on a short path, a receiver that is not scheduled for some milliseconds
+/// would look like persistent congestion.
+const SHORTEST_PERSISTENT: Duration = Duration::from_millis(100);
 
-/// Timer granularity where no other is set: 1 ms (RFC 9002 section 6.1.2; RFC 6298 calls it G).
+/// Standard timer granularity: 1 ms (RFC 9002 section 6.1.2; G in RFC 6298).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// How losses are found.
+/// How losses are detected.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DetectionConfig {
-    /// By how far, and for how long, later packets are ahead (RFC 9002 section 6.1, lt-tcp §3.3).
+    /// By packet and time thresholds (RFC 9002 section 6.1, lt-tcp §3.3).
     Threshold(ThresholdConfig),
-    /// By duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2), where feedback tells packets in order.
+    /// By duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2), with feedback in order.
     Duplicates(DuplicatesConfig),
 }
 
@@ -44,21 +44,21 @@ impl Default for DetectionConfig {
     }
 }
 
-/// Feedback, as far as loss detection looks at it.
+/// What feedback newly acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewAcks<'a> {
-    pub(super) told: AckInfo<'a>,
-    /// Packets newly said to have arrived, where that is said.
+    pub(super) info: AckInfo<'a>,
+    /// Packets newly counted as received, where feedback counts them.
     pub(super) arrived: u64,
-    /// Packets newly named, in time or late.
+    /// Packets newly named, outstanding or declared lost.
     pub(super) named: u64,
-    /// Whether symbols were among them.
+    /// Whether any of them carried symbols.
     pub(super) symbols: bool,
-    /// The highest number newly named.
+    /// The largest number newly named.
     pub(super) newest: Option<u64>,
 }
 
-/// Loss detection at work.
+/// The loss detector of a path.
 #[derive(Debug)]
 pub(super) enum Detector {
     Threshold(Threshold),
@@ -73,7 +73,8 @@ impl Detector {
         }
     }
 
-    /// What timers add to a round trip. Who counts duplicates has every packet answered: nothing is held back.
+    /// What timers add to the round-trip time. Duplicate acknowledgements require that every packet is answered at
+    /// once.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         match self {
             Self::Threshold(threshold) => threshold.slack(rtt),
@@ -81,9 +82,9 @@ impl Detector {
         }
     }
 
-    /// The shortest run of losses that is persistent congestion.
+    /// The shortest duration of persistent congestion.
     pub(super) fn persistent_duration(&self, rtt: &RttEstimator) -> Duration {
-        (rtt.probe_timeout(self.slack(rtt)) * PERSISTENT_TIMEOUTS).max(PERSISTENT_LEAST)
+        (rtt.probe_timeout(self.slack(rtt)) * PERSISTENT_TIMEOUTS).max(SHORTEST_PERSISTENT)
     }
 
     pub(super) fn on_sent(&mut self, sent: &SentPacket) {
@@ -92,86 +93,87 @@ impl Detector {
         }
     }
 
-    /// A packet called lost arrived `age` after it left; the newest arrival known before was `overtaken_by` numbers ahead.
+    /// A packet declared lost was acknowledged, `age` after it was sent and with a packet `overtaken_by` numbers ahead
+    /// acknowledged before it.
     pub(super) fn on_spurious(&mut self, now: Time, overtaken_by: u64, age: Duration, rtt: &RttEstimator) {
         if let Self::Threshold(threshold) = self {
             threshold.on_spurious(now, overtaken_by, age, rtt);
         }
     }
 
-    /// Feedback came: finds the losses that it shows, in `flight`. Returns when the next packet will be lost by its age.
+    /// Feedback arrived: declares packets lost. Returns when the next one will be lost by its age.
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
-        heard: NewAcks<'_>,
-        flight: &mut SentPackets,
+        acks: NewAcks<'_>,
+        sent_packets: &mut SentPackets,
         rtt: &RttEstimator,
         lost: impl FnMut(&Entry),
     ) -> Option<Time> {
         match self {
             Self::Threshold(threshold) => {
                 threshold.on_feedback(now, rtt);
-                flight.detect(now, threshold.rule(rtt), lost)
+                sent_packets.detect(now, threshold.rule(rtt), lost)
             }
             Self::Duplicates(duplicates) => {
-                duplicates.on_feedback(now, heard, flight, lost);
+                duplicates.on_feedback(now, acks, sent_packets, lost);
                 None
             }
         }
     }
 
-    /// The next packet may be lost by its age now.
+    /// The loss timer expired: declares packets lost by their age.
     pub(super) fn on_loss_timer(
         &self,
         now: Time,
-        flight: &mut SentPackets,
+        sent_packets: &mut SentPackets,
         rtt: &RttEstimator,
         lost: impl FnMut(&Entry),
     ) -> Option<Time> {
         match self {
-            Self::Threshold(threshold) => flight.detect(now, threshold.rule(rtt), lost),
+            Self::Threshold(threshold) => sent_packets.detect(now, threshold.rule(rtt), lost),
             Self::Duplicates(_) => None,
         }
     }
 
-    /// Silence calls for a question: numbers from `next_number` on are sent after it.
+    /// The probe timeout expired; the probe has number `next_number` or a later one.
     pub(super) fn on_probe(&mut self, next_number: u64) {
         if let Self::Duplicates(duplicates) = self {
             duplicates.on_probe(next_number);
         }
     }
 
-    /// Everything in flight was called lost: numbers from `next_number` on are sent after that.
-    pub(super) fn on_empty(&mut self, next_number: u64) {
+    /// Everything in flight was declared lost; the next packet has number `next_number`.
+    pub(super) fn on_all_lost(&mut self, next_number: u64) {
         if let Self::Duplicates(duplicates) = self {
-            duplicates.on_empty(next_number, next_number);
+            duplicates.on_all_lost(next_number, next_number);
         }
     }
 
-    /// Packets in flight that are known to have arrived although nothing named them yet.
-    pub(super) const fn arrived_unnamed(&self) -> u64 {
+    /// Packets in flight that are counted as received but not named yet.
+    pub(super) const fn received_unnamed(&self) -> u64 {
         match self {
             Self::Threshold(_) => 0,
             Self::Duplicates(duplicates) => duplicates.withheld(),
         }
     }
 
-    /// Whether a loss lets one packet out whatever the window says: a fast retransmit does not wait for the window that it has halved
-    /// (RFC 5681 section 3.2 step 3; RFC 9002 section 7.3.2 allows it), and the retransmission timer reckons with that.
-    pub(super) const fn resends_at_once(&self) -> bool {
+    /// Whether a loss allows one packet beyond the window: a fast retransmit does not wait for the window that it has
+    /// just halved (RFC 5681 section 3.2 step 3, RFC 9002 section 7.3.2), and the retransmission timer relies on it.
+    pub(super) const fn allows_fast_retransmit(&self) -> bool {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Whether the oldest packet holds up the names of later ones.
+    /// Whether later packets are not named before the oldest.
     pub(super) const fn is_in_order(&self) -> bool {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Whether the round trip of packet `newest`, the highest now named, is its own.
-    pub(super) fn times_truly(&self, newest: u64) -> bool {
+    /// Whether packet `newest`, the largest newly named, gives a round-trip time sample.
+    pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self {
             Self::Threshold(_) => true,
-            Self::Duplicates(duplicates) => duplicates.times_truly(newest),
+            Self::Duplicates(duplicates) => duplicates.gives_rtt_sample(newest),
         }
     }
 }

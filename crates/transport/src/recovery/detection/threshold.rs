@@ -1,5 +1,5 @@
-//! When an overtaken packet counts as lost (RFC 9002 section 6.1), with thresholds that adapt to the reordering seen (as RFC 8985
-//! section 6.2 adapts its window).
+//! Packet and time thresholds (RFC 9002 section 6.1) that adapt to reordering, as the window of RFC 8985 section 6.2
+//! does.
 
 use super::GRANULARITY;
 use crate::recovery::rtt::{RttEstimator, Slack};
@@ -8,26 +8,28 @@ use crate::settings::{Count, Number, Setting, Settings, Span, Switch, field};
 use crate::time::Time;
 use std::time::Duration;
 
-/// Share of the raise above the configured thresholds that each quiet round trip takes away: half is gone after 11.
+/// The share of their raise that the thresholds lose in each round trip without spurious losses: half of it in 11 round
+/// trips.
 const DECAY: f64 = 1.0 / 16.0;
 
-/// Numbers of loss detection by what has overtaken a packet. One packet and no adapting is lt-tcp's first detector (§3.3), for which
-/// everything below the newest arrival is missing until it arrives.
+/// Numbers of loss detection by thresholds. A packet threshold of 1 without adaptation is the first detector of lt-tcp
+/// §3.3: everything below the largest acknowledged packet is lost until it arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThresholdConfig {
-    /// A packet is lost when one sent so many packets later has arrived, without reordering: 3 (RFC 9002 section 6.1.1).
+    /// kPacketThreshold: 3 (RFC 9002 section 6.1.1).
     pub packet_threshold: u32,
-    /// Reordering raises the packet threshold up to this. Time then decides alone, at a cost of RTT/8 per loss.
+    /// Reordering raises the packet threshold to at most this. Beyond it only the time threshold applies, which detects
+    /// a loss RTT/8 later.
     pub max_packet_threshold: u32,
-    /// A packet older than so many round trips is lost when a later one has arrived: 9/8 (RFC 9002 section 6.1.2).
+    /// kTimeThreshold, in round trips: 9/8 (RFC 9002 section 6.1.2).
     pub time_threshold: f64,
     /// Whether reordering raises the thresholds: on.
     pub adapt: bool,
-    /// Reordering raises the time threshold up to this: 2, a whole round trip late, as in RFC 8985.
+    /// Reordering raises the time threshold to at most this: 2 round trips, as in RFC 8985.
     pub max_time_threshold: f64,
     /// Timer granularity: 1 ms (RFC 9002 section 6.1.2).
     pub granularity: Duration,
-    /// How long the peer may hold feedback back: 1 ms, or a 32nd of the round trip if that is longer (docs/design/feedback.md).
+    /// The longest delay of feedback: 1 ms, or 1/32 of the round-trip time if that is longer (docs/design/feedback.md).
     pub feedback_delay: Duration,
 }
 
@@ -57,7 +59,7 @@ impl Settings for ThresholdConfig {
     ];
 }
 
-/// The present thresholds.
+/// The current thresholds.
 #[derive(Debug)]
 pub(in crate::recovery) struct Threshold {
     config: ThresholdConfig,
@@ -86,9 +88,9 @@ impl Threshold {
         self.config.feedback_delay.max(rtt.smoothed() / 32)
     }
 
-    /// The present rule. Departs: RFC 9002 section 6.1.2 does not add the feedback delay, as a QUIC receiver answers
-    /// reordering at once. Ours keeps its rhythm, and on a path shorter than 8 ms a packet that has merely been
-    /// overtaken would be called lost by age in the very feedback that shows it.
+    /// The current rule. Departs: RFC 9002 section 6.1.2 does not add the feedback delay, since a QUIC receiver
+    /// acknowledges reordered packets at once. Ours keeps its interval: on a path shorter than 8 ms, the first feedback
+    /// after a reordered packet would already declare it lost by age.
     pub(super) fn rule(&self, rtt: &RttEstimator) -> LossRule {
         let span = rtt.smoothed().max(rtt.latest()).mul_f64(self.time_threshold);
         LossRule {
@@ -97,8 +99,8 @@ impl Threshold {
         }
     }
 
-    /// A packet called lost arrived `age` after it left. `overtaken_by` is how far the newest arrival known before
-    /// was ahead of it. Raises what would have called it lost so that it would have waited.
+    /// A packet declared lost was acknowledged, `age` after it was sent and with a packet `overtaken_by` numbers ahead
+    /// acknowledged before it. Raises the threshold that was too low.
     pub(super) fn on_spurious(&mut self, now: Time, overtaken_by: u64, age: Duration, rtt: &RttEstimator) {
         if !self.config.adapt {
             return;
@@ -116,7 +118,7 @@ impl Threshold {
         self.adapted = now;
     }
 
-    /// Feedback came: a quiet round trip lowers raised thresholds a little.
+    /// Feedback arrived: raised thresholds decay with each round trip.
     pub(super) fn on_feedback(&mut self, now: Time, rtt: &RttEstimator) {
         if now.since(self.adapted) >= rtt.smoothed() {
             self.adapted = now;

@@ -1,5 +1,5 @@
-//! An autoregressive model of the samples: the next one is a constant and a weighed sum of the last ones, with weights fitted on line
-//! by recursive least squares. lt-tcp §5 names the model as the way to go on and leaves everything else open.
+//! An autoregressive model: the next sample is a constant plus a weighted sum of the last ones, with weights fitted
+//! online by recursive least squares. lt-tcp §5 proposes the model as future work and leaves everything else open.
 
 use super::{CONFIDENT, INITIAL, Samples, Settings};
 use crate::settings::{Count, Setting, Share, field};
@@ -8,23 +8,24 @@ use std::collections::VecDeque;
 const MAX_ORDER: usize = 8;
 const TERMS: usize = MAX_ORDER + 1;
 
-/// A sample's weight falls by this with each further one: a memory of about 500 samples.
+/// The forgetting factor: a memory of about 500 samples.
 const FORGETTING: f64 = 0.998;
 
-/// The variance of the weights at first: how soon samples overrule the plain mean of the last ones, which they start as.
+/// The initial variance of the weights, which start as the mean of the last samples: how fast samples change them.
 const DOUBT: f64 = 10.0;
 
-/// The sum of the variances stays below this: where all samples are alike nothing is learnt, and forgetting would blow them up.
+/// Bound on the sum of the variances: equal samples carry no information, and forgetting would let the variances grow
+/// without limit.
 const MOST_DOUBT: f64 = 1e4;
 
 /// Numbers of the autoregressive model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutoregressiveConfig {
-    /// Samples it looks back on: 4.
+    /// Order of the model, in samples: 4.
     pub order: u32,
     /// The estimate before the first sample: 5 %.
     pub initial: f64,
-    /// Packets in a sample at least: 64.
+    /// Least number of packets in a sample: 64.
     pub packets: u32,
 }
 
@@ -42,12 +43,12 @@ impl Settings for AutoregressiveConfig {
     ];
 }
 
-/// The model at work. Term 0 is the constant.
+/// The model and its weights. Term 0 is the constant.
 #[derive(Clone, Debug)]
 pub(super) struct Autoregressive {
     terms: usize,
     weights: [f64; TERMS],
-    /// How unsure the weights are: their covariance, but for the noise's variance.
+    /// Covariance of the weights, divided by the variance of the noise.
     covariance: [[f64; TERMS]; TERMS],
     /// The last samples, newest first.
     last: VecDeque<f64>,
@@ -75,7 +76,7 @@ impl Autoregressive {
         }
     }
 
-    /// What the samples before this one are multiplied by.
+    /// The factors of the weights for the next sample.
     fn inputs(&self) -> [f64; TERMS] {
         let mut inputs = [0.0; TERMS];
         inputs[0] = 1.0;
@@ -88,7 +89,8 @@ impl Autoregressive {
         sum.clamp(0.0, 1.0)
     }
 
-    /// One step of recursive least squares: gain P x / (f + x' P x), weights + gain x error, covariance (P - gain x' P) / f.
+    /// One step of recursive least squares: gain P x / (f + x' P x), weights + gain x error, covariance (P - gain x' P)
+    /// / f.
     fn fit(&mut self, sample: f64) {
         let (inputs, terms) = (self.inputs(), self.terms);
         let mut doubt = [0.0; TERMS];

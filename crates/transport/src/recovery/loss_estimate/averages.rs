@@ -6,11 +6,11 @@ use crate::settings::{Count, Number, Setting, Settings, Share, field};
 /// Numbers of the moving average with a fixed weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EwmaConfig {
-    /// What a new sample weighs: 0.6 (lt-tcp §3.1).
+    /// Weight of a new sample: 0.6 (lt-tcp §3.1).
     pub alpha: f64,
-    /// The estimate before the first sample: 5 % (open in the document).
+    /// The estimate before the first sample: 5 % (chosen: lt-tcp leaves it open).
     pub initial: f64,
-    /// Packets in a sample at least: 64 (open in the document).
+    /// Least number of packets in a sample: 64 (chosen: lt-tcp leaves it open).
     pub packets: u32,
 }
 
@@ -28,12 +28,12 @@ impl Settings for EwmaConfig {
     ];
 }
 
-/// Numbers of the moving average whose weight follows the sample.
+/// Numbers of the moving average whose weight depends on the sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicEwmaConfig {
-    /// The estimate before the first sample: 5 % (open in the document).
+    /// The estimate before the first sample: 5 % (chosen: lt-tcp leaves it open).
     pub initial: f64,
-    /// Packets in a sample at least: 64 (open in the document).
+    /// Least number of packets in a sample: 64 (chosen: lt-tcp leaves it open).
     pub packets: u32,
 }
 
@@ -48,7 +48,7 @@ impl Settings for DynamicEwmaConfig {
         &[field!("initial", initial, Share(0.0, 0.99)), field!("packets", packets, Count(1, 100_000))];
 }
 
-/// What a new sample weighs.
+/// The weight of a new sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Weight {
     Fixed(f64),
@@ -56,7 +56,7 @@ pub(super) enum Weight {
     BySample,
 }
 
-/// An average at work.
+/// A moving average.
 #[derive(Clone, Debug)]
 pub(super) struct Average {
     weight: Weight,

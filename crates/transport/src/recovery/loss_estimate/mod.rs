@@ -1,4 +1,4 @@
-//! How many packets the path loses, before any code repairs them, and how many in a row.
+//! The loss estimate: the share of packets that the path loses before any code repairs them, and the length of bursts.
 
 mod autoregressive;
 mod averages;
@@ -18,26 +18,27 @@ use packets::Packets;
 use std::time::Duration;
 use ttp::Ttp;
 
-/// Below so many packets what is known is not yet trusted.
+/// Packets below which an estimate is not trusted yet.
 const CONFIDENT: u32 = 64;
 
-/// Loss assumed until the path has shown its own: 5 % (docs/design/recovery.md).
+/// Loss assumed until it is measured: 5 % (docs/design/recovery.md).
 const INITIAL: f64 = 0.05;
 
-/// How the share of packets lost is estimated.
+/// How the share of lost packets is estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EstimatorConfig {
-    /// Over the last packets, newer ones weighing more.
+    /// Over the last packets, with exponentially decreasing weight.
     Packets(PacketsConfig),
     /// A moving average of samples with a fixed weight (lt-tcp §3.1).
     Ewma(EwmaConfig),
-    /// A moving average whose weight follows the sample, as lt-tcp had it first (§3.1): it rises at once and falls slowly.
+    /// A moving average whose weight depends on the sample, the first one in lt-tcp §3.1: it rises at once and falls
+    /// slowly.
     DynamicEwma(DynamicEwmaConfig),
-    /// Told, whatever is lost (lt-tcp §2.3).
+    /// A given value, whatever is lost (lt-tcp §2.3).
     Oracle(OracleConfig),
-    /// The next sample, predicted from the last ones by a linear model fitted meanwhile (lt-tcp §5).
+    /// A prediction of the next sample by a linear model of the last ones, fitted online (lt-tcp §5).
     Autoregressive(AutoregressiveConfig),
-    /// The average of what was lost in all and of what was lost lately (ttp II-C).
+    /// The average of the loss over all packets and over the last ones (ttp §II-C).
     Ttp(TtpConfig),
 }
 
@@ -59,7 +60,7 @@ impl Default for EstimatorConfig {
 /// The number of the oracle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OracleConfig {
-    /// The share of packets lost, 0 to 0.99: 5 %.
+    /// The share of lost packets, 0 to 0.99: 5 %.
     pub loss: f64,
 }
 
@@ -73,7 +74,7 @@ impl Settings for OracleConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "loss", loss, Share(0.0, 0.99))];
 }
 
-/// One algorithm at work.
+/// The state of one algorithm.
 #[derive(Clone, Debug)]
 enum Estimator {
     Packets(Packets),
@@ -84,7 +85,7 @@ enum Estimator {
 }
 
 impl Estimator {
-    /// `assumed`: the loss until the path has shown its own, in place of the configured one.
+    /// `assumed` replaces the configured loss until it is measured.
     fn new(config: &EstimatorConfig, assumed: Option<f64>) -> Self {
         let initial = |configured: f64| assumed.unwrap_or(configured);
         match config {
@@ -104,30 +105,30 @@ impl Estimator {
     }
 }
 
-/// A moving estimate of the share of packets lost. Drops by a full queue count like any other loss.
+/// An estimate of the share of lost packets. Drops by a full queue count like any other loss.
 #[derive(Clone, Debug)]
 pub struct LossEstimate {
     estimator: Estimator,
-    /// Packets whose fate is known, counted up to [`CONFIDENT`].
+    /// Packets delivered or lost, counted up to [`CONFIDENT`].
     known: u32,
-    /// Losses that no late arrival has refuted: tells "never" from "long ago".
+    /// Losses that were not spurious: distinguishes a path that has never lost a packet from one that has not for long.
     lost_ever: u64,
     bursts: Bursts,
 }
 
 impl LossEstimate {
-    /// Nothing is known yet.
+    /// An estimate without observations.
     pub(super) fn new(config: &EstimatorConfig) -> Self {
         Self { estimator: Estimator::new(config, None), known: 0, lost_ever: 0, bursts: Bursts::default() }
     }
 
-    /// Another algorithm goes on from where this one stands, if it knows anything.
+    /// Replaces the algorithm; the new one starts from the current estimate, if there is one.
     pub(super) fn reconfigure(&mut self, config: &EstimatorConfig) {
         let assumed = (self.known >= CONFIDENT).then(|| self.loss());
         self.estimator = Estimator::new(config, assumed);
     }
 
-    /// `count` packets arrived.
+    /// `count` packets were delivered.
     pub(super) fn on_delivered(&mut self, count: usize) {
         self.known = self.known.saturating_add(u32::try_from(count).unwrap_or(u32::MAX)).min(CONFIDENT);
         self.bursts.age(count);
@@ -140,8 +141,8 @@ impl LossEstimate {
         }
     }
 
-    /// A packet was lost: the `ordinal`th of those that ask for feedback, sent at `sent`. Returns over what time the
-    /// run of losses that it ends was sent.
+    /// The `ordinal`th ack-eliciting packet, sent at `sent`, was lost. Returns the time over which the burst of losses
+    /// that it ends was sent.
     pub(super) fn on_lost(&mut self, ordinal: u32, sent: Time) -> Duration {
         self.known = (self.known + 1).min(CONFIDENT);
         self.lost_ever += 1;
@@ -155,7 +156,7 @@ impl LossEstimate {
         self.bursts.on_lost(ordinal, sent)
     }
 
-    /// `count` packets called lost arrived after all.
+    /// `count` losses were spurious.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost_ever = self.lost_ever.saturating_sub(count as u64);
         self.bursts.on_spurious(count, self.lost_ever == 0);
@@ -168,7 +169,7 @@ impl LossEstimate {
         }
     }
 
-    /// All that one report tells has been told: whoever samples may do so now.
+    /// All packets of one report are counted: estimators that work by samples may take one.
     pub(super) fn close_report(&mut self) {
         match &mut self.estimator {
             Estimator::Average(average) => average.close_report(),
@@ -177,8 +178,8 @@ impl LossEstimate {
         }
     }
 
-    /// The share of packets lost, 0 to 1: the assumption before anything is known, exactly 0 when at least 64 packets
-    /// are known and none was ever lost.
+    /// The share of lost packets, 0 to 1: the assumption before anything is measured, and exactly 0 after at least 64
+    /// packets without a loss.
     pub fn loss(&self) -> f64 {
         let never = self.lost_ever == 0 && self.known >= CONFIDENT;
         match &self.estimator {
@@ -198,10 +199,10 @@ impl LossEstimate {
     }
 }
 
-/// After so many further packets a run of losses counts half.
+/// Packets after which a burst of losses has half its weight.
 const HALF_LIFE: f64 = 2000.0;
 
-/// Losses in a row, newer ones weighing more.
+/// The length of bursts, with exponentially decreasing weight.
 #[derive(Clone, Debug, Default)]
 struct Bursts {
     lost: f64,
@@ -238,7 +239,7 @@ impl Bursts {
     }
 
     fn on_spurious(&mut self, count: usize, none_left: bool) {
-        // Their weight has decayed since; the difference is at most the share of a half-life they were late.
+        // Their weight has decayed since: an error of at most the share of a half-life by which they were late.
         self.lost = if none_left { 0.0 } else { (self.lost - count as f64).max(0.0) };
         self.runs = self.runs.min(self.lost);
     }
@@ -248,8 +249,9 @@ impl Bursts {
     }
 }
 
-/// Packets counted until there are enough for a sample of the loss (lt-tcp §3.3). Open in the document: when it samples. Here whenever
-/// a report ends with at least `packets` known since the last sample, so that a small window does not give samples of 0 and 1.
+/// Counts packets until there are enough for a sample of the loss (lt-tcp §3.3). The document leaves open when it
+/// samples: here at the end of a report with at least `packets` packets since the last sample, so that a small window
+/// does not give samples of 0 and 1.
 #[derive(Clone, Debug)]
 struct Samples {
     packets: u32,
@@ -271,12 +273,12 @@ impl Samples {
         self.lost = self.lost.saturating_add(1);
     }
 
-    /// lt-tcp §3.3: what a sample has counted already cannot be taken back.
+    /// Losses that a sample has counted already cannot be taken back (lt-tcp §3.3).
     fn on_spurious(&mut self, count: usize) {
         self.lost = self.lost.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
     }
 
-    /// The sample that is due, if one is.
+    /// The sample, if one is due.
     fn take(&mut self) -> Option<f64> {
         if self.known < self.packets {
             return None;

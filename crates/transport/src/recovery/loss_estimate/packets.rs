@@ -1,4 +1,4 @@
-//! The loss over the last packets, newer ones weighing more.
+//! The loss over the last packets, with exponentially decreasing weight.
 
 use super::{CONFIDENT, HALF_LIFE, INITIAL};
 use crate::settings::{Number, Setting, Settings, Share, field};
@@ -6,10 +6,11 @@ use crate::settings::{Number, Setting, Settings, Share, field};
 /// Numbers of the estimate over the last packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketsConfig {
-    /// Loss assumed until the path has shown its own, 0 to 0.99: 5 % (docs/design/recovery.md).
+    /// Loss assumed until it is measured, 0 to 0.99: 5 % (docs/design/recovery.md).
     pub initial: f64,
-    /// After so many further packets an observation counts half: 2000. The memory is then about 2,900 packets: enough to tell
-    /// 1 % from 2 % (29 against 58 losses), short enough to follow a path that changes within a transfer.
+    /// Packets after which an observation has half its weight: 2000. The memory is then about 2,900 packets: enough to
+    /// distinguish 1 % from 2 % (29 against 58 losses), and short enough to follow a path that changes during a
+    /// transfer.
     pub half_life: f64,
 }
 
@@ -24,14 +25,14 @@ impl Settings for PacketsConfig {
         &[field!("initial", initial, Share(0.0, 0.99)), field!("half-life", half_life, Number(1.0, 1e9))];
 }
 
-/// Weighed counts.
+/// Weighted counts.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
     assumed: f64,
     half_life: f64,
-    /// Packets whose fate is known, newer ones weighing more.
+    /// Weight of the packets delivered or lost.
     known: f64,
-    /// Of these, the lost ones.
+    /// Weight of the lost ones.
     lost: f64,
 }
 
@@ -54,11 +55,11 @@ impl Packets {
     }
 
     pub(super) fn on_spurious(&mut self, count: usize, none_left: bool) {
-        // Their weight has decayed since; the difference is at most the share of a half-life they were late.
+        // Their weight has decayed since: an error of at most the share of a half-life by which they were late.
         self.lost = if none_left { 0.0 } else { (self.lost - count as f64).max(0.0) };
     }
 
-    /// Below [`CONFIDENT`] packets the assumption still counts, with the weight of the packets that are missing.
+    /// Below [`CONFIDENT`] packets the assumption counts for those that are missing.
     pub(super) fn loss(&self) -> f64 {
         let missing = (f64::from(CONFIDENT) - self.known).max(0.0);
         (self.lost + missing * self.assumed) / (self.known + missing)

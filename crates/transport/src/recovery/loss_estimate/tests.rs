@@ -134,8 +134,8 @@ fn another_algorithm_goes_on_from_where_the_last_one_stood() {
     }
 }
 
-/// Losses from a chain of two states, good and bad, in which everything is lost: `rate` in the long run, `burst` in a row on average;
-/// a burst of 0: independent.
+/// Losses from a chain of two states, good and bad, in which everything is lost: `rate` in the long run, `burst` in a
+/// row on average; a burst of 0: independent.
 struct Channel {
     random: Random,
     rate: f64,
@@ -229,8 +229,9 @@ fn the_model_survives_long_silence_and_total_loss() {
     assert!(loss.loss() > 0.9, "{}", loss.loss());
 }
 
-/// The dynamic average lies above the truth of itself. r' = (r + s) / 2 + (r - s)^2 / (2 (r + s)), so that in balance it is too high by the mean of
-/// (r - s)^2 / (r + s): with samples of N independent packets about 2 (1 - p) / (3 N), nearly the same at any loss p, and a point for N = 64.
+/// The dynamic average lies above the truth of itself. r' = (r + s) / 2 + (r - s)^2 / (2 (r + s)), so that in balance
+/// it is too high by the mean of (r - s)^2 / (r + s): with samples of N independent packets about 2 (1 - p) / (3 N),
+/// nearly the same at any loss p, and a point for N = 64.
 #[test]
 fn the_dynamic_average_is_too_high_by_the_noise_of_its_samples() {
     for packets in [64, 256] {

@@ -1,4 +1,4 @@
-//! The average of the two losses of ttp (II-C).
+//! The average of the two losses that ttp §II-C defines.
 
 use super::{CONFIDENT, Settings};
 use crate::recovery::loss_window::LossWindow;
@@ -7,11 +7,11 @@ use crate::settings::{Count, Number, Setting, Share, field};
 /// Numbers of ttp's estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TtpConfig {
-    /// What the perceived loss weighs against the link's: 0.5 (open in the document).
+    /// Weight of the perceived loss against the link loss: 0.5 (chosen: ttp §II-C leaves it open).
     pub weight: f64,
-    /// The loss before 64 packets are known: 50 % (ttp III-A; 20 % for figure 21).
+    /// The loss before 64 packets are known: 50 % (ttp §III-A; 20 % for figure 21).
     pub initial: f64,
-    /// The perceived loss is that of so many packets: 1024 (ttp III-A).
+    /// Packets over which the perceived loss is taken: 1024 (ttp §III-A).
     pub packets: u32,
 }
 
@@ -29,7 +29,7 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// The estimate at work.
+/// The estimate.
 #[derive(Clone, Debug)]
 pub(super) struct Ttp {
     weight: f64,

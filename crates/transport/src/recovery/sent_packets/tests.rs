@@ -133,7 +133,7 @@ fn agrees_with_the_model(seed: u64) {
         assert_eq!((flight.bytes(), flight.packets()), model.outstanding(), "{replay}");
     }
     let mut given_up = 0;
-    flight.give_up(now, u64::MAX, |_| given_up += 1);
+    flight.lose_all_below(now, u64::MAX, |_| given_up += 1);
     assert_eq!(given_up, model.outstanding().1, "{replay}");
     assert_eq!((flight.bytes(), flight.packets()), (0, 0), "{replay}: of {tracked}");
 }

@@ -1,5 +1,5 @@
 //! Every way to find losses, with every timeout and every form of feedback, over paths that lose, reorder and repeat: the fate of each
-//! packet is told once, nothing stays in flight, and a transfer never stalls.
+//! packet is reported once, nothing stays in flight, and a transfer never stalls.
 
 use super::*;
 use crate::wire::{FlowId, SymbolId, SymbolRun};
@@ -125,7 +125,7 @@ impl Transfer {
         }
     }
 
-    /// The next symbol: lost ones again first. Where only counts are told any symbol is as good as another, and there is always one more.
+    /// The next symbol: lost ones again first. Where only counts are reported any symbol is as good as another, and there is always one more.
     fn next_symbol(&mut self) -> Option<u32> {
         if self.done {
             return None;
