@@ -1,4 +1,4 @@
-//! What happens inside a connection, for whoever wants to look: one event enum, written as qlog.
+//! The trace of a connection: one enum of events, written as qlog.
 //!
 //! Records form a JSON text sequence (RFC 7464) in the shape of qlog 0.4 (draft-ietf-quic-qlog-main-schema); events carry
 //! the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols, blocks, flows.
@@ -9,7 +9,7 @@ use crate::wire::{FlowId, Refused, SymbolRun};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
-/// Something worth a record.
+/// An event that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TraceEvent {
     PacketSent { number: u64, bytes: u32, kind: &'static str },
@@ -33,18 +33,18 @@ pub(crate) enum TraceEvent {
     Closed,
 }
 
-/// What has been sent of the flows so far.
+/// Symbols of the flows sent so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbols {
-    /// Source symbols for the first time.
+    /// Source symbols sent for the first time.
     pub(crate) source: u64,
-    /// Source symbols again, and repair symbols.
+    /// Source symbols sent again, and repair symbols.
     pub(crate) beyond: u64,
-    /// Blocks begun that the receiver is not known to have.
+    /// Blocks begun that have not been acknowledged.
     pub(crate) open_blocks: usize,
 }
 
-/// An observer that may not be there.
+/// Records events, or none if nobody wants them.
 #[derive(Debug)]
 pub(crate) struct Trace(Option<Box<Qlog>>);
 
@@ -81,7 +81,7 @@ impl Trace {
         }
     }
 
-    /// What feedback or a loss timer brought, and where the path stands since.
+    /// Records what recovery made of feedback or a timeout, and the state of the path since.
     pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery, sent: Symbols) {
         let Some(log) = &mut self.0 else { return };
         for sent in report.lost {
@@ -111,7 +111,7 @@ impl Trace {
         );
     }
 
-    /// Appends the records made so far to `out` and forgets them.
+    /// Moves the records made so far to the end of `out`.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
         if let Some(log) = &mut self.0 {
             out.append(&mut log.records);

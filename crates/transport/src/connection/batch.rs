@@ -1,4 +1,4 @@
-//! A run of datagrams for one destination, equal in size but for the last: what one segmentation-offload send takes.
+//! A run of datagrams to one destination, of equal size except for the last: what one send with segmentation offload takes.
 
 use crate::recovery::EcnCodepoint;
 use crate::secure::Sealer;
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Largest payload of one offloaded send: what an IPv4 datagram can carry.
 const MAX_BYTES: usize = 65_507;
 
-/// Most segments of one offloaded send that kernels take.
+/// Most segments that kernels accept in one offloaded send (Linux: UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
 
 /// Datagrams to send. Packet numbers are fixed when a batch is filled; sealing is pure and may run on another thread.
@@ -43,12 +43,12 @@ impl Batch {
         }
     }
 
-    /// Where to.
+    /// The address to send to.
     pub const fn destination(&self) -> SocketAddr {
         self.destination
     }
 
-    /// The local address to send from, where the peer has been heard on a known one.
+    /// The local address to send from, if the peer's packets are known to arrive at one.
     pub const fn source(&self) -> Option<IpAddr> {
         self.source
     }
@@ -58,7 +58,7 @@ impl Batch {
         self.ecn
     }
 
-    /// Size of every datagram but the last, which may be shorter.
+    /// Bytes of every datagram but the last, which may be shorter.
     pub const fn segment_size(&self) -> usize {
         self.segment_size
     }
@@ -68,7 +68,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// How many datagrams there are.
+    /// The number of datagrams.
     pub const fn segments(&self) -> usize {
         self.segments
     }

@@ -1,14 +1,14 @@
-//! What a connection tells its program.
+//! The events of a connection.
 
 use crate::flow::FlowKey;
 use crate::wire::FlowId;
 
-/// Something happened.
+/// Something that the program has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer has proved that it holds the key.
+    /// The handshake is complete: the peer has proved that it holds the key.
     Connected,
-    /// There are bytes of the control stream to read.
+    /// The control stream has bytes to read.
     ControlReadable,
     /// The peer opens an object; its blocks wait for [`accept_flow`](super::Connection::accept_flow).
     Announced {
@@ -19,7 +19,7 @@ pub enum Event {
         /// The peer's tag.
         tag: u64,
     },
-    /// A block's digest is made.
+    /// A block's digest has been computed.
     Digest {
         /// The flow.
         key: FlowKey,
@@ -28,24 +28,24 @@ pub enum Event {
         /// BLAKE3.
         digest: [u8; 32],
     },
-    /// Every byte of an accepted flow is written, and every digest made.
+    /// Every byte of an accepted flow has been written, and every digest computed.
     Received {
         /// The flow.
         flow: FlowId,
     },
-    /// The receiver has every block of a flow: it knows the bytes, and may still be writing them.
+    /// The receiver has every block of a flow. It may still be writing them.
     Sent {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer opens a stream; it is the program's to read or to stop.
+    /// The peer opens a stream, which the program is to read or to stop.
     StreamAnnounced {
         /// The flow.
         flow: FlowId,
         /// The peer's tag.
         tag: u64,
     },
-    /// There are bytes of a stream to read; said again only after a read has left none.
+    /// A stream has bytes to read. Repeated only after a read has left none.
     StreamReadable {
         /// The flow.
         flow: FlowId,
@@ -55,14 +55,14 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer gave a stream up: what was not read is gone. Its last event.
+    /// The peer has reset a stream: what was not read is lost. Its last event.
     StreamReset {
         /// The flow.
         flow: FlowId,
         /// The peer's code.
         code: u32,
     },
-    /// There is room again in a stream of ours, after a write that was cut short.
+    /// A stream of ours has room again, after a write that was cut short.
     StreamWritable {
         /// The flow.
         flow: FlowId,
@@ -72,14 +72,14 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer wants no more of a stream of ours, which is given up with that: its last event.
+    /// The peer wants no more of a stream of ours, which ends with that: its last event.
     StreamStopped {
         /// The flow.
         flow: FlowId,
         /// The peer's code.
         code: u32,
     },
-    /// The connection is over; the last event.
+    /// The connection is over. The last event.
     Closed(Closed),
 }
 
@@ -92,21 +92,21 @@ pub enum Closed {
     ByPeer {
         /// 0: a normal end.
         code: u32,
-        /// The peer's words.
+        /// The peer's reason, as text.
         reason: String,
     },
-    /// Nobody answered: unreachable, UDP blocked, or another key.
+    /// There was no answer: the peer is unreachable, UDP is blocked, or the key is another one.
     HandshakeTimeout,
-    /// Nobody answered but somebody who speaks only these versions.
+    /// The only answer was that the peer speaks other versions.
     VersionMismatch {
         /// The peer's versions.
         offered: Vec<u32>,
     },
-    /// Nothing authentic was heard for too long, or no symbol arrived although packets without one did.
+    /// No authentic packet came for too long, or no symbol arrived although packets without symbols did.
     Dead,
     /// The peer broke the protocol.
     Violation(String),
-    /// A block cannot be decoded, and as the profile of its sender has it nothing more of it is sent: its bytes are lost.
+    /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.
     Undecodable,
 }
 

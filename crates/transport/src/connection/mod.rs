@@ -1,5 +1,10 @@
-//! One connection: ties wire, secure, recovery and flow together. Each half is a struct of its own; what is here is the
-//! short list of calls that a driver makes.
+//! One connection: ties wire, secure, recovery and flow together.
+//!
+//! [`Connection`] is the list of calls that a driver makes, and the order in which the components hear of what happens: the
+//! handshake, packet protection, path validation, path MTU discovery, liveness, recovery, and the sending and receiving halves of
+//! the flows. A component owns its state and its deadlines, knows no other, and is tested without a connection. It is told what
+//! happened (`on_packet`, `on_report`, `on_timer`, ...) and asked what is to be sent (`poll_...`) and when (`..._deadline`).
+//! `transmit` and `receive` hold the calls in the order of packets, `timeouts` in the order of time, `migration` those of a new path.
 
 mod batch;
 mod closing;
@@ -58,7 +63,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Source symbols that are open at once on any path: 8 MB.
+/// Source symbols that may be open at once on any path: 8 MB.
 const OPEN_SYMBOLS: f64 = 6_000.0;
 
 /// Where a connection stands.
@@ -101,14 +106,14 @@ pub struct Connection {
     trace: Trace,
 }
 
-/// What both kinds of connection are made from.
+/// What initiator and responder are made from.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) now: Time,
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
     pub(crate) path: AddressPair,
-    /// Of all randomness of the connection.
+    /// The connection draws all its randomness from it.
     pub(crate) seed: [u8; 32],
     pub(crate) qlog: bool,
 }
@@ -149,7 +154,7 @@ impl Connection {
         Self::new(parts, Phase::Handshake(Handshake::Initiator(Box::new(initiation))))
     }
 
-    /// A connection that has answered `peer`'s first message.
+    /// A connection to a `peer` whose first message has been answered.
     pub(crate) fn respond(parts: Parts, secrets: &Secrets, peer: Parameters, until: Time) -> Self {
         let mut connection = Self::new(parts, Phase::Handshake(Handshake::Responder { until }));
         connection.establish(secrets, peer);
@@ -184,17 +189,17 @@ impl Connection {
         if size > most { Err(FlowError::SymbolsTooLarge { smallest: size, most }) } else { Ok(size) }
     }
 
-    /// Something happened.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Work for the caller; the answer comes back through [`Connection::handle_reply`], in any order.
+    /// The next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
 
-    /// A request has been answered.
+    /// Takes the answer to a request.
     pub fn handle_reply(&mut self, now: Time, reply: Reply) {
         if !matches!(self.phase, Phase::Open) {
             return;
@@ -212,7 +217,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// After anything that moves flows: blocks opened, requests collected, ends told.
+    /// After anything that moves flows: opens blocks, collects requests, and reports what has ended.
     fn settle(&mut self, now: Time) {
         self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
         while let Some(flow) = self.outgoing.take_finished() {
@@ -230,10 +235,11 @@ impl Connection {
         }
     }
 
-    /// Opens a flow that sends an object. Objects go out in the order they were opened.
+    /// Opens a flow that sends an object. Objects are sent in the order they were opened.
     ///
     /// # Errors
-    /// Before [`Event::Connected`], after the end, or when the object cannot be carried.
+    /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::Exhausted`], and
+    /// [`FlowError::SymbolsTooLarge`] or [`FlowError::Unsendable`] when the profile's blocks do not fit the peer's limits.
     pub fn send_object(&mut self, now: Time, options: ObjectOptions) -> Result<FlowId, FlowError> {
         let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
             return Err(FlowError::NotConnected);
@@ -261,12 +267,12 @@ impl Connection {
         Ok(id)
     }
 
-    /// Asks the peer for a sign of life: if it is there, something of it comes within about a round trip.
+    /// Sends a PING: a peer that is there answers within about a round trip.
     pub fn ping(&mut self) {
         self.outgoing.outbox.push(Piece::Ping);
     }
 
-    /// Takes an announced flow: its blocks are written from now on, and digested if wanted.
+    /// Accepts an announced flow: its blocks are to be written from now on, and digested if `digest`.
     pub fn accept_flow(&mut self, now: Time, flow: FlowId, digest: bool) {
         self.recv_flows.accept(flow, digest);
         self.settle(now);
@@ -277,12 +283,12 @@ impl Connection {
         self.outgoing.control.write(bytes);
     }
 
-    /// Bytes of the control stream that the peer is not known to have: what a program writes ahead stays here.
+    /// Bytes of the control stream that the peer is not known to have. A program that writes ahead bounds this.
     pub fn control_backlog(&self) -> usize {
         self.outgoing.control.backlog()
     }
 
-    /// Appends what came of the peer's control stream to `out`; the room for it is the peer's again.
+    /// Appends what has come of the peer's control stream to `out`, and gives the peer credit for as much again. Returns the bytes read.
     pub fn read_control(&mut self, out: &mut Vec<u8>) -> usize {
         let read = self.recv_control.read(out);
         if read > 0 {
@@ -291,7 +297,7 @@ impl Connection {
         read
     }
 
-    /// Ends the connection: the peer is told until it answers.
+    /// Ends the connection. The peer is told until it answers.
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
         match self.phase {
             Phase::Open => {
@@ -311,7 +317,7 @@ impl Connection {
         if own.has_sample() || told.is_zero() { own.smoothed() } else { told }
     }
 
-    /// The last event; nothing is in flight, nothing is asked for any more.
+    /// Nothing is requested any more, and the last event says why.
     fn end(&mut self, closed: Closed) {
         self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
         self.phase = Phase::Drained;
@@ -320,20 +326,20 @@ impl Connection {
         self.events.push_back(Event::Closed(closed));
     }
 
-    /// Caps the rate of whatever controls from now on, in IP bits per second; `None` takes the cap away. The profile's limit
-    /// is where it starts.
+    /// Limits the rate from now on, in IP bits per second, whatever the controller; `None` lifts the limit. A connection starts with
+    /// the profile's.
     pub fn set_limit(&mut self, now: Time, limit: Option<Rate>) {
         self.profile.limit = limit;
         self.recovery.set_limit(limit);
         self.pause.on_rate_change(now);
     }
 
-    /// Whether the program's side is over.
+    /// Whether [`Event::Closed`] has been made.
     pub const fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closing(_) | Phase::Drained)
     }
 
-    /// Whether nothing is left to send or to wait for.
+    /// Whether nothing is left to send or to wait for: the connection may be removed.
     pub const fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Drained)
     }
@@ -343,12 +349,12 @@ impl Connection {
         self.paths.active().remote
     }
 
-    /// The program's bytes in the peer's handshake.
+    /// The application's bytes in the peer's handshake.
     pub fn peer_application(&self) -> &[u8] {
         self.peer.as_ref().map_or(&[], |peer| &peer.application)
     }
 
-    /// Bytes of packets in flight.
+    /// IP bytes in flight.
     pub fn bytes_in_flight(&self) -> u64 {
         self.recovery.bytes_in_flight()
     }
@@ -358,12 +364,12 @@ impl Connection {
         self.trace.take(out);
     }
 
-    /// Datagrams refused, by reason.
+    /// Datagrams that were refused, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
         &self.counters.refused
     }
 
-    /// Counts and estimates at this moment.
+    /// The present state and all counts.
     pub fn stats(&self) -> ConnectionStats {
         let recovery = self.recovery.stats();
         let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
@@ -427,8 +433,8 @@ impl Connection {
         }
     }
 
-    /// Another copy of the first message came: the peer is still trying, so its proof may still come. Where copies come from
-    /// several addresses, some may be anybody's.
+    /// Another copy of the first message came: the peer is still trying, so its proof may still come. When copies come from
+    /// several addresses, some may have been sent by anybody.
     pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
         self.paths.on_first_message(from);
         if let Phase::Handshake(handshake) = &mut self.phase {

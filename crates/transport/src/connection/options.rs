@@ -1,10 +1,10 @@
-//! What a program asks of a connection, and why it may not get it.
+//! What a program may ask of a connection, and why that may fail.
 
 use crate::flow::{BadPlan, FlowLimits};
 use crate::wire::{Credit, StreamsAllowed};
 use std::time::Duration;
 
-/// What this side accepts and for how long it waits.
+/// What this side accepts, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Blocks of the peer's objects, in source symbols, and bytes of its control stream that may wait here at most. Once the
@@ -16,9 +16,9 @@ pub struct Limits {
     /// One with a window code keeps five eighths of its window again, and w^2 bytes of coefficients where the code's window has w
     /// symbols: at most a quarter of `window`, and half of it once the stream goes on in smaller symbols.
     pub streams: StreamsAllowed,
-    /// A connection ends when nothing authentic is heard for so long, or when for so long none of the symbols sent arrived.
+    /// A connection ends when no authentic packet has come for this long, or none of the symbols sent has arrived for this long.
     pub dead_after: Duration,
-    /// A silent connection asks for a sign of life this often (RFC 8085 section 3.5: not under 15 s).
+    /// An idle connection sends a PING this often (RFC 8085 section 3.5: not under 15 s).
     pub keep_alive: Duration,
 }
 
@@ -43,20 +43,20 @@ pub struct ObjectOptions {
     pub length: u64,
     /// The program's name for it; the peer sees it.
     pub tag: u64,
-    /// Whether each block's digest is asked for after its first read.
+    /// Whether the digest of each block is to be computed after it is first read.
     pub digest: bool,
 }
 
-/// An object or a stream cannot be sent.
+/// Why an object or a stream cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
-    /// The connection is not open, or no longer.
+    /// The connection is not open yet, or no longer.
     #[error("the connection is not open")]
     NotConnected,
     /// All 65,535 flow numbers are used.
     #[error("no flow number is left")]
     Exhausted,
-    /// Every symbol size of the profile is more than the peer takes.
+    /// The peer accepts none of the profile's symbol sizes.
     #[error(
         "the peer takes symbols of at most {most} bytes, and the profile's smallest are {smallest}: choose symbols={most}"
     )]
@@ -72,7 +72,7 @@ pub enum FlowError {
     /// The peer takes no streams.
     #[error("the peer takes no streams")]
     NoStreams,
-    /// The stream is finished, given up, or was never opened here.
+    /// The stream is finished or reset, or was never opened here.
     #[error("there is no such stream to write to")]
     UnknownStream,
 }

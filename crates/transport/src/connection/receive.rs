@@ -1,4 +1,4 @@
-//! What comes in: opened packets, their frames, and what follows from them.
+//! Receiving: opened packets, their frames, and what follows from them.
 
 use super::closing::Closing;
 use super::feedback::Arrived;
@@ -25,9 +25,9 @@ impl Connection {
         self.crypto.opener()
     }
 
-    /// Packets that one read brought, opened already; all with the same mark.
+    /// Processes packets that were received together and have been opened, all with the same ECN mark.
     ///
-    /// `from` is the address they came from, `local` the one they were sent to, if known: answers leave from there.
+    /// `from` is the address they came from, `local` the one they were sent to, if known: answers are sent from there.
     pub fn handle_packets(
         &mut self,
         now: Time,
@@ -176,13 +176,13 @@ impl Connection {
         self.outgoing.credit.grant(feedback.credit.symbols);
         self.outgoing.control.grant(feedback.credit.control);
         self.outgoing.on_statuses(feedback.number, &feedback.statuses());
-        // Last: flows that go on under other numbers would not know what this says of them.
+        // Last: flows that go on under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
         self.seen.on_feedback(feedback.number);
         Ok(())
     }
 
-    /// Tells the flows what became of their packets.
+    /// Passes recovery's report to those whose packets it is about.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
         self.trace.report(&report, &self.recovery, self.outgoing.symbols());
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// The second message came, in a datagram of `size` bytes.
+    /// The second message of the handshake came, in a datagram of `size` bytes.
     pub(crate) fn handle_answer(
         &mut self,
         now: Time,
@@ -264,7 +264,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Somebody answers that the peer speaks other versions. Anybody could: the handshake goes on until its time is up.
+    /// The first message was answered with a list of versions.
     pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
         let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
         handshake.on_versions(answer)

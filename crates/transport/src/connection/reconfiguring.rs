@@ -1,33 +1,35 @@
-//! Another choice of the profile while the connection is under way.
+//! Changes of the profile while a connection is open.
 
 use super::Connection;
 use crate::profile::{Profile, ProfileError};
 use crate::time::Time;
 use crate::wire::Parameters;
 
-/// Keys of a profile that are settled with the handshake: the receiver was told.
+/// Keys that are fixed once the handshake has told them to the receiver.
 const SETTLED: [&str; 2] = ["symbols", "feedback"];
 
-/// A choice that cannot be made any more.
+/// Why the profile could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// There is no such key or value.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The receiver was told it in the handshake.
+    /// The key was fixed by the handshake.
     #[error("'{0}' is settled when a connection begins")]
     Settled(String),
 }
 
 impl Connection {
-    /// Makes another choice from now on, as [`Profile::set`] does: controller, loss detection, timeout, estimators and limit at once, the
-    /// schedule of all flows with their next symbol, block sizes and codes of objects with the next block that is opened. What is in
-    /// flight stays in flight, and blocks that are open or planned already stay as they are (the last one of an object with a code of its
-    /// own is planned from the beginning, and so all before it), sizes of a stream's likewise, up to the largest that it was announced with.
-    /// How streams are coded changes for those opened from now on, and so do sizes that cut a whole object at once.
+    /// Changes a setting of the profile from now on, as [`Profile::set`] does.
+    ///
+    /// Controller, loss detection, timeout, estimators and limit change at once, and what is in flight stays in flight. Schedules change
+    /// with the next symbol of each flow. Block sizes and codes change with the next block that is opened, as far as blocks are not
+    /// planned yet: where the last block of an object has a code of its own, all are planned from the beginning. The blocks of a stream
+    /// stay within the largest size that it was announced with. How streams are coded, and sizes that divide a whole object at once,
+    /// change for flows opened from now on.
     ///
     /// # Errors
-    /// A key or a value that there is not, or one that was settled in the handshake; nothing has changed then.
+    /// When there is no such key or value, or the handshake has fixed it. Nothing has changed then.
     pub fn set(&mut self, now: Time, key: &str, value: &str) -> Result<(), SetError> {
         if SETTLED.iter().any(|settled| key.split('.').next() == Some(settled)) {
             return Err(SetError::Settled(key.into()));

@@ -1,11 +1,11 @@
-//! Counts and estimates of a connection, for people and for tests.
+//! Counts and estimates of a connection.
 
 use crate::time::Rate;
 use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What keeps a connection from sending faster at the moment.
+/// What keeps a connection from sending faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
@@ -14,11 +14,11 @@ pub enum LimitedBy {
     Nothing,
     /// The congestion window is full.
     Window,
-    /// The pacer: a told rate, a limit, or the window's own pace.
+    /// The pacer: a fixed rate, a limit, or the pace of the window.
     Pacing,
     /// The source's bytes have not been read yet.
     Source,
-    /// The receiver has no room: it does not write fast enough.
+    /// The receiver has granted no more credit: it does not write fast enough.
     Receiver,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Counters {
     pub(super) timers_expired: u64,
 }
 
-/// A connection at one moment.
+/// The state of a connection at one moment, and what it has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectionStats {
     /// Packets sent, of every kind.
@@ -41,9 +41,9 @@ pub struct ConnectionStats {
     pub bytes_sent: u64,
     /// Authentic, new packets received.
     pub packets_received: u64,
-    /// IP bytes of them.
+    /// IP bytes of these.
     pub bytes_received: u64,
-    /// Packets called lost, less those that came late.
+    /// Packets declared lost, except those that arrived after all.
     pub packets_lost: u64,
     /// Source symbols sent for the first time.
     pub source_symbols: u64,
@@ -53,11 +53,11 @@ pub struct ConnectionStats {
     pub repair_symbols: u64,
     /// Symbols received that were not needed.
     pub surplus_symbols: u64,
-    /// Blocks that the sender was told are done, and that could not be decoded: the connection ends with the first.
+    /// Blocks that were acknowledged and could not be decoded. The connection ends with the first.
     pub undecodable_blocks: u64,
-    /// Bytes of objects written here and confirmed by the program.
+    /// Bytes of the peer's objects that the program has written.
     pub bytes_written: u64,
-    /// Bytes of objects that the receiver has.
+    /// Bytes of our objects and streams that the receiver has.
     pub bytes_acknowledged: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
@@ -65,7 +65,7 @@ pub struct ConnectionStats {
     pub min_rtt: Option<Duration>,
     /// Estimated loss before repair, 0 to 1.
     pub loss: f64,
-    /// Times that the peer was found to have moved to another address.
+    /// Migrations of the peer to another address.
     pub path_changes: u64,
     /// Probe timeouts (RFC 9002 section 6.2).
     pub probe_timeouts: u64,
@@ -77,24 +77,24 @@ pub struct ConnectionStats {
     pub mtu_probes: u64,
     /// Timers that expired, of every kind.
     pub timers_expired: u64,
-    /// Bytes of a symbol of the flows that go out.
+    /// Bytes of a symbol of the flows that are sent.
     pub symbol_size: u16,
-    /// Symbols that a packet of objects carries at most: what the path is known to take of those the profile wants.
+    /// The most symbols that a packet has: those that the profile wants, as far as the path is known to carry them.
     pub per_packet: u8,
-    /// Bytes that may be in flight.
+    /// The congestion window, in IP bytes.
     pub window: u64,
-    /// Bytes in flight.
+    /// IP bytes in flight.
     pub in_flight: u64,
-    /// The pacer's rate.
+    /// The pacing rate; `None` while packets leave as the window allows.
     pub pacing_rate: Option<Rate>,
     /// Packets reported as marked CE.
     pub marked: u64,
-    /// Whether the path keeps ECN marks; unknown until marked packets have arrived.
+    /// Whether the path preserves ECN marks; `None` until marked packets have been acknowledged.
     pub ecn: Option<bool>,
-    /// Payload bytes of the largest datagram that the path is known to carry.
+    /// UDP payload of the largest datagram that the path is known to carry, in bytes.
     pub datagram: usize,
-    /// Datagrams for this connection that were refused.
+    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the reasons.
     pub refused: u64,
-    /// What holds sending back.
+    /// What keeps data from being sent faster.
     pub limited_by: LimitedBy,
 }

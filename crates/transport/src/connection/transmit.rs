@@ -1,4 +1,4 @@
-//! What goes out, in order: feedback, control frames, probes, data.
+//! Sending, in order of precedence: path probes, feedback, path MTU probes, probes, control frames and data.
 
 use super::outbox::Piece;
 use super::path_mtu::MtuProbe;
@@ -10,13 +10,13 @@ use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
-/// Packet numbers remembered before a peer is given up that provokes feedback and never acknowledges what else was sent: several
-/// round trips of the fastest long path.
+/// Packet numbers remembered before the connection to a peer is closed that provokes feedback and never acknowledges what else was
+/// sent: several round trips of the fastest long path.
 const MAX_REMEMBERED: usize = 1 << 18;
 
 impl Connection {
-    /// Fills `batch` with the next datagrams for one destination; false when there is nothing to send now. Their numbers
-    /// are fixed: they are to be sealed and sent, or counted lost.
+    /// Fills `batch` with the next datagrams to one destination; false when there is nothing to send now. Their packet numbers
+    /// are assigned and they count as sent: what is not sealed and sent after all is found lost later.
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.pause.on_attempt();
         match &mut self.phase {
@@ -45,7 +45,7 @@ impl Connection {
         self.feedback.deadline(|| self.recv_flows.awaits_more())
     }
 
-    /// Feedback, and with it whatever asks for none itself. Neither window nor pacer counts it.
+    /// Feedback, and the number of the newest feedback seen. Neither window nor pacer counts it.
     fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
         let feedback_due = self.feedback_due().is_some_and(|at| at <= now);
         let seen_due = self.seen.deadline(self.recovery.rtt().smoothed()).is_some_and(|at| at <= now);
@@ -106,12 +106,12 @@ impl Connection {
         true
     }
 
-    /// After a silence: packets that ask for feedback and are worth having.
+    /// After a silence: packets that ask for feedback, and carry what the peer most likely lacks (RFC 9002 section 6.2.4).
     fn transmit_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
         let Some(first) = self.liveness.next_probe() else { return false };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
-        // Control frames and data that nobody has acknowledged are the likelier cause of the silence. But what was lost of the flows goes
-        // out too: there is always something of the control frames to repeat until one of so many copies is answered.
+        // Unacknowledged control frames are the likelier cause of the silence. But the second probe carries a symbol: until one of many
+        // copies is answered there is always a control frame to repeat.
         if first {
             self.outgoing.outbox.repeat();
             self.outgoing.control.repeat_oldest(self.mtu.frame_room());
@@ -130,7 +130,7 @@ impl Connection {
         true
     }
 
-    /// Control frames and data, as window and pacer allow.
+    /// Control frames and data, as far as window and pacer allow.
     fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
         self.open_stream_blocks(now);
@@ -167,7 +167,7 @@ impl Connection {
 
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
         let path = self.path_estimate();
-        // One symbol size for all flows of a connection: the segments of a batch are equal. Streams have one symbol per packet.
+        // All flows of a connection have one symbol size, so that the segments of a batch are equal. Streams have one symbol per packet.
         let most = if self.outgoing.has_objects() { self.mtu.per_packet() } else { 1 };
         let size = self.mtu.payload_of(most);
         let bytes = u64::from(size as u32 + self.datagram_overhead());
@@ -193,7 +193,7 @@ impl Connection {
         true
     }
 
-    /// The schedules had nothing although the path would have taken it.
+    /// The schedules had nothing to send although window and pacer would have allowed it.
     fn on_idle(&mut self) {
         self.recovery.set_app_limited();
         let limited_by = if self.outgoing.is_credit_limited() {
@@ -210,7 +210,7 @@ impl Connection {
         let mut frames = Vec::new();
         let pieces = self.outgoing.take_frames(self.mtu.frame_room(), &mut frames);
         if pieces.is_empty() {
-            // Everything pending belonged to flows that are gone; a packet is due all the same.
+            // Everything pending belonged to flows that have ended; a packet is due all the same.
             Frame::Ping.encode(&mut frames);
         }
         let (number, bytes) = self.push_frames(batch, &frames);
@@ -220,7 +220,7 @@ impl Connection {
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
 
-    /// Appends a packet with a symbol and those that follow it, at most `most` and no more than are announced; how many they are.
+    /// Appends a packet with a symbol and those that follow it, at most `most` and no more than were announced. Returns their number.
     fn push_symbols(
         &mut self,
         now: Time,
@@ -251,7 +251,7 @@ impl Connection {
         symbols.count
     }
 
-    /// Appends a control packet; its number and IP bytes.
+    /// Appends a control packet. Returns its number and IP bytes.
     fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
         let header = self.next_header(PacketKind::Control);
         // Until the peer has heard us, our packets have to prove what size the path carries.

@@ -1,4 +1,4 @@
-//! One UDP socket's worth of connections: ids, keys, first messages and their replays, answers to other versions.
+//! The connections of one UDP socket: their ids, the keys that open them, first messages and their replays, version negotiation.
 
 mod answers;
 
@@ -16,21 +16,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Answers to strangers that may wait to be sent; more are dropped, and the strangers ask again.
+/// Answers to first messages that may wait to be sent. More are dropped, and the initiators repeat their messages.
 const MAX_ANSWERS: usize = 64;
 
-/// Names a connection of one endpoint. Never used again.
+/// Identifies a connection of one endpoint. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle(u64);
 
-/// What holds for all connections of an endpoint.
+/// The configuration of all connections of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// What each connection accepts.
+    /// What each connection accepts from its peer.
     pub limits: Limits,
-    /// Connections at once.
+    /// The most connections at once.
     pub max_connections: usize,
-    /// The cipher to use where the peer has it too.
+    /// The cipher to use if the peer has it too.
     pub cipher: Cipher,
 }
 
@@ -45,9 +45,9 @@ impl Default for EndpointConfig {
 pub struct ConnectOptions {
     /// How this side sends.
     pub profile: Profile,
-    /// The program's bytes for the peer, sealed in the first message; at most [`crate::wire::limits::MAX_APPLICATION`].
+    /// The application's bytes for the peer, encrypted in the first message; at most [`crate::wire::limits::MAX_APPLICATION`].
     pub application: Vec<u8>,
-    /// Addresses of the peer: all are asked, the first to answer is kept.
+    /// Addresses of the peer: all are tried, and the first to answer is kept.
     pub remotes: Vec<SocketAddr>,
     /// How long to wait for an answer.
     pub handshake_timeout: Duration,
@@ -55,35 +55,36 @@ pub struct ConnectOptions {
     pub qlog: bool,
 }
 
-/// How to answer whoever holds a key.
+/// How to accept connections with a key.
 #[derive(Clone, Debug)]
 pub struct AcceptOptions {
     /// How this side sends.
     pub profile: Profile,
-    /// The program's bytes for the peer, sealed in the second message.
+    /// The application's bytes for the peer, encrypted in the second message.
     pub application: Vec<u8>,
     /// Whether to record qlog.
     pub qlog: bool,
 }
 
-/// A connection cannot be opened.
+/// Why a connection cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// There is nobody to ask.
+    /// There is no address to connect to.
     #[error("no address to connect to")]
     NoAddress,
-    /// The endpoint has as many connections as it may.
+    /// The endpoint has as many connections as it may have.
     #[error("too many connections")]
     Busy,
-    /// The program's bytes do not fit the first message.
+    /// The application's bytes do not fit the first message.
     #[error("the application's bytes do not fit the handshake")]
     TooLong,
 }
 
-/// Something happened that no connection can tell.
+/// An event of the endpoint and not of one of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// Somebody who holds a key has opened a connection. [`crate::Event::Connected`] follows once they have proved it.
+    /// A first message with one of our keys has opened a connection. [`crate::Event::Connected`] follows once the peer has proved that
+    /// it is no replay.
     Accepted {
         /// The connection.
         handle: ConnectionHandle,
@@ -110,7 +111,7 @@ struct Key {
     options: AcceptOptions,
 }
 
-/// Where a datagram came from and when.
+/// When and from where a datagram came.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     now: Time,
@@ -118,7 +119,7 @@ struct Arrival {
     local: Option<IpAddr>,
 }
 
-/// One socket, many connections.
+/// The engine of one socket with any number of connections.
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
@@ -134,7 +135,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections. All its randomness comes from `seed`, which is to be secret and new.
+    /// An endpoint without connections. It draws all its randomness from `seed`, which has to be secret and never used before.
     pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Self {
         Self {
             config,
@@ -150,7 +151,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers whoever holds `key`, until it expires or is removed.
+    /// Accepts connections with `key` until it expires or is removed.
     pub fn add_key(&mut self, key: [u8; 32], expires: Option<Time>, options: AcceptOptions) -> KeyId {
         let psk = Psk::new(key);
         let id = psk.id();
@@ -158,15 +159,15 @@ impl Endpoint {
         id
     }
 
-    /// First messages with this key are met with silence from now on; connections stay.
+    /// Ignores first messages with this key from now on. Connections that it opened stay.
     pub fn remove_key(&mut self, key: KeyId) {
         self.keys.remove(&key);
     }
 
-    /// Opens a connection to whoever holds `key` at one of the addresses.
+    /// Opens a connection to the holder of `key` at one of the addresses.
     ///
     /// # Errors
-    /// Nobody to ask, too many connections, or too many of the program's bytes.
+    /// [`ConnectError::NoAddress`], [`ConnectError::Busy`], or [`ConnectError::TooLong`] for the application's bytes.
     pub fn connect(
         &mut self,
         now: Time,
@@ -197,8 +198,8 @@ impl Endpoint {
         Ok(self.insert(id, Connection::initiate(parts, opening)))
     }
 
-    /// Datagrams of `stride` bytes (the last may be shorter) that came together from one address with one mark. They are
-    /// opened in place.
+    /// Processes datagrams of `stride` bytes (the last may be shorter) that came together from one address with one ECN mark. They
+    /// are decrypted in place.
     pub fn handle_datagrams(
         &mut self,
         now: Time,
@@ -235,7 +236,7 @@ impl Endpoint {
                 Some(Err(reason)) => connection.refuse(now, reason),
                 None => connection.refuse(now, Refused::UnknownConnection),
             }
-            // Packets of one read that belong together are handled together.
+            // Consecutive packets of one connection are handled together.
             let same = |next: &&mut [u8]| matches!(Datagram::classify(next), Ok(Datagram::Packet(header)) if header.connection == packet.connection);
             if !datagrams.peek().is_some_and(same) {
                 connection.handle_packets(now, from, local, ecn, &mut opened);
@@ -244,7 +245,8 @@ impl Endpoint {
         }
     }
 
-    /// The network says that nobody listens at `remote`; see [`Connection::hint_unreachable`]. False when no connection has its peer there.
+    /// The network says that nobody listens at `remote`; see [`Connection::hint_unreachable`]. False when no connection has its peer
+    /// there.
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;
         for (_, connection) in self.connections.values_mut().filter(|(_, connection)| connection.remote() == remote) {
@@ -278,7 +280,7 @@ impl Endpoint {
         let live = |key: &&Key| key.expires.is_none_or(|at| arrival.now < at);
         let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
         let room = self.connections.len() < self.config.max_connections;
-        // The first sealed packet proves the peer; the path is given as long as at any later time.
+        // The first sealed packet proves the peer. It may take as long as any silence later on.
         let until = arrival.now + self.config.limits.dead_after;
         match self.known.find(message) {
             Known::Answered(handle, reply) => {
@@ -322,7 +324,7 @@ impl Endpoint {
         self.answer(arrival, message, &noise, size)
     }
 
-    /// Sends the one cached second message, padded to the size of the copy it answers: never more than was received.
+    /// Sends the cached second message, padded to the size of the copy that it answers: never more than was received.
     fn answer(&mut self, arrival: Arrival, message: &Message1<'_>, noise: &[u8], size: usize) -> Result<(), Refused> {
         let reply = crate::wire::Message2 { destination: message.connection, copy: message.copy, noise };
         let mut bytes = Vec::with_capacity(size);
@@ -347,32 +349,32 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Something happened.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
-    /// A datagram to send that belongs to no open connection.
+    /// The next datagram to send that belongs to no open connection.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
 
-    /// A connection.
+    /// The connection with this handle, until it is removed.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
 
-    /// The earliest time at which some connection wants [`Connection::handle_timeout`].
+    /// The earliest [`Connection::poll_timeout`] of all connections.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.connections.values().filter_map(|(_, connection)| connection.poll_timeout()).min()
     }
 
-    /// Every connection.
+    /// The handles of all connections.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         self.connections.keys().copied()
     }
 
-    /// Forgets a connection, drained or not. Its first message stays known: a replay opens nothing.
+    /// Removes a connection, drained or not. Its first message stays known, so that a replay opens nothing.
     pub fn remove(&mut self, handle: ConnectionHandle) {
         if let Some((id, _)) = self.connections.remove(&handle) {
             self.by_id.remove(&id);
@@ -380,7 +382,7 @@ impl Endpoint {
         }
     }
 
-    /// Datagrams refused that belong to no connection, by reason.
+    /// Datagrams that were refused and belong to no connection, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
         &self.refused
     }

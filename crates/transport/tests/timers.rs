@@ -1,0 +1,136 @@
+//! Every timer that expires is in the trace by its name, and counted.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+use transport::{
+    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, Event, ObjectOptions,
+    Profile, ReceivedEcn, Time,
+};
+
+const KEY: [u8; 32] = [9; 32];
+
+fn address(host: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, host], 4_000))
+}
+
+/// A connection by this profile, which is traced, to a host that may answer or not.
+struct Traced {
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    now: Time,
+    batch: Batch,
+    qlog: Vec<u8>,
+}
+
+impl Traced {
+    fn new(profile: Profile) -> Self {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+        let options = ConnectOptions {
+            profile,
+            application: Vec::new(),
+            remotes: vec![address(2)],
+            handshake_timeout: Duration::from_secs(30),
+            qlog: true,
+        };
+        let handle = endpoint.connect(Time::ZERO, KEY, options).expect("room");
+        Self { endpoint, handle, now: Time::ZERO, batch: Batch::new(), qlog: Vec::new() }
+    }
+
+    /// The datagrams that are to be sent now.
+    fn transmit(&mut self) -> VecDeque<Vec<u8>> {
+        let mut datagrams = VecDeque::new();
+        let connection = self.endpoint.connection(self.handle).expect("it is not removed");
+        while connection.poll_transmit(self.now, &mut self.batch) {
+            self.batch.seal();
+            datagrams.extend(self.batch.bytes().chunks(self.batch.segment_size()).map(<[u8]>::to_vec));
+        }
+        datagrams
+    }
+
+    /// Lets this time pass while nobody answers.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.transmit();
+            let connection = self.endpoint.connection(self.handle).expect("it is not removed");
+            let Some(due) = connection.poll_timeout().filter(|due| *due <= end) else { break };
+            self.now = self.now.max(due);
+            connection.handle_timeout(self.now);
+        }
+        self.now = end;
+    }
+
+    /// Shakes hands with a peer that says nothing afterwards, 10 ms away.
+    fn shake_hands(&mut self) {
+        let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
+        peer.add_key(KEY, None, AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
+        let mut message = self.transmit().pop_front().expect("a first message");
+        let size = message.len();
+        peer.handle_datagrams(self.now, address(1), None, ReceivedEcn::NotEct, &mut message, size);
+        let mut answer = peer.poll_answer().expect("the key is known").bytes;
+        self.now += Duration::from_millis(10);
+        let size = answer.len();
+        self.endpoint.handle_datagrams(self.now, address(2), None, ReceivedEcn::NotEct, &mut answer, size);
+    }
+
+    /// The names of the timers that have expired since the last call, runs of the same name as one. All that are in the trace have
+    /// been counted.
+    fn expired(&mut self) -> Vec<String> {
+        let connection = self.endpoint.connection(self.handle).expect("it is not removed");
+        connection.take_qlog(&mut self.qlog);
+        let records = self.qlog.split(|byte| *byte == 0x1e).filter(|record| !record.is_empty());
+        let records = records.map(|record| serde_json::from_slice::<serde_json::Value>(record).expect("JSON"));
+        let mut names = Vec::new();
+        for record in records.filter(|record| record["name"] == "recovery:timer_updated") {
+            assert_eq!(record["data"]["event_type"], "expired");
+            names.push(record["data"]["timer_type"].as_str().expect("a name").to_owned());
+        }
+        assert_eq!(connection.stats().timers_expired, names.len() as u64);
+        names.dedup();
+        names
+    }
+
+    fn closed(&mut self) -> Option<Closed> {
+        let connection = self.endpoint.connection(self.handle).expect("it is not removed");
+        let events = std::iter::from_fn(|| connection.poll_event());
+        events.filter_map(|event| if let Event::Closed(closed) = event { Some(closed) } else { None }).last()
+    }
+}
+
+#[test]
+fn nobody_answers() {
+    let mut traced = Traced::new(Profile::auto());
+    traced.pass(Duration::from_secs(31));
+    assert_eq!(traced.closed(), Some(Closed::HandshakeTimeout));
+    assert_eq!(traced.expired(), ["handshake_timeout"]);
+}
+
+#[test]
+fn a_peer_falls_silent_after_the_handshake() {
+    let mut traced = Traced::new(Profile::auto());
+    traced.shake_hands();
+    traced.pass(Duration::from_millis(500));
+    assert_eq!(traced.expired(), ["pto"], "the ping that tells the peer of us is in flight");
+    traced.pass(Duration::from_secs(31));
+    assert_eq!(traced.closed(), Some(Closed::Dead));
+    assert_eq!(traced.expired().last().map(String::as_str), Some("idle_timeout"));
+    let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();
+    assert!(stats.probe_timeouts > 20, "about one a second: {}", stats.probe_timeouts);
+    assert_eq!((stats.retransmission_timeouts, stats.pings), (0, 0));
+}
+
+#[test]
+fn a_retransmission_timeout_has_another_name_and_leaves_the_asking_to_pings() {
+    let mut traced = Traced::new(Profile::lt_tcp());
+    traced.shake_hands();
+    let now = traced.now;
+    let connection = traced.endpoint.connection(traced.handle).expect("it is not removed");
+    connection.send_object(now, ObjectOptions { length: 1_000, tag: 0, digest: false }).expect("connected");
+    traced.pass(Duration::from_secs(4));
+    let expired = traced.expired();
+    assert!(expired.iter().any(|name| name == "rto"), "{expired:?}");
+    assert!(!expired.iter().any(|name| name == "pto"), "{expired:?}");
+    let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();
+    assert!(stats.retransmission_timeouts > 0 && stats.probe_timeouts == 0);
+}
