@@ -74,8 +74,7 @@ impl Traced {
         self.endpoint.handle_datagrams(self.now, address(2), None, ReceivedEcn::NotEct, &mut answer, size);
     }
 
-    /// The names of the timers that have expired since the last call, runs of the same name as one. All that are in the trace have
-    /// been counted.
+    /// The names of the timers that have expired, in order. All that are in the trace have been counted.
     fn expired(&mut self) -> Vec<String> {
         let connection = self.endpoint.connection(self.handle).expect("it is not removed");
         connection.take_qlog(&mut self.qlog);
@@ -87,7 +86,6 @@ impl Traced {
             names.push(record["data"]["timer_type"].as_str().expect("a name").to_owned());
         }
         assert_eq!(connection.stats().timers_expired, names.len() as u64);
-        names.dedup();
         names
     }
 
@@ -103,7 +101,8 @@ fn nobody_answers() {
     let mut traced = Traced::new(Profile::auto());
     traced.pass(Duration::from_secs(31));
     assert_eq!(traced.closed(), Some(Closed::HandshakeTimeout));
-    assert_eq!(traced.expired(), ["handshake_timeout"]);
+    let expired = traced.expired();
+    assert!(!expired.is_empty() && expired.iter().all(|name| name == "handshake_timeout"), "{expired:?}");
 }
 
 #[test]
@@ -111,12 +110,15 @@ fn a_peer_falls_silent_after_the_handshake() {
     let mut traced = Traced::new(Profile::auto());
     traced.shake_hands();
     traced.pass(Duration::from_millis(500));
-    assert_eq!(traced.expired(), ["pto"], "the ping that tells the peer of us is in flight");
+    // The ping that tells the peer of us is in flight, and as large as a packet of data.
+    assert_eq!(traced.expired()[..3], ["pto", "black_hole", "pto"]);
     traced.pass(Duration::from_secs(31));
     assert_eq!(traced.closed(), Some(Closed::Dead));
-    assert_eq!(traced.expired().last().map(String::as_str), Some("idle_timeout"));
+    let expired = traced.expired();
+    assert_eq!(expired.last().map(String::as_str), Some("idle_timeout"));
     let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();
-    assert!(stats.probe_timeouts > 20, "about one a second: {}", stats.probe_timeouts);
+    let ptos = expired.iter().filter(|name| *name == "pto").count();
+    assert_eq!(stats.probe_timeouts, ptos as u64);
     assert_eq!((stats.retransmission_timeouts, stats.pings), (0, 0));
 }
 

@@ -9,6 +9,13 @@ use crate::recovery::{Cause, Timeout};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 
+/// Timers of liveness that send something.
+const SILENCE: [Timer; 4] = [Timer::EarlyProbe, Timer::SendPing, Timer::ReceivePing, Timer::KeepAlive];
+
+/// Timers that only wake the connection.
+const SENDING: [Timer; 6] =
+    [Timer::Feedback, Timer::FeedbackSeen, Timer::BlackHole, Timer::MtuSearch, Timer::Pacer, Timer::Schedule];
+
 impl Connection {
     /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -17,17 +24,21 @@ impl Connection {
 
     /// Time has come to [`Connection::poll_timeout`], or past it.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.poll_timeout().is_none_or(|at| at > now) {
+        let mut table = self.timers();
+        if table.earliest().is_none_or(|at| at > now) {
             return;
         }
-        // What one owner does may set or stop the timers of the next, so the table is made anew for each.
-        self.on_ends(now);
-        self.on_loss_detection_timer(now);
-        self.on_liveness_timers(now);
+        self.on_ends(now, &table);
+        if !matches!(self.phase, Phase::Open) {
+            return;
+        }
+        if self.on_loss_detection_timer(now, &table) {
+            // What is in flight decides whether the peer is to be asked.
+            table = self.timers();
+        }
+        self.on_liveness_timers(now, &table);
         // What these wait for is done by the next `poll_transmit`.
-        let sending = [Timer::Feedback, Timer::FeedbackSeen, Timer::BlackHole, Timer::MtuSearch, Timer::Pacer];
-        self.expire(now, &sending);
-        self.expire(now, &[Timer::Schedule]);
+        self.expire(now, &table, &SENDING);
     }
 
     /// Every deadline of the connection, by its owner.
@@ -87,8 +98,8 @@ impl Connection {
     }
 
     /// Which of these timers have expired. Each is counted and recorded.
-    fn expire(&mut self, now: Time, timers: &[Timer]) -> Expired {
-        let expired = self.timers().expired(now, timers);
+    fn expire(&mut self, now: Time, table: &TimerTable, timers: &[Timer]) -> Expired {
+        let expired = table.expired(now, timers);
         for timer in expired.iter() {
             self.counters.timers_expired += 1;
             // Loss detection says more precisely itself what has expired.
@@ -100,8 +111,8 @@ impl Connection {
     }
 
     /// Something may have ended: the connection, or the validation of an address.
-    fn on_ends(&mut self, now: Time) {
-        let expired = self.expire(now, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
+    fn on_ends(&mut self, now: Time, table: &TimerTable) {
+        let expired = self.expire(now, table, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
         match &mut self.phase {
             Phase::Handshake(handshake) => {
                 if let Some(closed) = handshake.on_timer(now) {
@@ -118,9 +129,10 @@ impl Connection {
         }
     }
 
-    fn on_loss_detection_timer(&mut self, now: Time) {
-        if self.expire(now, &[Timer::LossDetection]).is_empty() {
-            return;
+    /// True when the timer had expired.
+    fn on_loss_detection_timer(&mut self, now: Time, table: &TimerTable) -> bool {
+        if self.expire(now, table, &[Timer::LossDetection]).is_empty() {
+            return false;
         }
         let timeout = self.recovery.on_timeout(now);
         let timer = match timeout {
@@ -137,11 +149,11 @@ impl Connection {
             }
             Timeout::Probe => self.liveness.on_probe_timeout(),
         }
+        true
     }
 
-    fn on_liveness_timers(&mut self, now: Time) {
-        let timers = [Timer::EarlyProbe, Timer::SendPing, Timer::ReceivePing, Timer::KeepAlive];
-        let expired = self.expire(now, &timers);
+    fn on_liveness_timers(&mut self, now: Time, table: &TimerTable) {
+        let expired = self.expire(now, table, &SILENCE);
         if expired.is_empty() {
             return;
         }
