@@ -1,116 +1,67 @@
-//! Receives files: from manifest parts, byte ranges and digests to files under their final names.
+//! The sink of a receiver: from manifest parts, byte ranges and digests to files under their final names.
+//!
+//! ```text
+//! messages ─ Manifest ─ Admission ─ wanted ranges     blocks ─ Writer ─ staged files ┐
+//!                                                    digests ─ Verifier ─────────────┴─ Publisher ─ final names
+//! ```
 //!
 //! A file is written in a staging folder inside the target ([`super::staging`]). When every block it has a part in matches its digest, and
-//! the disk has it, it is moved to its final name: nothing unverified, no half file and nothing that a loss of power could take back stands
-//! there. Folders and links are made under their final names at once. What a broken transfer leaves, the next run of it goes on
-//! with: files in place are seen to be there, what is staged stands in the journal ([`super::journal`]). Nothing is remembered
-//! of a batch once it is verified, and nothing is allocated, in memory or on disk, from a claimed size.
+//! the disk has it, it is moved to its final name: nothing unverified, no partial file and nothing that a loss of power could take back
+//! stands there. Directories and links are created under their final names at once. The next run of a broken transfer continues from
+//! what it left: files in place are found unchanged, and what is staged is on record in the journal ([`super::journal`]). Nothing is
+//! remembered of a batch once it is verified, and nothing is allocated, in memory or on disk, from a claimed size.
+//!
+//! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report, is in `shared`.
 
 mod batch;
 mod before;
 mod entries;
 mod fate;
 mod finish;
-mod group;
 mod links;
 mod manifest;
-mod outcome;
 mod place;
-mod settle;
-mod write;
+mod publisher;
+mod report;
+mod shared;
+mod verifier;
+mod writer;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::batch::{OpenBatch, Verified};
-use self::before::{check_usable, holds_staging};
-use self::group::Group;
+use self::entries::Admission;
 use self::manifest::Manifest;
-pub use self::outcome::{FailReason, Failed, Outcome};
-use self::place::{Place, open_target, sent_as};
-use super::delete::SentPaths;
-use super::entry::{Attributes, Entry, Mtime, Skipped, SourceId};
+use self::publisher::{Pipeline, Publisher};
+pub use self::report::{FailReason, Failed, Outcome};
+use self::shared::Shared;
+use self::verifier::Verifier;
+use self::writer::Writer;
+use super::entry::{Attributes, Entry, Skipped, SourceId};
 use super::error::FilesError;
-use super::journal::Record;
-use super::metadata::ModeRule;
-use super::names::check_path;
-use super::notice::{Notice, NoticeKind};
-use super::open::OpenFiles;
-use super::sandbox::DirectorySandbox;
-use super::spec::{Destination, Evidence, First, ReceiveSpec};
+use super::notice::Notice;
+use super::spec::{Destination, ReceiveSpec};
 use super::wanted::Wanted;
-use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHasher, Void};
+use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Void};
 
-/// Most notices that wait to be taken.
-const MAX_NOTICES: usize = 65_536;
-
-/// A transfer being received into one folder.
+/// Receives one transfer.
 ///
 /// What stands on flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`], [`FileSink::void`],
 /// [`FileSink::skipped`], [`FileSink::finish`]) is handed over in its order, by one thread at a time; writes and found
 /// digests by any thread at any time once the batch's manifest is complete. After any error the transfer is lost:
-/// stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves what the same transfer goes on
-/// with the next time.
+/// stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves what the next run of the same transfer
+/// continues from.
 #[derive(Debug)]
 pub struct FileSink {
-    spec: Arc<ReceiveSpec>,
-    /// The target was a directory when the transfer started.
-    target_is_directory: bool,
-    destination: OnceLock<Destination>,
-    may_hold_some: bool,
-    modes: ModeRule,
-    control: Mutex<Control>,
-    place: OnceLock<Place>,
-    /// The target as a dry run sees it, if there is one.
-    seen: OnceLock<Option<DirectorySandbox>>,
-    /// What the sender calls the item that has another name here.
-    renamed: Arc<OnceLock<Vec<u8>>>,
-    open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
-    /// Paths of files that are to be received and not yet in place, in 64 bits each.
-    live: Mutex<HashSet<u64>>,
-    /// Verified files to be given mode and time.
-    ready: Mutex<VecDeque<(Arc<OpenBatch>, usize)>>,
-    /// Verified ranges to be put on record.
-    unrecorded: Mutex<Vec<Record>>,
-    group: Mutex<Group>,
-    /// By batch and index in the batch's files.
-    files: OpenFiles<(u32, usize)>,
-    /// Held to make a staged file, and to remove one.
-    making: Mutex<()>,
-    outcome: Mutex<Outcome>,
-    notices: Mutex<Vec<Notice>>,
-    /// When this began, in seconds since 1970.
-    started: i64,
-    /// Something was made, moved or deleted that is to be durable at the end.
-    changed: AtomicBool,
-    over: AtomicBool,
-    /// What takes long is to end at once.
-    stopped: AtomicBool,
-}
-
-/// What follows the order of flow 0.
-#[derive(Debug, Default)]
-struct Control {
-    source: Option<SourceId>,
-    /// Mode and time of the folder whose content comes.
-    top: Option<Attributes>,
+    shared: Shared,
     manifest: Manifest,
-    root: RootHasher,
-    skipped: u64,
-    /// The sender has left out names that it should send.
-    incomplete: bool,
-    /// If names that do not come are to be deleted: those that came.
-    sent: Option<SentPaths>,
-    /// In a dry run: paths of the files that would stand, in 64 bits each.
-    standing: HashSet<u64>,
-    /// Reused to encode messages for the root.
-    encoded: Vec<u8>,
+    writer: Writer,
+    verifier: Verifier,
+    publisher: Publisher,
 }
 
 /// Where the manifest of a batch stands.
@@ -138,77 +89,39 @@ impl FileSink {
     /// # Errors
     /// As [`FileSink::new`]'s.
     pub fn with_target(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
-        let destination = OnceLock::new();
-        let may_hold_some = match (spec.destination(&Evidence::before(target_is_directory)), spec.named()) {
-            (Some(decided), _) => {
-                let may_hold_some = check_usable(&spec, &decided)?;
-                destination.get_or_init(|| decided);
-                may_hold_some
-            }
-            // Either the items go into the target, or they continue in its parent what an earlier run has begun there.
-            (None, Some(named)) if target_is_directory => {
-                let may_continue = holds_staging(&named.directory).unwrap_or(false);
-                check_usable(&spec, &spec.in_target())? || (may_continue && check_usable(&spec, &named).is_ok())
-            }
-            // The first item decides. A target that cannot be a directory is an error only if it has to be one then.
-            (None, Some(named)) => {
-                check_usable(&spec, &named)? || check_usable(&spec, &spec.in_target()).unwrap_or(false)
-            }
-            (None, None) => check_usable(&spec, &spec.in_target())?,
-        };
-        let sent = spec.delete.is_some().then(SentPaths::default);
+        let shared = Shared::new(spec, target_is_directory)?;
         Ok(Self {
-            modes: ModeRule::new(spec.modes),
-            spec,
-            target_is_directory,
-            destination,
-            may_hold_some,
-            control: Mutex::new(Control { sent, ..Control::default() }),
-            place: OnceLock::new(),
-            seen: OnceLock::new(),
-            renamed: Arc::default(),
-            open: Mutex::default(),
-            live: Mutex::default(),
-            ready: Mutex::default(),
-            unrecorded: Mutex::default(),
-            group: Mutex::default(),
-            files: OpenFiles::new(),
-            making: Mutex::default(),
-            outcome: Mutex::default(),
-            notices: Mutex::default(),
-            started: seconds_now(),
-            changed: AtomicBool::new(false),
-            over: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
+            manifest: Manifest::new(shared.spec.delete.is_some()),
+            writer: Writer::new(shared.modes),
+            verifier: Verifier::default(),
+            publisher: Publisher::default(),
+            shared,
         })
     }
 
     /// What was asked for.
     #[must_use]
     pub fn spec(&self) -> &ReceiveSpec {
-        &self.spec
+        &self.shared.spec
     }
 
     /// Where the items go. As long as that is not decided: where they go without further evidence.
     #[must_use]
     pub fn destination(&self) -> &Destination {
-        self.destination.get_or_init(|| match self.spec.named() {
-            Some(named) if !self.target_is_directory => named,
-            _ => self.spec.in_target(),
-        })
+        self.shared.destination()
     }
 
     /// Whether it is decided where the items go.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        self.destination.get().is_some()
+        self.shared.is_decided()
     }
 
     /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the sender
     /// to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
     #[must_use]
     pub fn may_hold_some(&self) -> bool {
-        self.may_hold_some
+        self.shared.may_hold_some
     }
 
     /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes nothing
@@ -218,23 +131,15 @@ impl FileSink {
     /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try again; a failure of
     /// the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
-        self.check_going()?;
-        let mut control = self.control();
-        if control.source.is_some() {
+        self.shared.check_going()?;
+        let mut intake = self.manifest.intake();
+        if intake.source.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
         }
-        if self.target_is_directory && !self.is_decided() {
-            let is_own = Some(self.is_own_target(source)?);
-            let evidence = Evidence { is_own, ..Evidence::before(true) };
-            if let Some(decided) = self.spec.destination(&evidence) {
-                self.destination.get_or_init(|| decided);
-            }
-        }
-        if let Some(destination) = self.destination.get() {
-            self.open_staging(destination, source)?;
-        }
-        control.source = Some(source);
-        control.hash(|out| source.encode(out))
+        // Called again where another process has it, so nothing has begun before this.
+        self.shared.begin(source)?;
+        self.shared.staged().into_iter().for_each(|place| self.publisher.continue_from(place));
+        intake.begin(source)
     }
 
     /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What comes later does
@@ -243,31 +148,9 @@ impl FileSink {
     /// # Errors
     /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotAFolder`] for a target that has to be a directory.
     pub fn decide(&self, first: Option<&Entry>) -> Result<(), FilesError> {
-        if self.is_decided() {
-            return Ok(());
-        }
-        let first = first.map_or(First::Nothing, First::Item);
-        let evidence = Evidence { is_directory: self.target_is_directory, is_own: Some(false), first };
-        let Some(decided) = self.spec.destination(&evidence) else { return Ok(()) };
-        check_usable(&self.spec, &decided)?;
-        let source = self.control().source;
-        if let Some(source) = source {
-            self.open_staging(&decided, source)?;
-        }
-        self.destination.get_or_init(|| decided);
-        Ok(())
-    }
-
-    /// Opens what an earlier run has left at `destination`, if anything.
-    fn open_staging(&self, destination: &Destination, source: SourceId) -> Result<(), FilesError> {
-        if self.spec.dry_run {
-            return Ok(());
-        }
-        if let Some(place) = Place::open(&self.spec, destination, &self.renamed, source, false)? {
-            // The next word that the disk has everything must be true of these too, and of what the earlier run has moved.
-            lock(&self.group).expect_of_disk(place.staging.held().not_durable());
-            self.note_change();
-            self.place.get_or_init(|| place);
+        let source = self.manifest.intake().source;
+        if self.shared.decide(first, source)? {
+            self.shared.staged().into_iter().for_each(|place| self.publisher.continue_from(place));
         }
         Ok(())
     }
@@ -277,25 +160,29 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
-        self.check_going()?;
-        if let Some(name) = self.destination().rename.as_ref().filter(|_| self.spec.compared) {
+        self.shared.check_going()?;
+        let Destination { directory, rename } = self.destination();
+        if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compared) {
             // A file is there: it is no folder whose content could be compared.
-            return Err(FilesError::TargetNotAFolder {
-                path: self.destination().directory.join(OsStr::from_bytes(name)),
-            });
+            return Err(FilesError::TargetNotAFolder { path: directory.join(OsStr::from_bytes(name)) });
         }
-        let mut control = self.control();
-        if control.source.is_none() || control.top.replace(top).is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
-        }
-        control.hash(|out| top.encode(out))
+        self.manifest.intake().top(top)
+    }
+
+    /// Final names of items among `entries` that exist already and may not be touched
+    /// ([`Existing::Refuse`](super::Existing::Refuse)); also asked before the user accepts.
+    ///
+    /// # Errors
+    /// A bad name, or a target that cannot be looked into.
+    pub fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
+        self.shared.conflicts(entries)
     }
 
     /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
     /// are counted only, in the [`Outcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
-        std::mem::take(&mut lock(&self.notices))
+        self.shared.report.take_notices()
     }
 
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
@@ -309,46 +196,42 @@ impl FileSink {
     /// is to get the name of something else, [`FilesError::BadName`], [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate.
     /// Or a failure of the disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
-        self.check_going()?;
-        let mut control = self.control();
-        let control = &mut *control;
+        self.shared.check_going()?;
+        let mut intake = self.manifest.intake();
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let source = control.source.ok_or(broken("it comes before the beginning"))?;
-        control.manifest.check(part)?;
-        let begins = !control.manifest.is_building();
-        if begins && lock(&self.open).len() >= MAX_OPEN_BATCHES {
+        let source = intake.source.ok_or(broken("it comes before the beginning"))?;
+        intake.batches.check(part)?;
+        if !intake.batches.is_building() && self.verifier.open_batches() >= MAX_OPEN_BATCHES {
             return Err(broken("too many batches are open"));
         }
-        self.check_named(&part.entries)?;
-        let names = self.conflicts(&part.entries)?;
+        self.shared.check_named(&part.entries)?;
+        let names = self.shared.conflicts(&part.entries)?;
         if !names.is_empty() {
             return Err(FilesError::TargetExists { names });
         }
-        control.hash(|out| part.encode(out))?;
-        if !self.spec.dry_run {
-            self.make_place(source)?;
+        intake.hash(|out| part.encode(out))?;
+        if !self.shared.spec.dry_run {
+            self.shared.make_place(source)?;
         }
-        control.manifest.building(part);
-        self.take_entries(control, part)?;
-        let Some((batch, wanted)) = control.manifest.done(part, !self.may_hold_some)? else {
+        intake.batches.building(part);
+        Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
+        let Some((batch, wanted)) = intake.batches.done(part, !self.shared.may_hold_some)? else {
             return Ok(ManifestState::More);
         };
-        if !batch.files.is_empty() {
-            let batch = Arc::new(batch);
-            lock(&self.open).insert(part.batch, Arc::clone(&batch));
-            self.queue(&batch, Verified { files: batch.complete_files(), records: Vec::new() });
-        }
+        self.verifier.open(batch);
         Ok(ManifestState::Complete(wanted))
     }
 
-    /// Makes the staging folder, and the target, unless they are there.
-    fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
-        if self.place.get().is_none() {
-            let place =
-                Place::open(&self.spec, self.destination(), &self.renamed, source, true)?.ok_or(FilesError::Over)?;
-            self.place.get_or_init(|| place);
-        }
-        Ok(())
+    /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are padding and dropped;
+    /// windows of zeros become holes.
+    ///
+    /// # Errors
+    /// A failure of the disk, or a batch that is not open.
+    pub fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+        self.shared.check_going()?;
+        let batch = self.verifier.batch(batch)?;
+        let place = self.shared.place()?;
+        self.writer.write(place, &batch, offset, bytes).map_err(|error| error.of(&batch, place))
     }
 
     /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`] has
@@ -357,10 +240,10 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
     pub fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError> {
-        let open = self.batch(digest.batch)?;
-        self.control().hash(|out| digest.encode(out))?;
-        let verified = open.expect(digest.block, digest.digest)?;
-        Ok(self.queue(&open, verified))
+        self.shared.check_going()?;
+        self.verifier.batch(digest.batch)?;
+        self.manifest.hash(|out| digest.encode(out))?;
+        self.verifier.expect(digest.batch, digest.block, digest.digest)
     }
 
     /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a
@@ -375,9 +258,8 @@ impl FileSink {
         range: Range<u64>,
         digest: [u8; 32],
     ) -> Result<bool, FilesError> {
-        let open = self.batch(batch)?;
-        let verified = open.found(block, range, digest)?;
-        Ok(self.queue(&open, verified))
+        self.shared.check_going()?;
+        self.verifier.found(batch, block, range, digest)
     }
 
     /// Drops a file whose bytes the sender could not read as they were, and lists it as failed. Returns its path as the sender named it;
@@ -386,22 +268,17 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
     pub fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError> {
-        let open = self.batch(void.batch)?;
-        self.control().hash(|out| void.encode(out))?;
-        let Some(at) = open.voided(void.entry)? else { return Ok(None) };
-        let file = &open.files[at];
-        // Nobody makes it while it is removed.
-        let making = lock(&self.making);
-        if open.state(at).dropped {
+        self.shared.check_going()?;
+        let batch = self.verifier.batch(void.batch)?;
+        self.manifest.hash(|out| void.encode(out))?;
+        let Some(at) = self.verifier.voided(&batch, void.entry)? else { return Ok(None) };
+        let place = self.shared.place()?;
+        let discarded = self.writer.discard(place, &batch, at);
+        if !discarded.map_err(|error| FilesError::system(place.staging.path(), error))? {
             return Ok(None);
         }
-        open.change(at, |state| state.dropped = true);
-        self.files.forget((void.batch, at));
-        let staging = &self.place()?.staging;
-        staging.remove_file(file.id).map_err(|error| FilesError::system(staging.path(), error))?;
-        drop(making);
-        let path = self.sent_as(&file.path);
-        lock(&self.outcome).add(&path, FailReason::Voided(void.reason));
+        let path = self.shared.sent_as(&batch.files[at].path);
+        self.shared.report.fail(&path, FailReason::Voided(void.reason));
         Ok(Some(path))
     }
 
@@ -410,32 +287,78 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Over`].
     pub fn skipped(&self, skipped: &Skipped) -> Result<(), FilesError> {
-        self.check_going()?;
-        let mut control = self.control();
-        control.hash(|out| skipped.encode(out))?;
-        control.skipped += 1;
-        control.incomplete |= skipped.reason.is_failure();
+        self.shared.check_going()?;
+        let mut intake = self.manifest.intake();
+        intake.skip(skipped)?;
         // A name that no entry could have needs no protection.
-        if let (Some(sent), Ok(path)) = (&mut control.sent, self.goes_to(&skipped.path, 0)) {
+        if let (Some(sent), Ok(path)) = (&mut intake.sent, self.shared.goes_to(&skipped.path, 0)) {
             sent.add_unread(&path);
         }
-        lock(&self.outcome).add(&skipped.path, FailReason::Skipped(skipped.reason));
+        self.shared.report.fail(&skipped.path, FailReason::Skipped(skipped.reason));
         Ok(())
+    }
+
+    /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the disk has them:
+    /// all of a batch when the batch is. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its path as the sender named it and its length.
+    /// Blocks on the disk, possibly for long: a job for a thread of its own.
+    ///
+    /// # Errors
+    /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the transfer.
+    pub fn settle(&self, mut placed: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        self.publisher.settle(self.pipeline(), &mut placed)
+    }
+
+    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
+    /// to end, from any thread. It waits for a [`FileSink::settle`] that is going on, which asks the disk no further once
+    /// [`FileSink::stop`] was called, and then asks the disk once: for what was verified since, in one group of any size.
+    ///
+    /// # Errors
+    /// As [`FileSink::settle`]'s.
+    pub fn flush(&self) -> Result<(), FilesError> {
+        self.publisher.flush(self.pipeline())
     }
 
     /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in [`FileSink::add_manifest_part`], and the
     /// links, deletions and folders of [`FileSink::finish`]. May be called from any thread, at any time; [`FileSink::flush`] and
     /// [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
+        self.shared.stopped.store(true, Ordering::Release);
     }
 
     /// Batches that are not yet verified.
     #[must_use]
     pub fn unverified(&self) -> u64 {
         // One after the other, as everywhere: a batch that is complete meanwhile counts twice rather than not at all.
-        let building = u64::from(self.control().manifest.is_building());
-        building + lock(&self.open).len() as u64
+        let building = u64::from(self.manifest.intake().batches.is_building());
+        building + self.verifier.open_batches() as u64
+    }
+
+    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
+    /// modes and times, makes everything durable and removes the staging folder. The caller has seen
+    /// [`FileSink::unverified`] fall to zero.
+    ///
+    /// # Errors
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`FileSink::stop`] was called, or a failure of the disk.
+    pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
+        self.shared.check_going()?;
+        self.shared.check_stopped()?;
+        let unverified = self.unverified();
+        if unverified > 0 {
+            return Err(FilesError::Incomplete { unverified });
+        }
+        let intake = self.manifest.intake();
+        intake.check_end(end)?;
+        if let Some(source) = intake.source
+            && self.shared.spec.requested.contents
+            && !self.shared.spec.dry_run
+        {
+            // Of an empty directory nothing has come, and all in the target may be too much.
+            self.shared.make_place(source)?;
+        }
+        self.flush()?;
+        self.shared.end();
+        self.shared.finish(&intake)?;
+        Ok(self.shared.report.outcome())
     }
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go on stays in
@@ -445,8 +368,8 @@ impl FileSink {
     /// # Errors
     /// A staging folder that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
-        self.over.store(true, Ordering::Release);
-        let Some(place) = self.place.get() else { return Ok(None) };
+        self.shared.end();
+        let Some(place) = self.shared.staged() else { return Ok(None) };
         let staging = &place.staging;
         if staging.is_removed() {
             return Ok(None);
@@ -461,103 +384,11 @@ impl FileSink {
     /// The staging folder, if there is one yet.
     #[must_use]
     pub fn staging_path(&self) -> Option<PathBuf> {
-        self.place.get().map(|place| place.staging.path().to_owned())
+        self.shared.staged().map(|place| place.staging.path().to_owned())
     }
 
-    /// Whether the target stands for the folder whose content comes. That a path with no slash at its end names a folder over there shows
-    /// only when this comes; a comparison, which touches nothing, takes the sender's word for it.
-    fn is_contents(&self, control: &Control) -> bool {
-        self.spec.requested.contents || (self.spec.compared && control.top.is_some())
-    }
-
-    fn place(&self) -> Result<&Place, FilesError> {
-        self.place.get().ok_or(FilesError::Over)
-    }
-
-    /// The target, for a dry run; `None` if there is none.
-    fn seen(&self) -> Result<Option<&DirectorySandbox>, FilesError> {
-        if self.seen.get().is_none() {
-            let target = open_target(&self.destination().directory)?.map(DirectorySandbox::new);
-            self.seen.get_or_init(|| target);
-        }
-        Ok(self.seen.get().and_then(Option::as_ref))
-    }
-
-    /// Where an entry goes beneath the target.
-    fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
-        let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
-        let top = check_path(path)?;
-        if self.renamed.get_or_init(|| top.to_vec()) != top {
-            return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
-        }
-        Ok([name, &path[top.len()..]].concat())
-    }
-
-    /// What the sender calls a path beneath the target.
-    fn sent_as(&self, path: &[u8]) -> Vec<u8> {
-        sent_as(self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
-    }
-
-    fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
-        self.check_going()?;
-        let batch = lock(&self.open).get(&number).cloned();
-        batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
-    }
-
-    fn queue(&self, batch: &Arc<OpenBatch>, verified: Verified) -> bool {
-        let Verified { files, records } = verified;
-        let some = !files.is_empty() || !records.is_empty();
-        lock(&self.unrecorded).extend(records);
-        lock(&self.ready).extend(files.into_iter().map(|at| (Arc::clone(batch), at)));
-        some
-    }
-
-    fn notice(&self, kind: NoticeKind, path: &[u8]) {
-        let mut notices = lock(&self.notices);
-        if notices.len() < MAX_NOTICES {
-            notices.push(Notice { kind, path: path.to_vec() });
-        }
-    }
-
-    /// Whether a file with this time may get it by chance when it is written, on a file system with a coarse clock.
-    fn is_fresh(&self, mtime: Mtime) -> bool {
-        /// The coarsest clock's step, FAT's, in seconds.
-        const STEP: i64 = 2;
-        mtime.seconds >= self.started - STEP
-    }
-
-    fn note_change(&self) {
-        self.changed.store(true, Ordering::Relaxed);
-    }
-
-    fn check_going(&self) -> Result<(), FilesError> {
-        if self.over.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
-    }
-
-    fn check_stopped(&self) -> Result<(), FilesError> {
-        if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
-    }
-
-    fn control(&self) -> MutexGuard<'_, Control> {
-        lock(&self.control)
-    }
-}
-
-fn seconds_now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
-impl Control {
-    /// Adds a message to the root.
-    fn hash(
-        &mut self,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), crate::messages::MessageError>,
-    ) -> Result<(), FilesError> {
-        self.encoded.clear();
-        encode(&mut self.encoded)?;
-        self.root.add(&self.encoded);
-        Ok(())
+    fn pipeline(&self) -> Pipeline<'_> {
+        Pipeline { shared: &self.shared, verifier: &self.verifier, writer: &self.writer }
     }
 }
 

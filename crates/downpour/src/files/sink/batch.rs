@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::entry::Mtime;
-use super::super::error::FilesError;
 use super::super::journal::Record;
-use super::super::names::display_name;
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use super::super::wanted::Wanted;
+use super::verifier::VerifyError;
 
 /// Digests that may be ahead of their blocks. Credit keeps an honest sender far below: it reads a block, and so has its
 /// digest, only when it may send it.
@@ -53,6 +52,14 @@ pub(super) struct FileState {
     pub(super) dropped: bool,
 }
 
+impl FileState {
+    /// A file of `left` bytes of which nothing is here.
+    pub(super) const fn fresh(left: u64) -> Self {
+        Self { left, made: false, short: false, dense: false, wrong_mode: false, dropped: false }
+    }
+}
+
+/// A batch whose bytes are still coming.
 #[derive(Debug)]
 pub(super) struct OpenBatch {
     pub(super) number: u32,
@@ -155,30 +162,30 @@ impl OpenBatch {
     }
 
     /// The file of an entry that is voided; `None` if it was not to be received anyhow.
-    pub(super) fn voided(&self, entry: u32) -> Result<Option<usize>, FilesError> {
+    pub(super) fn voided(&self, entry: u32) -> Result<Option<usize>, VerifyError> {
         if entry >= self.entries {
-            return Err(self.broken("a void names no entry"));
+            return Err(VerifyError::Protocol("a void names no entry"));
         }
         Ok(self.files.binary_search_by_key(&entry, |file| file.entry).ok())
     }
 
     /// Takes a digest from the sender.
-    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, FilesError> {
+    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, VerifyError> {
         let mut progress = self.lock();
         if let Some((range, found)) = progress.found.remove(&block) {
             return self.compare(&mut progress, block, range, digest, found);
         }
         if progress.expected.len() >= MAX_DIGESTS_AHEAD {
-            return Err(self.broken("too many digests ahead of their blocks"));
+            return Err(VerifyError::Protocol("too many digests ahead of their blocks"));
         }
         match progress.expected.insert(block, digest) {
             None => Ok(Verified::default()),
-            Some(_) => Err(self.broken("a digest came twice")),
+            Some(_) => Err(VerifyError::Protocol("a digest came twice")),
         }
     }
 
     /// Takes a digest of bytes that are written.
-    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, FilesError> {
+    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, VerifyError> {
         let mut progress = self.lock();
         if let Some(expected) = progress.expected.remove(&block) {
             return self.compare(&mut progress, block, range, expected, digest);
@@ -188,7 +195,7 @@ impl OpenBatch {
     }
 
     /// Counts one file as settled; `true` says that it was the last and the batch is complete.
-    pub(super) fn settled(&self) -> Result<bool, FilesError> {
+    pub(super) fn settled(&self) -> Result<bool, VerifyError> {
         let mut progress = self.lock();
         progress.unsettled -= 1;
         if progress.unsettled > 0 {
@@ -197,11 +204,7 @@ impl OpenBatch {
         if progress.expected.is_empty() && progress.found.is_empty() {
             return Ok(true);
         }
-        Err(self.broken("more digests than blocks"))
-    }
-
-    pub(super) fn broken(&self, reason: &'static str) -> FilesError {
-        FilesError::Protocol { batch: self.number, reason }
+        Err(VerifyError::Protocol("more digests than blocks"))
     }
 
     fn compare(
@@ -211,15 +214,15 @@ impl OpenBatch {
         range: Range<u64>,
         expected: [u8; 32],
         found: [u8; 32],
-    ) -> Result<Verified, FilesError> {
+    ) -> Result<Verified, VerifyError> {
         if expected != found {
-            let path = self.pieces(range.start, 1).next().map(|piece| display_name(&self.files[piece.file].path));
-            return Err(FilesError::Integrity { batch: self.number, block, path });
+            let file = self.pieces(range.start, 1).next().map(|piece| piece.file);
+            return Err(VerifyError::Mismatch { block, file });
         }
         let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         if !progress.verified.insert(range.clone()) {
-            return Err(self.broken("a block is empty or overlaps another"));
+            return Err(VerifyError::Protocol("a block is empty or overlaps another"));
         }
         let mut verified = Verified::default();
         for piece in self.pieces(range.start, length) {

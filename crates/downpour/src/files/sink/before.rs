@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
-use super::FileSink;
 use super::place::Place;
+use super::shared::Shared;
 use crate::files::entry::{Entry, Kind, SourceId};
 use crate::files::error::FilesError;
 use crate::files::metadata::Status;
@@ -17,7 +17,7 @@ use crate::files::names::{NameError, bad_name, check_path, display_name};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::is_staging_name;
 
-impl FileSink {
+impl Shared {
     /// Whether an earlier, broken transfer from `source` created the target as its single item. A copy to a name that was free then finds
     /// a directory there now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> Result<bool, FilesError> {
@@ -39,7 +39,7 @@ impl FileSink {
     ///
     /// # Errors
     /// A bad name, or a target that cannot be looked into.
-    pub fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
+    pub(super) fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
         let mut names = Vec::new();
         if self.spec.existing != Existing::Refuse {
             return Ok(names);
@@ -62,7 +62,7 @@ impl FileSink {
                 Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => continue,
                 Err(error) => return Err(FilesError::system(path, error)),
             };
-            if !self.place.get().is_some_and(|place| place.is_own(name, &found)) {
+            if !self.staged().is_some_and(|place| place.is_own(name, &found)) {
                 names.push(self.destination().directory.join(display_name(name)));
             }
         }
@@ -144,7 +144,7 @@ pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{DirectoryIf, Mtime, Requested};
+    use crate::files::{DirectoryIf, FileSink, Mtime, Requested};
 
     fn item(path: &str, kind: Kind) -> Entry {
         Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }

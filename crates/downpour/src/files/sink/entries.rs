@@ -14,17 +14,17 @@ use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile, SMALL_FILE};
 use super::fate::{Fate, Judge};
-use super::manifest::Building;
+use super::lock;
+use super::manifest::{Building, Intake};
 use super::place::{Place, refusal};
-use super::{Control, FailReason, FileSink, lock};
+use super::shared::Shared;
+use super::writer::WRITABLE;
 use crate::files::list::encode_attributes;
 use crate::files::sandbox::{DirectorySandbox, errno};
 use crate::messages::ManifestPart;
 
 /// What a folder needs while names are made in it.
 pub(super) const FILLABLE: u32 = 0o700;
-/// What a file needs while it is written in several pieces.
-const WRITABLE: u32 = 0o600;
 
 /// A file as it is staged now.
 struct Staged {
@@ -36,27 +36,32 @@ struct Staged {
     mode: u32,
 }
 
-impl FileSink {
+/// Takes entries in: what becomes of each by what stands at the target.
+pub(super) struct Admission<'a> {
+    pub(super) shared: &'a Shared,
+}
+
+impl Admission<'_> {
     /// Deals with the entries of a checked part.
-    pub(super) fn take_entries(&self, control: &mut Control, part: &ManifestPart) -> Result<(), FilesError> {
+    pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
-            self.check_stopped()?;
-            let path = self.goes_to(&entry.path, part.batch)?;
+            self.shared.check_stopped()?;
+            let path = self.shared.goes_to(&entry.path, part.batch)?;
             let target = match &entry.kind {
-                Kind::HardLink { target } => Some(self.goes_to(target, part.batch)?),
+                Kind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
                 _ => None,
             };
-            if let Some(sent) = &mut control.sent {
+            if let Some(sent) = &mut intake.sent {
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
-            let building = control.manifest.building(part);
+            let building = intake.batches.building(part);
             let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
             if is_staging_name(top) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
-            } else if self.spec.dry_run {
-                let stands = target.as_deref().is_none_or(|target| control.standing.contains(&path_hash(target)));
+            } else if self.shared.spec.dry_run {
+                let stands = target.as_deref().is_none_or(|target| intake.standing.contains(&path_hash(target)));
                 if self.foresee(building, &path, entry, target.as_deref(), stands)? {
-                    control.standing.insert(path_hash(&path));
+                    intake.standing.insert(path_hash(&path));
                 }
             } else {
                 self.take_entry(building, &path, entry, target.as_deref())?;
@@ -74,7 +79,7 @@ impl FileSink {
         entry: &Entry,
         target: Option<&[u8]>,
     ) -> Result<(), FilesError> {
-        let place = self.place()?;
+        let place = self.shared.place()?;
         let fate = match target {
             // Its file is not there yet.
             Some(target) => {
@@ -84,7 +89,7 @@ impl FileSink {
             None => self.judge(&place.target).fate(path, entry, None),
         };
         // Of a file that was not read to its end it says nothing.
-        self.check_stopped()?;
+        self.shared.check_stopped()?;
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(Fate::Refused(kind)), _) => {
@@ -92,7 +97,7 @@ impl FileSink {
                 return Ok(());
             }
             (Ok(Fate::Kept), _) => {
-                self.kept(path);
+                self.shared.report.kept(path);
                 Ok(None)
             }
             (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
@@ -132,23 +137,23 @@ impl FileSink {
         target: Option<&[u8]>,
         stands: bool,
     ) -> Result<bool, FilesError> {
-        let fate = match self.seen()? {
+        let fate = match self.shared.seen()? {
             Some(seen) => self.judge(seen).fate(path, entry, target),
             None => Ok(Fate::New),
         };
-        self.check_stopped()?;
+        self.shared.check_stopped()?;
         let fate = match fate {
             // Its folder would be made.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::New,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Fate::New,
             Err(error) => match refusal(errno(&error)) {
                 Some(kind) => Fate::Refused(kind),
-                None => return Err(FilesError::system(&self.destination().directory, error)),
+                None => return Err(FilesError::system(&self.shared.destination().directory, error)),
             },
             Ok(fate) => fate,
         };
         let fate = match fate {
-            Fate::Same { .. } if !stands && self.spec.existing == Existing::Skip => Fate::Kept,
+            Fate::Same { .. } if !stands && self.shared.spec.existing == Existing::Skip => Fate::Kept,
             Fate::Same { .. } | Fate::New | Fate::Replace { .. } if !stands => Fate::Refused(NoticeKind::NoFirstName),
             fate => fate,
         };
@@ -158,37 +163,37 @@ impl FileSink {
             Fate::New => Some(NoticeKind::Create),
             Fate::Replace { .. } => Some(NoticeKind::Replace),
             Fate::Kept => {
-                self.kept(path);
+                self.shared.report.kept(path);
                 return Ok(false);
             }
             Fate::Refused(kind) => {
-                self.refused(&entry.path, kind);
+                self.shared.refused(&entry.path, kind);
                 return Ok(false);
             }
         };
         if let Some(kind) = kind {
-            self.notice(kind, path);
+            self.shared.report.notice(kind, path);
         }
         if !matches!(fate, Fate::Same { .. }) {
             building.wanted.push(building.length..building.length + entry.size());
         }
-        self.count(entry, matches!(fate, Fate::Same { .. }));
+        self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
         Ok(matches!(entry.kind, Kind::File { .. }))
     }
 
     fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
-        Judge { spec: &self.spec, modes: self.modes, target, stopped: &self.stopped }
+        Judge { spec: &self.shared.spec, modes: self.shared.modes, target, stopped: &self.shared.stopped }
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
-        let mut mode = self.modes.apply(entry.mode);
+        let mut mode = self.shared.modes.apply(entry.mode);
         let made = (mode | FILLABLE) & 0o777;
-        let skips = self.spec.existing == Existing::Skip;
+        let skips = self.shared.spec.existing == Existing::Skip;
         if matches!(fate, Fate::Same { .. }) {
             if let Some(found) = place.target.look(path)? {
                 // One with the mode that a broken run makes folders with is its own, and has not yet got the final one.
-                if place.staging.is_new || found.mode != self.modes.as_made(made) {
-                    mode = self.modes.apply_over(entry.mode, found.mode);
+                if place.staging.is_new || found.mode != self.shared.modes.as_made(made) {
+                    mode = self.shared.modes.apply_over(entry.mode, found.mode);
                 }
                 if found.mode & FILLABLE != FILLABLE && !skips {
                     place.target.set_attributes(path, Some(mode | FILLABLE), None)?;
@@ -204,12 +209,12 @@ impl FileSink {
             } else {
                 place.target.create_folder(path, made)?;
             }
-            self.note_change();
+            self.shared.note_change();
         }
         if !(skips && matches!(fate, Fate::Same { .. })) {
             lock(&place.staging.folders).push(path, &encode_attributes(mode, entry.mtime))?;
         }
-        self.count(entry, false);
+        self.shared.report.count(entry, false);
         Ok(())
     }
 
@@ -222,47 +227,40 @@ impl FileSink {
             }
             Fate::New if !place.is_guarded(path) => {
                 place.target.create_symlink(path, target, entry.mtime)?;
-                self.note_change();
+                self.shared.note_change();
             }
             _ => {
                 place.put_made(place.staging.make_symlink(target)?, path)?;
                 place.target.set_link_time(path, entry.mtime)?;
-                self.note_change();
+                self.shared.note_change();
             }
         }
-        self.count(entry, false);
+        self.shared.report.count(entry, false);
         Ok(())
     }
 
     fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, attributes: bool) -> io::Result<()> {
         if attributes {
-            let mode = self.modes.is_exact().then(|| self.modes.apply(entry.mode));
+            let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply(entry.mode));
             place.target.set_attributes(path, mode, Some(entry.mtime))?;
         }
-        self.note_file(place, path)?;
-        self.count(entry, true);
+        place.note_file(path)?;
+        self.shared.report.count(entry, true);
         Ok(())
     }
 
     /// Finds out what is staged of a file.
     fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
-        if !lock(&self.live).insert(id.path()) {
+        if !self.shared.claim(id.path()) {
             return Err(bad_name(path, NameError::Duplicate));
         }
-        let fresh = FileState {
-            left: entry.size(),
-            made: false,
-            short: false,
-            dense: false,
-            wrong_mode: false,
-            dropped: false,
-        };
+        let fresh = FileState::fresh(entry.size());
         let kept = if let Fate::Replace { mode } = fate { mode } else { None };
-        let mode = kept.unwrap_or_else(|| self.modes.apply(entry.mode));
+        let mode = kept.unwrap_or_else(|| self.shared.modes.apply(entry.mode));
         let new = Staged { id, held: RangeSet::default(), state: fresh, mode };
         let staged = place.staging.claim(id).and_then(|claimed| match claimed {
-            true if self.may_hold_some => self.resume(place, entry, new),
+            true if self.shared.may_hold_some => self.resume(place, entry, new),
             true => place.staging.remove_file(id).map(|()| new),
             false => Ok(new),
         });
@@ -298,7 +296,8 @@ impl FileSink {
     fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let base = building.length;
         // Of one that fails yet it is too much: `finish` takes care.
-        lock(&self.outcome).present += entry.size() - staged.state.left;
+        let held = entry.size() - staged.state.left;
+        self.shared.report.update(|outcome| outcome.present += held);
         if staged.state.left > 0 {
             // Wanted is what is not here; all of it where the sender does not wait to hear.
             for gap in staged.held.gaps(entry.size()) {
@@ -310,12 +309,11 @@ impl FileSink {
 
     /// Counts the bytes of a file that is not to be received; they come all the same if the sender does not wait for wants.
     fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
-        if self.may_hold_some || entry.size() == 0 {
+        if self.shared.may_hold_some || entry.size() == 0 {
             return;
         }
-        let state =
-            FileState { left: entry.size(), made: false, short: false, dense: false, wrong_mode: false, dropped: true };
-        let mode = self.modes.apply(entry.mode);
+        let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };
+        let mode = self.shared.modes.apply(entry.mode);
         self.push(
             building,
             path,
@@ -338,46 +336,7 @@ impl FileSink {
     }
 
     fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
-        self.refused(&entry.path, kind);
+        self.shared.refused(&entry.path, kind);
         self.leave_out(building, path, entry);
     }
-
-    /// Counts a name that cannot be here.
-    pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
-        if kind == NoticeKind::Kept {
-            // What stands there appeared after this was asked.
-            return self.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
-        }
-        lock(&self.outcome).add(sent, FailReason::Refused(kind));
-        self.notice(kind, sent);
-    }
-
-    /// Counts a name of the target that stays as it is.
-    pub(super) fn kept(&self, path: &[u8]) {
-        lock(&self.outcome).kept += 1;
-        self.notice(NoticeKind::Kept, path);
-    }
-
-    /// Counts an entry that stands, or would.
-    fn count(&self, entry: &Entry, unchanged: bool) {
-        let mut outcome = lock(&self.outcome);
-        match entry.kind {
-            Kind::File { .. } | Kind::HardLink { .. } => {
-                outcome.files += 1;
-                outcome.bytes += entry.size();
-                if unchanged {
-                    outcome.unchanged += 1;
-                    outcome.present += entry.size();
-                }
-            }
-            Kind::Directory => outcome.directories += 1,
-            Kind::Symlink { .. } => outcome.symlinks += 1,
-        }
-    }
-}
-
-/// The mode a file is made with, and whether that is not its final one: in one piece, or in several.
-pub(super) fn made_with(receiving: &FileSink, mode: u32, whole: bool) -> (u32, bool) {
-    let made = if whole { mode } else { mode | WRITABLE } & 0o777;
-    (made, receiving.modes.as_made(made) != mode)
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 use rustix::fs::{fstat, fsync};
 
@@ -14,80 +13,51 @@ use super::super::notice::NoticeKind;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
-use super::manifest::Manifest;
-use super::outcome::Outcome;
+use super::lock;
+use super::manifest::Intake;
 use super::place::{Place, refusal};
-use super::{Control, FileSink, lock};
+use super::shared::Shared;
 use crate::files::sandbox::errno;
-use crate::messages::End;
 
 /// What the target itself is called in notices.
 const TOP: &[u8] = b".";
 
-impl FileSink {
-    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
-    /// modes and times, makes everything durable and removes the staging folder. The caller has seen
-    /// [`FileSink::unverified`] fall to zero.
-    ///
-    /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`FileSink::stop`] was called, or a failure of the disk.
-    pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
-        self.check_going()?;
-        self.check_stopped()?;
-        let unverified = self.unverified();
-        if unverified > 0 {
-            return Err(FilesError::Incomplete { unverified });
-        }
-        let control = self.control();
-        let Manifest { batches, entries, bytes, .. } = control.manifest;
-        if (end.batches, end.entries, end.bytes, end.skipped) != (batches, entries, bytes, control.skipped) {
-            return Err(FilesError::Protocol { batch: batches, reason: "the end counts other than what came" });
-        }
-        if end.root != control.root.root() {
-            return Err(FilesError::Root);
-        }
-        if let Some(source) = control.source
-            && self.spec.requested.contents
-            && !self.spec.dry_run
-        {
-            // Of an empty folder nothing has come, and all in the target may be too much.
-            self.make_place(source)?;
-        }
-        self.flush()?;
-        self.over.store(true, Ordering::Release);
+impl Shared {
+    /// Carries out what has to wait until everything else is in place: makes the hard links, deletes, gives the directories their modes and
+    /// times, makes everything durable and removes the staging folder. `announced` is all that the sender has announced.
+    pub(super) fn finish(&self, announced: &Intake) -> Result<(), FilesError> {
         if self.spec.dry_run {
             if let Some(seen) = self.seen()? {
-                self.delete(&control, seen)?;
-                self.seal_top(&control, seen.root())?;
+                self.delete(announced, seen)?;
+                self.seal_top(announced, seen.root())?;
             }
-        } else if let Some(place) = self.place.get() {
+        } else if let Some(place) = self.staged() {
             place.target.forget_new();
             self.make_links(place)?;
-            self.delete(&control, &place.target)?;
+            self.delete(announced, &place.target)?;
             self.seal_folders(place)?;
             let is_removed = place.staging.remove(place.target.root())?;
-            lock(&self.outcome).staging_left = (!is_removed).then(|| place.staging.path().to_owned());
+            let left = (!is_removed).then(|| place.staging.path().to_owned());
+            self.report.update(|outcome| outcome.staging_left = left);
             // Nothing is made or removed in it any more.
-            self.seal_top(&control, place.target.root())?;
+            self.seal_top(announced, place.target.root())?;
             place.sync_target()?;
         }
-        let mut outcome = lock(&self.outcome).clone();
-        outcome.present = outcome.present.min(outcome.bytes);
-        Ok(outcome)
+        Ok(())
     }
 
-    fn delete(&self, control: &Control, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
-        let (Some(filter), Some(sent)) = (&self.spec.delete, &control.sent) else { return Ok(()) };
+    fn delete(&self, announced: &Intake, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
+        let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
         // A comparison deletes nothing, and what could not be read is not looked into.
-        if control.incomplete && !self.spec.compared {
-            lock(&self.outcome).delete_left_out = true;
+        if announced.incomplete && !self.spec.compared {
+            self.report.update(|outcome| outcome.delete_left_out = true);
             self.refused(TOP, NoticeKind::NotDeleted);
             return Ok(());
         }
         let mut fatal = None;
         let mut deleted = |path: &[u8]| {
-            lock(&self.outcome).deleted += 1;
-            self.notice(NoticeKind::Delete, path);
+            self.report.update(|outcome| outcome.deleted += 1);
+            self.report.notice(NoticeKind::Delete, path);
             if !self.spec.dry_run {
                 self.note_change();
             }
@@ -106,17 +76,23 @@ impl FileSink {
             deleted: &mut deleted,
             failed: &mut failed,
         };
-        deletion.run(sent, self.is_contents(control), is_staging_name);
+        deletion.run(sent, self.is_contents(announced), is_staging_name);
         fatal.map_or_else(|| self.check_stopped(), Err)
     }
 
+    /// Whether the target stands for the directory whose contents come. That a path with no slash at its end names a directory over there
+    /// shows only when this comes; a comparison, which touches nothing, takes the sender's word for it.
+    fn is_contents(&self, announced: &Intake) -> bool {
+        self.spec.requested.contents || (self.spec.compared && announced.top.is_some())
+    }
+
     /// Gives the target mode and time of the folder that it stands for.
-    fn seal_top(&self, control: &Control, target: &OwnedFd) -> Result<(), FilesError> {
+    fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
         let Destination { directory, rename } = self.destination();
         let applies =
-            self.is_contents(control) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
-        let Some(top) = control.top.filter(|_| applies) else { return Ok(()) };
+            self.is_contents(announced) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
+        let Some(top) = announced.top.filter(|_| applies) else { return Ok(()) };
         // The next run has to get in.
         let mode = self.modes.apply(top.mode) | FILLABLE;
         let failed = |error: io::Error| FilesError::system(directory, error);
@@ -125,7 +101,7 @@ impl FileSink {
             return Ok(());
         }
         if *dry_run {
-            self.notice(NoticeKind::Attributes, TOP);
+            self.report.notice(NoticeKind::Attributes, TOP);
             return Ok(());
         }
         match set_metadata(target, mode, top.mtime) {
@@ -143,7 +119,7 @@ impl FileSink {
     /// Applies modes and times to all folders, the deepest first, and makes all that was made durable.
     fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
-        let changed = self.changed.load(Ordering::Relaxed);
+        let changed = self.is_changed();
         let mut folders = lock(&place.staging.folders);
         // Folders that were there and are left alone are not in the list.
         let at_once = changed && (sync_at_once(folders.count()) || self.spec.existing == Existing::Skip);
@@ -194,8 +170,10 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::files::FileSink;
     use crate::files::SourceId;
     use crate::files::staging::staging_name;
+    use crate::messages::End;
     use crate::messages::RootHasher;
 
     fn begin(dir: &std::path::Path) -> FileSink {
@@ -216,10 +194,10 @@ mod tests {
     fn what_an_earlier_run_has_moved_is_to_be_durable_at_the_end_of_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let first = begin(dir.path());
-        assert!(!first.changed.load(Ordering::Relaxed));
+        assert!(!first.shared.is_changed());
         drop(first);
         fs::create_dir(dir.path().join(staging_name(SourceId([1; 16])))).unwrap();
-        assert!(begin(dir.path()).changed.load(Ordering::Relaxed));
+        assert!(begin(dir.path()).shared.is_changed());
     }
 
     #[test]

@@ -11,8 +11,9 @@ use super::super::metadata::Status;
 use super::super::notice::NoticeKind;
 use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
+use super::lock;
 use super::place::Place;
-use super::{FileSink, lock};
+use super::shared::Shared;
 use crate::files::sandbox::errno;
 
 /// Bytes of the names of links that are dealt with at a time. For each such group the list of files is read once.
@@ -21,12 +22,7 @@ const GROUP_BYTES: usize = 16 << 20;
 /// A link's path, and that of the file it is a link to.
 type Link = (Vec<u8>, Vec<u8>);
 
-impl FileSink {
-    /// Puts on record that the file at `path` stands as it was sent: only to such files links are made.
-    pub(super) fn note_file(&self, place: &Place, path: &[u8]) -> io::Result<()> {
-        lock(&place.staging.files).push(&path_hash(path).to_be_bytes(), b"")
-    }
-
+impl Shared {
     /// Makes the hard links.
     pub(super) fn make_links(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
@@ -86,7 +82,7 @@ impl FileSink {
         let same = file.as_ref().is_some_and(is_it);
         if !same {
             if there.is_some() && self.spec.existing == Existing::Skip {
-                self.kept(path);
+                self.report.kept(path);
                 return Ok(None);
             }
             if file.is_none() {
@@ -99,9 +95,10 @@ impl FileSink {
             place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
             self.note_change();
         }
-        let mut outcome = lock(&self.outcome);
-        outcome.files += 1;
-        outcome.unchanged += u64::from(same);
+        self.report.update(|outcome| {
+            outcome.files += 1;
+            outcome.unchanged += u64::from(same);
+        });
         Ok(None)
     }
 }

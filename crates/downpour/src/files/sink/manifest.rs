@@ -1,21 +1,116 @@
-//! What manifests claim, checked without the file system, and the batch whose parts are coming.
+//! What the sender announces: its messages in the order of flow 0, checked without the file system and hashed into the root.
 
-use super::super::entry::{Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
+
+use super::super::delete::SentPaths;
+use super::super::entry::{Attributes, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Skipped, SourceId};
 use super::super::error::FilesError;
 use super::super::names::{check_path, check_target};
 use super::super::wanted::Wanted;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
-use crate::messages::ManifestPart;
+use super::lock;
+use crate::messages::{End, ManifestPart, MessageError, RootHasher};
 
-/// Manifests up to now, and the batch whose parts are coming.
-#[derive(Debug, Default)]
+/// The announcements of one sender.
+#[derive(Debug)]
 pub(super) struct Manifest {
+    intake: Mutex<Intake>,
+}
+
+/// What follows the order of flow 0.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    pub(super) source: Option<SourceId>,
+    /// Mode and time of the directory whose contents are sent.
+    pub(super) top: Option<Attributes>,
+    pub(super) batches: Batches,
+    root: RootHasher,
+    skipped: u64,
+    /// The sender has left out names that it should send.
+    pub(super) incomplete: bool,
+    /// If names that do not come are to be deleted: those that came.
+    pub(super) sent: Option<SentPaths>,
+    /// In a dry run: hashes of the paths of the files that would be in place.
+    pub(super) standing: HashSet<u64>,
+    /// Reused to encode messages for the root.
+    encoded: Vec<u8>,
+}
+
+impl Manifest {
+    /// Before the first message; `notes_sent` keeps the paths that come.
+    pub(super) fn new(notes_sent: bool) -> Self {
+        let sent = notes_sent.then(SentPaths::default);
+        Self { intake: Mutex::new(Intake { sent, ..Intake::default() }) }
+    }
+
+    /// The announcements so far; held while one is dealt with.
+    pub(super) fn intake(&self) -> MutexGuard<'_, Intake> {
+        lock(&self.intake)
+    }
+
+    /// Hashes a message that is dealt with elsewhere.
+    pub(super) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
+        self.intake().hash(encode)
+    }
+}
+
+impl Intake {
+    /// Takes the first message.
+    pub(super) fn begin(&mut self, source: SourceId) -> Result<(), FilesError> {
+        self.source = Some(source);
+        self.hash(|out| source.encode(out))
+    }
+
+    /// Takes mode and time of the directory whose contents are sent.
+    pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
+        if self.source.is_none() || self.top.replace(top).is_some() {
+            return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
+        }
+        self.hash(|out| top.encode(out))
+    }
+
+    /// Counts a name that the sender left out.
+    pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
+        self.hash(|out| skipped.encode(out))?;
+        self.skipped += 1;
+        self.incomplete |= skipped.reason.is_failure();
+        Ok(())
+    }
+
+    /// Adds a message to the root.
+    pub(super) fn hash(
+        &mut self,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>,
+    ) -> Result<(), FilesError> {
+        self.encoded.clear();
+        encode(&mut self.encoded)?;
+        self.root.add(&self.encoded);
+        Ok(())
+    }
+
+    /// Compares the sender's last message with what came.
+    pub(super) fn check_end(&self, end: &End) -> Result<(), FilesError> {
+        let Batches { count, entries, bytes, .. } = self.batches;
+        if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
+            return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
+        }
+        if end.root != self.root.root() {
+            return Err(FilesError::Root);
+        }
+        Ok(())
+    }
+}
+
+/// The batches up to now, and the one whose parts are coming.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
     /// Batches whose last part came.
-    pub(super) batches: u32,
+    count: u32,
     /// Entries in all parts.
-    pub(super) entries: u64,
+    entries: u64,
     /// Lengths of complete batches.
-    pub(super) bytes: u64,
+    bytes: u64,
     building: Option<Building>,
 }
 
@@ -32,7 +127,7 @@ pub(super) struct Building {
     pub(super) files: Vec<(ReceivedFile, FileState)>,
 }
 
-impl Manifest {
+impl Batches {
     /// Whether a batch has begun and not ended.
     pub(super) fn is_building(&self) -> bool {
         self.building.is_some()
@@ -41,7 +136,7 @@ impl Manifest {
     /// Checks everything about a part that can be told without the file system.
     pub(super) fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        if part.batch != self.batches {
+        if part.batch != self.count {
             return Err(broken("its manifest is out of order"));
         }
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
@@ -96,7 +191,7 @@ impl Manifest {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         let Some(Building { full, entries, wanted, files, .. }) = self.building.take() else { return Ok(None) };
         let wanted = if all { Wanted::all() } else { wanted };
-        self.batches = self.batches.checked_add(1).ok_or(broken("there are too many batches"))?;
+        self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the batches are longer than can be"))?;
         Ok(Some((OpenBatch::new(part.batch, full, wanted.clone(), entries, files), wanted)))
     }
@@ -108,5 +203,70 @@ impl Building {
         self.length += size;
         self.entries += 1;
         self.name_bytes += name_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Entry, Mtime};
+    use crate::messages::{Message, Root};
+
+    fn file(path: &str, size: u64) -> Entry {
+        let kind = Kind::File { size, version: 0, hash: None };
+        Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime::default() }
+    }
+
+    fn part(batch: u32, length: u64, last: bool, entries: Vec<Entry>) -> ManifestPart {
+        ManifestPart { batch, last, length, entries }
+    }
+
+    fn reason(result: Result<(), FilesError>) -> &'static str {
+        match result {
+            Err(FilesError::Protocol { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_that_contradict_each_other_are_refused() {
+        let mut batches = Batches::default();
+        let first = part(0, 5, false, vec![file("a", 3)]);
+        batches.check(&first).unwrap();
+        let building = batches.building(&first);
+        building.count(3, 1);
+        assert!(batches.is_building());
+        assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "its manifest is out of order");
+        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "its length changes between parts");
+        assert_eq!(
+            reason(batches.check(&part(0, 5, true, vec![file("b", 1)]))),
+            "its files do not add up to its length"
+        );
+        assert_eq!(
+            reason(batches.check(&part(0, 5, true, vec![file("b", u64::MAX)]))),
+            "its files are longer than any object"
+        );
+        let last = part(0, 5, true, vec![file("b", 2)]);
+        batches.check(&last).unwrap();
+        assert!(batches.done(&first, true).unwrap().is_none());
+        let (_, wanted) = batches.done(&last, true).unwrap().unwrap();
+        assert!(wanted.is_all() && !batches.is_building());
+        assert_eq!((batches.count, batches.entries, batches.bytes), (1, 2, 5));
+    }
+
+    #[test]
+    fn the_end_has_to_match_what_came() {
+        let manifest = Manifest::new(false);
+        let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
+        let mut bytes = Vec::new();
+        Message::Begin(source).encode(&mut bytes).unwrap();
+        root.add(&bytes);
+        manifest.intake().begin(source).unwrap();
+        let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
+        manifest.intake().check_end(&end).unwrap();
+        let counts = End { skipped: 1, ..end };
+        assert_eq!(reason(manifest.intake().check_end(&counts)), "the end counts other than what came");
+        let other = End { root: Root([0; 32]), ..end };
+        assert!(matches!(manifest.intake().check_end(&other), Err(FilesError::Root)));
     }
 }

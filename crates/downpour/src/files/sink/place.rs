@@ -16,7 +16,9 @@ use super::super::names::display_name;
 use super::super::notice::NoticeKind;
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, ReceiveSpec};
+use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
+use super::lock;
 
 /// Where files go.
 #[derive(Debug)]
@@ -156,6 +158,11 @@ impl Place {
             }
         }
         self.target.remove_folder(path)
+    }
+
+    /// Puts on record that the file at `path` is in place as it was sent: hard links are made only to such files.
+    pub(super) fn note_file(&self, path: &[u8]) -> io::Result<()> {
+        lock(&self.staging.files).push(&path_hash(path).to_be_bytes(), b"")
     }
 
     /// Makes the target folder's own list of names durable.

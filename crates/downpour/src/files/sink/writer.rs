@@ -1,42 +1,119 @@
-//! Writing what is received into staged files, leaving holes where it is zeros.
+//! The writer: puts received bytes into staged files, and leaves holes where they are zeros.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::super::entry::Mtime;
 use super::super::error::FilesError;
+use super::super::metadata::ModeRule;
+use super::super::open::OpenFiles;
 use super::batch::{OpenBatch, Piece, SMALL_FILE};
-use super::entries::made_with;
+use super::lock;
 use super::place::Place;
-use super::{FileSink, lock};
+
+/// What a file needs while it is written in several pieces.
+pub(super) const WRITABLE: u32 = 0o600;
 
 /// Zeros are looked for in windows of this size, aligned in the file.
 const WINDOW: u64 = 64 << 10;
 /// A window cut by the range's edge is left out only from here on: a smaller one is cheaper written.
 const SMALLEST_HOLE: usize = 4 << 10;
 
-impl FileSink {
-    /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are padding and dropped;
-    /// windows of zeros become holes.
-    ///
-    /// # Errors
-    /// A failure of the disk, or a batch that is not open.
-    pub fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
-        let open = self.batch(batch)?;
-        let place = self.place()?;
-        for piece in open.pieces(offset, bytes.len()) {
-            let at = piece.file;
-            if open.state(at).dropped {
+/// A file that cannot be written.
+#[derive(Debug)]
+pub(super) struct WriteError {
+    /// Its index in the batch.
+    file: usize,
+    source: io::Error,
+}
+
+impl WriteError {
+    /// The same as an error of a batch at `place`.
+    pub(super) fn of(self, batch: &OpenBatch, place: &Place) -> FilesError {
+        FilesError::system(place.shown(&batch.files[self.file].path), self.source)
+    }
+}
+
+/// Writes staged files.
+#[derive(Debug)]
+pub(super) struct Writer {
+    modes: ModeRule,
+    /// By batch and index in the batch's files.
+    open: OpenFiles<(u32, usize)>,
+    /// Held to create a staged file, and to remove one.
+    making: Mutex<()>,
+    /// When this began, in seconds since 1970.
+    started: i64,
+}
+
+impl Writer {
+    /// Nothing is open yet.
+    pub(super) fn new(modes: ModeRule) -> Self {
+        Self { modes, open: OpenFiles::new(), making: Mutex::default(), started: seconds_now() }
+    }
+
+    /// Writes a range of a batch's object. Bytes behind the object's end are padding and dropped; windows of zeros become holes.
+    pub(super) fn write(&self, place: &Place, batch: &OpenBatch, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        for piece in batch.pieces(offset, bytes.len()) {
+            let file = piece.file;
+            if batch.state(file).dropped {
                 continue;
             }
-            match self.write_piece(place, &open, &piece, &bytes[piece.bytes.clone()]) {
+            match self.write_piece(place, batch, &piece, &bytes[piece.bytes.clone()]) {
                 Ok(()) => {}
                 // It may have been voided, and so removed, since we asked.
-                Err(_) if open.state(at).dropped => {}
-                Err(error) => return Err(FilesError::system(place.shown(&open.files[at].path), error)),
+                Err(_) if batch.state(file).dropped => {}
+                Err(source) => return Err(WriteError { file, source }),
             }
         }
         Ok(())
+    }
+
+    /// Removes what is staged of a voided file; says whether it was to be received until now.
+    pub(super) fn discard(&self, place: &Place, batch: &OpenBatch, file: usize) -> io::Result<bool> {
+        // Nobody makes it while it is removed.
+        let _making = lock(&self.making);
+        if batch.state(file).dropped {
+            return Ok(false);
+        }
+        batch.change(file, |state| state.dropped = true);
+        self.open.forget((batch.number, file));
+        place.staging.remove_file(batch.files[file].id)?;
+        Ok(true)
+    }
+
+    /// Gives a file, all bytes of which are verified, its length, mode and time. False if it was voided.
+    pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<bool> {
+        let (file, state) = (&batch.files[at], batch.state(at));
+        self.open.forget((batch.number, at));
+        if state.dropped {
+            return Ok(false);
+        }
+        let staging = &place.staging;
+        let work = || -> io::Result<()> {
+            let mut wrong_mode = state.wrong_mode;
+            if !state.made {
+                // An empty one, which no block has made.
+                let (mode, wrong) = self.made_with(file.mode, true);
+                staging.open_file(file.id, mode)?;
+                wrong_mode = wrong;
+            }
+            if state.short {
+                staging.set_length(file.id, file.size)?;
+            }
+            if wrong_mode {
+                staging.set_mode(file.id, file.mode)?;
+            }
+            staging.set_time(file.id, file.mtime)
+        };
+        match work() {
+            Ok(()) => Ok(true),
+            Err(_) if batch.state(at).dropped => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
@@ -53,7 +130,7 @@ impl FileSink {
             Some(made) => Ok(made),
             None => place.staging.open_made(file.id),
         };
-        let open = self.files.get((batch.number, piece.file), open)?;
+        let open = self.open.get((batch.number, piece.file), open)?;
         if batch.state(piece.file).dense {
             return open.write_all_at(bytes, piece.inside);
         }
@@ -74,7 +151,7 @@ impl FileSink {
             return Ok(None);
         }
         let file = &batch.files[at];
-        let (mode, wrong_mode) = made_with(self, file.mode, whole);
+        let (mode, wrong_mode) = self.made_with(file.mode, whole);
         let made = place.staging.open_file(file.id, mode)?;
         let spare = !whole && file.size <= SMALL_FILE;
         if spare {
@@ -88,6 +165,24 @@ impl FileSink {
         });
         Ok(Some(made))
     }
+
+    /// The mode that a file is created with, in one piece or in several, and whether that is not its final one.
+    fn made_with(&self, mode: u32, whole: bool) -> (u32, bool) {
+        let made = if whole { mode } else { mode | WRITABLE } & 0o777;
+        (made, self.modes.as_made(made) != mode)
+    }
+
+    /// Whether a file with this time may get it by chance when it is written, on a file system with a coarse clock.
+    fn is_fresh(&self, mtime: Mtime) -> bool {
+        /// The coarsest clock's step, FAT's, in seconds.
+        const STEP: i64 = 2;
+        mtime.seconds >= self.started - STEP
+    }
+}
+
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Writes `bytes` at `offset` of a new file, except windows of zeros. Says whether something was left out: the file may

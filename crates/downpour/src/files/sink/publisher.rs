@@ -1,7 +1,9 @@
-//! Groups of verified files: while the disk is asked to have one, the one before takes its final names and the next one is gathered.
+//! The publisher: makes verified files durable and moves them to their final names, in groups. While the disk syncs one group, the one
+//! before takes its final names and the next one is gathered.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{mem, panic, thread};
 
@@ -13,8 +15,11 @@ use super::super::metadata::birth;
 use super::super::spec::Existing;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
+use super::lock;
 use super::place::Place;
-use super::{FileSink, lock};
+use super::shared::Shared;
+use super::verifier::Verifier;
+use super::writer::Writer;
 use crate::files::sandbox::errno;
 
 /// The disk is asked to have everything this often, while there is anything.
@@ -88,17 +93,90 @@ impl Group {
     }
 }
 
-impl FileSink {
+/// The group that is gathered now.
+#[derive(Debug, Default)]
+pub(super) struct Publisher {
+    group: Mutex<Group>,
+}
+
+/// What a publisher works with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pipeline<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) verifier: &'a Verifier,
+    pub(super) writer: &'a Writer,
+}
+
+impl Publisher {
+    /// Adds what an earlier run has on record and the disk is not known to have: the next sync has to cover it.
+    pub(super) fn continue_from(&self, place: &Place) {
+        lock(&self.group).expect_of_disk(place.staging.held().not_durable());
+    }
+
+    /// See [`FileSink::settle`](super::FileSink::settle).
+    pub(super) fn settle(&self, work: Pipeline<'_>, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        let mut group = lock(&self.group);
+        work.settle_ready(&mut group)?;
+        work.place_groups(&mut group, placed)
+    }
+
+    /// See [`FileSink::flush`](super::FileSink::flush).
+    pub(super) fn flush(&self, work: Pipeline<'_>) -> Result<(), FilesError> {
+        let mut group = lock(&self.group);
+        work.settle_ready(&mut group)?;
+        group.end();
+        work.place_groups(&mut group, &mut |_, _| {})
+    }
+}
+
+impl Pipeline<'_> {
+    /// Puts on record what was verified since the last time, and finishes the complete files, for the next group.
+    fn settle_ready(&self, group: &mut Group) -> Result<(), FilesError> {
+        loop {
+            self.shared.check_going()?;
+            let (next, records) = self.verifier.take();
+            // Files that are complete are on record first.
+            self.record(group, &records)?;
+            let Some((batch, at)) = next else { return Ok(()) };
+            let place = self.shared.place()?;
+            match self.writer.complete(place, &batch, at) {
+                Ok(true) => group.add_file(&batch, at),
+                Ok(false) => self.shared.release(batch.files[at].id.path()),
+                Err(error) => {
+                    self.give_up(place, &batch, at, error)?;
+                    self.shared.release(batch.files[at].id.path());
+                }
+            }
+            if self.verifier.settled(&batch)? {
+                group.complete_batch(batch.number);
+            }
+        }
+    }
+
+    /// Writes verified ranges into the journal.
+    fn record(&self, group: &mut Group, records: &[Record]) -> Result<(), FilesError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let staging = &self.shared.place()?.staging;
+        staging.journal.append(records).map_err(|error| FilesError::system(staging.path(), error))?;
+        group.add_recorded(records.iter().filter_map(|record| match record {
+            Record::Verified(id, _) => Some(*id),
+            Record::Synced(_) | Record::Item(_) => None,
+        }));
+        Ok(())
+    }
+
     /// Makes groups durable and moves their files to their final names, until none is due. Once all is to end soon the disk is asked for
-    /// the last group only, which [`FileSink::flush`] makes of all that is left: it may take seconds each time.
-    pub(super) fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+    /// the last group only, which [`Publisher::flush`] makes of all that is left: it may take seconds each time.
+    fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         let mut durable = None;
-        let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.check_stopped().is_ok());
+        let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.shared.check_stopped().is_ok());
         while durable.is_some() || is_wanted(group) {
             let asked = is_wanted(group).then(|| mem::take(group));
             durable = match asked {
                 Some(asked) if asked.needs_disk() => {
-                    let place = self.place()?;
+                    let place = self.shared.place()?;
                     // What goes on record while the disk is busy is not confirmed.
                     let until = place.staging.journal.records();
                     let sync = || self.make_durable(place, &asked, until);
@@ -131,8 +209,8 @@ impl FileSink {
                 result
             };
             let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
-            let syncing =
-                spawned.map_err(|error| self.distrust(FilesError::system(&self.destination().directory, error)))?;
+            let syncing = spawned
+                .map_err(|error| self.distrust(FilesError::system(&self.shared.destination().directory, error)))?;
             let gathered = self.place_group(group, durable, placed).and_then(|()| {
                 while !syncing.is_finished() {
                     self.gather(group)?;
@@ -154,7 +232,7 @@ impl FileSink {
 
     /// What was to be made durable was not, and is in no group any more: it counts no longer.
     fn distrust(&self, error: FilesError) -> FilesError {
-        if let Some(place) = self.place.get() {
+        if let Some(place) = self.shared.staged() {
             // Where not even this can be written, this process at least confirms nothing any more.
             let _ = place.staging.journal.distrust();
         }
@@ -175,7 +253,7 @@ impl FileSink {
         }
         ids.extend(complete);
         staging.sync(&ids).map_err(failed)?;
-        if self.spec.existing == Existing::Refuse {
+        if self.shared.spec.existing == Existing::Refuse {
             for (batch, at) in &group.files {
                 let file = &batch.files[*at];
                 if place.is_guarded(&file.path)
@@ -201,15 +279,15 @@ impl FileSink {
         placed: &mut dyn FnMut(&[u8], u64),
     ) -> Result<(), FilesError> {
         for files in durable.files.chunks(PLACED_AT_ONCE) {
-            let place = self.place()?;
+            let place = self.shared.place()?;
             for (batch, at) in files {
                 self.place_file(place, batch, *at, placed)?;
             }
-            self.note_change();
+            self.shared.note_change();
             self.gather(group)?;
         }
         // All of them stands.
-        durable.complete.iter().for_each(|number| drop(lock(&self.open).remove(number)));
+        durable.complete.iter().for_each(|number| self.verifier.close(*number));
         Ok(())
     }
 
@@ -221,15 +299,15 @@ impl FileSink {
         placed: &mut dyn FnMut(&[u8], u64),
     ) -> Result<(), FilesError> {
         let file = &batch.files[at];
-        lock(&self.live).remove(&file.id.path());
+        self.shared.release(file.id.path());
         match place.put(&file.id.place(), &file.path) {
             Ok(()) => {
-                self.note_file(place, &file.path).map_err(|error| FilesError::system(place.staging.path(), error))?;
-                let mut outcome = lock(&self.outcome);
-                outcome.files += 1;
-                outcome.bytes += file.size;
-                drop(outcome);
-                placed(&self.sent_as(&file.path), file.size);
+                place.note_file(&file.path).map_err(|error| FilesError::system(place.staging.path(), error))?;
+                self.shared.report.update(|outcome| {
+                    outcome.files += 1;
+                    outcome.bytes += file.size;
+                });
+                placed(&self.shared.sent_as(&file.path), file.size);
                 Ok(())
             }
             Err(error) if place.is_guarded(&file.path) && errno(&error) == Errno::EXIST => {
@@ -238,6 +316,15 @@ impl FileSink {
             Err(error) => self.give_up(place, batch, at, error),
         }
     }
+
+    /// Lists a complete file as failed that cannot be where it should.
+    fn give_up(&self, place: &Place, batch: &OpenBatch, at: usize, error: io::Error) -> Result<(), FilesError> {
+        let file = &batch.files[at];
+        let kind = place.refusal(&file.path, error)?;
+        place.staging.remove_file(file.id).map_err(|error| FilesError::system(place.staging.path(), error))?;
+        self.shared.refused(&self.shared.sent_as(&file.path), kind);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -245,6 +332,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::files::FileSink;
     use crate::files::{Entry, Kind, Mtime, ReceiveSpec, SourceId};
     use crate::messages::{Digest, ManifestPart};
 
@@ -298,12 +386,17 @@ mod tests {
             announce(&receiving, batch, name);
         }
         receive(&receiving, 0);
-        receiving.settle_ready(&mut Group::default()).unwrap();
+        receiving.pipeline().settle_ready(&mut Group::default()).unwrap();
         let sync = || {
             receive(&receiving, 1);
             Err(FilesError::system(dir.path(), Errno::IO))
         };
-        let failed = receiving.place_during(&mut lock(&receiving.group), Group::default(), &mut |_, _| {}, sync);
+        let failed = receiving.pipeline().place_during(
+            &mut lock(&receiving.publisher.group),
+            Group::default(),
+            &mut |_, _| {},
+            sync,
+        );
         assert!(failed.unwrap_err().to_string().ends_with("os error 5)"));
         // The disk would say that it has everything: the failure was told.
         assert!(receiving.flush().is_err());
@@ -331,8 +424,8 @@ mod tests {
             thread::sleep(20 * GATHERING);
             Ok(())
         };
-        receiving.place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
-        assert_eq!((group.files.len(), lock(&receiving.ready).len()), (0, 1));
+        receiving.pipeline().place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
+        assert_eq!((group.files.len(), receiving.verifier.waiting()), (0, 1));
         // What was left out comes when there is room.
         receiving.settle(|_, _| {}).unwrap();
         assert!(is_complete(&dir.path().join("file")));
@@ -358,12 +451,12 @@ mod tests {
         for (batch, name) in (0..).zip(["before", "next"]) {
             announce(&receiving, batch, name);
         }
-        let id = receiving.batch(1).unwrap().files[0].id;
+        let id = receiving.verifier.batch(1).unwrap().files[0].id;
         let next = receiving.staging_path().unwrap().join(id.place());
 
         let (mut durable, mut group, mut names) = (Group::default(), Group::default(), Vec::new());
         receive(&receiving, 0);
-        receiving.settle_ready(&mut durable).unwrap();
+        receiving.pipeline().settle_ready(&mut durable).unwrap();
         let sync = || {
             wait_until("the group before has its names", || dir.path().join("before").exists());
             receive(&receiving, 1);
@@ -371,11 +464,11 @@ mod tests {
             assert!(!dir.path().join("next").exists(), "nothing has its name that the disk was not asked for");
             Ok(())
         };
-        receiving.place_during(&mut group, durable, &mut |path, _| names.push(path.to_vec()), sync).unwrap();
+        receiving.pipeline().place_during(&mut group, durable, &mut |path, _| names.push(path.to_vec()), sync).unwrap();
         assert_eq!(names, [b"before"]);
         assert_eq!(receiving.unverified(), 1);
 
-        receiving.place_groups(&mut group, &mut |path, _| names.push(path.to_vec())).unwrap();
+        receiving.pipeline().place_groups(&mut group, &mut |path, _| names.push(path.to_vec())).unwrap();
         assert_eq!(names, [&b"before"[..], b"next"]);
         assert_eq!(receiving.unverified(), 0);
         assert!(is_complete(&dir.path().join("next")) && !next.exists());

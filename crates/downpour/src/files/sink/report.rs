@@ -1,9 +1,14 @@
 //! What a transfer became.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
-use super::super::entry::{SkipReason, VoidReason};
-use super::super::notice::NoticeKind;
+use super::super::entry::{Entry, Kind, SkipReason, VoidReason};
+use super::super::notice::{Notice, NoticeKind};
+use super::lock;
+
+/// Most notices that wait to be taken.
+const MAX_NOTICES: usize = 65_536;
 
 /// Most names that are listed; the rest is counted.
 const MAX_LISTED: usize = 1000;
@@ -103,6 +108,67 @@ impl Outcome {
         if list.len() < MAX_LISTED {
             list.push(Failed { path: path.to_vec(), reason });
         }
+    }
+}
+
+/// Gathers the outcome while the transfer runs, and the notices for the sender.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    outcome: Mutex<Outcome>,
+    notices: Mutex<Vec<Notice>>,
+}
+
+impl Report {
+    /// Changes what is counted.
+    pub(super) fn update(&self, update: impl FnOnce(&mut Outcome)) {
+        update(&mut lock(&self.outcome));
+    }
+
+    /// The outcome so far.
+    pub(super) fn outcome(&self) -> Outcome {
+        let mut outcome = lock(&self.outcome).clone();
+        // Files that failed later were counted as present too.
+        outcome.present = outcome.present.min(outcome.bytes);
+        outcome
+    }
+
+    /// Counts an entry that is in place, or would be.
+    pub(super) fn count(&self, entry: &Entry, unchanged: bool) {
+        self.update(|outcome| match entry.kind {
+            Kind::File { .. } | Kind::HardLink { .. } => {
+                outcome.files += 1;
+                outcome.bytes += entry.size();
+                if unchanged {
+                    outcome.unchanged += 1;
+                    outcome.present += entry.size();
+                }
+            }
+            Kind::Directory => outcome.directories += 1,
+            Kind::Symlink { .. } => outcome.symlinks += 1,
+        });
+    }
+
+    /// Counts and lists a name, as the sender calls it, that is not in place.
+    pub(super) fn fail(&self, path: &[u8], reason: FailReason) {
+        self.update(|outcome| outcome.add(path, reason));
+    }
+
+    /// Counts a name of the target that stays as it is.
+    pub(super) fn kept(&self, path: &[u8]) {
+        self.update(|outcome| outcome.kept += 1);
+        self.notice(NoticeKind::Kept, path);
+    }
+
+    /// Adds a notice for the sender, while there is room.
+    pub(super) fn notice(&self, kind: NoticeKind, path: &[u8]) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < MAX_NOTICES {
+            notices.push(Notice { kind, path: path.to_vec() });
+        }
+    }
+
+    pub(super) fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut lock(&self.notices))
     }
 }
 

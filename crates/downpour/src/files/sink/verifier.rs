@@ -1,0 +1,204 @@
+//! The verifier: compares the digests of received blocks with those that the sender announces.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use super::super::error::FilesError;
+use super::super::journal::Record;
+use super::super::names::display_name;
+use super::batch::{OpenBatch, Verified};
+use super::lock;
+
+/// Why something is not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VerifyError {
+    /// The sender broke this rule.
+    Protocol(&'static str),
+    /// A block is not what the sender read. The file is the first that it touches.
+    Mismatch { block: u32, file: Option<usize> },
+}
+
+impl VerifyError {
+    /// The same as an error of a batch.
+    fn of(self, batch: &OpenBatch) -> FilesError {
+        match self {
+            Self::Protocol(reason) => FilesError::Protocol { batch: batch.number, reason },
+            Self::Mismatch { block, file } => {
+                let path = file.map(|file| display_name(&batch.files[file].path));
+                FilesError::Integrity { batch: batch.number, block, path }
+            }
+        }
+    }
+}
+
+/// Open batches, and what is verified of them until the publisher takes it.
+#[derive(Debug, Default)]
+pub(super) struct Verifier {
+    open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
+    queue: Mutex<Queue>,
+}
+
+/// What is verified.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Complete files, by their index in the batch.
+    files: VecDeque<(Arc<OpenBatch>, usize)>,
+    /// Verified ranges to be put on record.
+    records: Vec<Record>,
+}
+
+impl Verifier {
+    /// Takes a batch whose manifest is complete. Files without a byte to come are complete.
+    pub(super) fn open(&self, batch: OpenBatch) {
+        if batch.files.is_empty() {
+            return;
+        }
+        let batch = Arc::new(batch);
+        lock(&self.open).insert(batch.number, Arc::clone(&batch));
+        let verified = Verified { files: batch.complete_files(), records: Vec::new() };
+        self.add(&batch, verified);
+    }
+
+    /// An open batch.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`].
+    pub(super) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
+        let batch = lock(&self.open).get(&number).cloned();
+        batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
+    }
+
+    /// Forgets a batch of which everything is in place.
+    pub(super) fn close(&self, number: u32) {
+        lock(&self.open).remove(&number);
+    }
+
+    /// How many batches are open.
+    pub(super) fn open_batches(&self) -> usize {
+        lock(&self.open).len()
+    }
+
+    /// Takes a digest from the sender. `true` says that something is verified by it.
+    pub(super) fn expect(&self, batch: u32, block: u32, digest: [u8; 32]) -> Result<bool, FilesError> {
+        let batch = self.batch(batch)?;
+        let verified = batch.expect(block, digest).map_err(|error| error.of(&batch))?;
+        Ok(self.add(&batch, verified))
+    }
+
+    /// Takes the digest of a block that is written. `true` says that something is verified by it.
+    pub(super) fn found(
+        &self,
+        batch: u32,
+        block: u32,
+        range: Range<u64>,
+        digest: [u8; 32],
+    ) -> Result<bool, FilesError> {
+        let batch = self.batch(batch)?;
+        let verified = batch.found(block, range, digest).map_err(|error| error.of(&batch))?;
+        Ok(self.add(&batch, verified))
+    }
+
+    /// The file of an entry that the sender voids; `None` if it was not to be received anyhow.
+    pub(super) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
+        batch.voided(entry).map_err(|error| error.of(batch))
+    }
+
+    /// Counts a complete file as dealt with; `true` says that it was the last of its batch.
+    pub(super) fn settled(&self, batch: &OpenBatch) -> Result<bool, FilesError> {
+        batch.settled().map_err(|error| error.of(batch))
+    }
+
+    /// The next complete file, and all ranges that were verified before it was complete.
+    pub(super) fn take(&self) -> (Option<(Arc<OpenBatch>, usize)>, Vec<Record>) {
+        let mut queue = lock(&self.queue);
+        (queue.files.pop_front(), std::mem::take(&mut queue.records))
+    }
+
+    /// Complete files that wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.queue).files.len()
+    }
+
+    fn add(&self, batch: &Arc<OpenBatch>, verified: Verified) -> bool {
+        let Verified { files, records } = verified;
+        let some = !files.is_empty() || !records.is_empty();
+        if some {
+            let mut queue = lock(&self.queue);
+            queue.records.extend(records);
+            queue.files.extend(files.into_iter().map(|at| (Arc::clone(batch), at)));
+        }
+        some
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::entry::{Entry, Kind, Mtime};
+    use super::super::super::staged_id::StagedId;
+    use super::super::super::wanted::Wanted;
+    use super::super::batch::{FileState, ReceivedFile, SMALL_FILE};
+    use super::*;
+
+    const BLOCK: u64 = 1000;
+
+    /// A verifier of one batch: a file of two blocks, and one of none.
+    fn verifier(size: u64) -> Verifier {
+        let file = |path: &str, start, size| {
+            let entry = Entry {
+                path: path.into(),
+                kind: Kind::File { size, version: 0, hash: None },
+                mode: 0o644,
+                mtime: Mtime::default(),
+            };
+            let id = StagedId::new(path.as_bytes(), &entry);
+            let path = path.as_bytes().into();
+            let index = u32::from(start > 0);
+            let file = ReceivedFile { path, entry: index, id, start, size, mode: 0o644, mtime: Mtime::default() };
+            (file, FileState::fresh(size))
+        };
+        let verifier = Verifier::default();
+        let files = vec![file("two", 0, size), file("none", size, 0)];
+        verifier.open(OpenBatch::new(0, size, Wanted::all(), 2, files));
+        verifier
+    }
+
+    #[test]
+    fn a_file_is_complete_with_its_last_block_whichever_digest_comes_first() {
+        let verifier = verifier(2 * BLOCK);
+        let (Some((_, at)), records) = verifier.take() else { panic!("the empty file is complete") };
+        assert_eq!((at, records.len()), (1, 0));
+        assert!(!verifier.expect(0, 0, [1; 32]).unwrap());
+        assert!(!verifier.found(0, 1, BLOCK..2 * BLOCK, [2; 32]).unwrap());
+        assert!(!verifier.found(0, 0, 0..BLOCK, [1; 32]).unwrap(), "a small file is not put on record in parts");
+        assert!(verifier.expect(0, 1, [2; 32]).unwrap());
+        assert_eq!(verifier.take().0.map(|(_, at)| at), Some(0));
+        let batch = verifier.batch(0).unwrap();
+        assert_eq!((verifier.settled(&batch).unwrap(), verifier.settled(&batch).unwrap()), (false, true));
+        verifier.close(0);
+        assert!(matches!(verifier.batch(0), Err(FilesError::Protocol { reason: "it is not open", .. })));
+    }
+
+    #[test]
+    fn verified_ranges_of_long_files_are_put_on_record() {
+        let verifier = verifier(2 * SMALL_FILE);
+        drop(verifier.take());
+        assert!(!verifier.found(0, 0, 0..SMALL_FILE, [1; 32]).unwrap());
+        assert!(verifier.expect(0, 0, [1; 32]).unwrap());
+        let (None, records) = verifier.take() else { panic!("not complete") };
+        assert!(matches!(&records[..], [Record::Verified(_, range)] if *range == (0..SMALL_FILE)), "{records:?}");
+    }
+
+    #[test]
+    fn what_does_not_match_names_its_file() {
+        let verifier = verifier(2 * BLOCK);
+        assert!(!verifier.expect(0, 1, [2; 32]).unwrap());
+        let error = verifier.found(0, 1, BLOCK..2 * BLOCK, [3; 32]).unwrap_err();
+        let FilesError::Integrity { batch: 0, block: 1, path } = error else { panic!("{error}") };
+        assert_eq!(path.as_deref(), Some("two"));
+        assert!(matches!(verifier.expect(0, 7, [0; 32]), Ok(false)));
+        let twice = verifier.expect(0, 7, [0; 32]);
+        assert!(matches!(twice, Err(FilesError::Protocol { reason: "a digest came twice", .. })));
+    }
+}
