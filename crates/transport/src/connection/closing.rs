@@ -1,14 +1,27 @@
-//! How a connection ends: whoever closes says so until the other side answers; who is told answers each time.
+//! How a connection ends: the side that closes repeats its close frame until the peer answers with its own; the other side answers
+//! each repetition.
+//!
+//! Neither has to stay that long. A normal end is closed by a side that holds the peer's confirmation of everything, so a peer that
+//! never hears the close loses nothing but time: the frame goes out in several copies, and then that side may leave. The peer may leave
+//! as soon as it has answered once. A close that carries news, such as an error, is worth repeating until it is answered.
 
+use super::CloseCode;
 use crate::time::Time;
 use crate::wire::{Frame, limits::MAX_REASON};
 use std::time::Duration;
 
-/// A peer that may be gone is waited for at least this long.
+/// How long an unanswered close is repeated, at least.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The shortest time between two repetitions.
-const MIN_SPACING: Duration = Duration::from_millis(10);
+/// Time over which the first copies of a close are spread, at least: on a short path, loss comes in bursts longer than a round trip.
+const MIN_SPREAD: Duration = Duration::from_millis(10);
+
+/// Accepted probability that all of the first copies are lost.
+const ALL_LOST: f64 = 1e-4;
+
+/// Bounds of the loss rate that the number of copies is computed from: a low estimate says little about so few packets, and the
+/// number of copies is to stay small.
+const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
 /// A connection that is over for its program.
 #[derive(Debug)]
@@ -16,39 +29,48 @@ pub(super) struct Closing {
     code: u32,
     reason: String,
     until: Time,
-    /// When to say it again, and how long to wait after that; `None` where we only answer.
-    again: Option<(Time, Duration)>,
-    /// Something came that wants the close as its answer.
-    asked: bool,
-    /// It went out at least once.
+    repetition: Option<Repetition>,
+    /// Something arrived that is to be answered with a close.
+    owes_answer: bool,
+    /// A close went out at least once.
     said: bool,
     rtt: Duration,
 }
 
+/// When a close that the peer has not answered goes out again.
+#[derive(Debug)]
+struct Repetition {
+    next: Time,
+    spacing: Duration,
+    /// First copies that are still to go out, evenly spaced. After them the spacing doubles each time.
+    copies: u32,
+}
+
 impl Closing {
-    /// We close: the frame goes out now and again, until the peer's own close answers it.
-    pub(super) fn ours(now: Time, rtt: Duration, code: u32, reason: &str) -> Self {
-        // At first twice in a round trip, so that a lost one costs half of one.
-        let spacing = (rtt / 2).max(MIN_SPACING);
+    /// This side closes, on a path that loses the fraction `loss` of packets: several copies of the frame within half a round trip, then
+    /// rarer ones, until the peer's own close arrives.
+    pub(super) fn ours(now: Time, (rtt, loss): (Duration, f64), code: u32, reason: &str) -> Self {
+        let copies = copies(loss);
+        let spread = (rtt / 2).max(MIN_SPREAD);
         Self {
             code,
             reason: limited(reason).to_owned(),
             until: now + patience(rtt),
-            again: Some((now, spacing)),
-            asked: false,
+            repetition: Some(Repetition { next: now, spacing: spread / (copies - 1), copies }),
+            owes_answer: false,
             said: false,
             rtt,
         }
     }
 
-    /// The peer closed: one answer now, and one for each packet that shows that it was not heard.
+    /// The peer closed: one answer now, and one for each packet that shows that the peer did not hear it.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
         Self {
             code: 0,
             reason: String::new(),
             until: after_answer(now, rtt),
-            again: None,
-            asked: true,
+            repetition: None,
+            owes_answer: true,
             said: false,
             rtt,
         }
@@ -58,57 +80,148 @@ impl Closing {
         now >= self.until
     }
 
-    /// When there is something to do.
-    pub(super) fn due(&self) -> Time {
-        self.again.map_or(self.until, |(at, _)| at.min(self.until))
+    /// Whether the program may end: nothing that is still to be said would tell the peer more than it needs to know.
+    pub(super) fn may_leave(&self) -> bool {
+        match &self.repetition {
+            None => self.said,
+            Some(repetition) => self.code == CloseCode::Done as u32 && repetition.copies == 0,
+        }
     }
 
-    /// A packet of the peer came, with a close in it or not; true when nothing is left to be said.
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Time {
+        self.repetition.as_ref().map_or(self.until, |repetition| repetition.next.min(self.until))
+    }
+
+    /// A packet of the peer arrived, with a close in it or not. True when nothing is left to say.
     pub(super) fn on_packet(&mut self, now: Time, closes: bool) -> bool {
-        self.asked = true;
-        if !closes || self.again.is_none() {
+        self.owes_answer = true;
+        if !closes || self.repetition.is_none() {
             return false;
         }
         if !self.said {
-            // The peer's crosses ours, of which it would never hear: as if it had been first.
-            self.again = None;
+            // The peer's close crosses ours, which it would never hear: answer as if the peer had been first.
+            self.repetition = None;
             self.until = after_answer(now, self.rtt);
         }
         self.said
     }
 
-    /// The peer speaks from another address, which has proved nothing: each of its packets gets one answer, hardly larger.
+    /// The peer sends from another address, which has proved nothing: each of its packets gets one answer, hardly larger.
     pub(super) fn follow(&mut self) {
-        self.again = None;
+        self.repetition = None;
         self.reason.clear();
     }
 
     /// The frame, when it is due.
     pub(super) fn poll(&mut self, now: Time) -> Option<Frame<'_>> {
-        let mut due = std::mem::take(&mut self.asked);
-        if let Some((at, spacing)) = &mut self.again
-            && *at <= now
-        {
+        let mut due = std::mem::take(&mut self.owes_answer);
+        if let Some(repetition) = self.repetition.as_mut().filter(|repetition| repetition.next <= now) {
             due = true;
-            *at = now + *spacing;
-            *spacing *= 2;
+            repetition.advance(now, self.rtt);
         }
         self.said |= due;
         due.then_some(Frame::Close { code: self.code, reason: self.reason.as_bytes() })
     }
 }
 
-/// How long a peer that may be gone is waited for: so long a close is repeated, and so long nobody believes a hint that it is gone.
+impl Repetition {
+    /// A copy goes out.
+    fn advance(&mut self, now: Time, rtt: Duration) {
+        self.copies = self.copies.saturating_sub(1);
+        if self.copies == 0 {
+            self.spacing = (self.spacing * 2).max(rtt / 2);
+        }
+        self.next = now + self.spacing;
+    }
+}
+
+/// Copies of a close that are all lost with probability [`ALL_LOST`] at most, where losses are independent; at least two.
+fn copies(loss: f64) -> u32 {
+    let loss = loss.clamp(LOSS_BOUNDS.0, LOSS_BOUNDS.1);
+    (ALL_LOST.ln() / loss.ln()).ceil() as u32
+}
+
+/// How long a peer that may be gone is waited for: an unanswered close is repeated, and a hint that the peer is gone is doubted, for
+/// this long.
 pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }
 
 /// Until when the peer may show that it has not heard an answer.
 fn after_answer(now: Time, rtt: Duration) -> Time {
-    now + rtt * 4 + MIN_SPACING * 5
+    now + rtt * 4 + MIN_SPREAD * 5
 }
 
 /// A reason cut to what the wire carries, at a character's edge.
 fn limited(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(reason.len().min(MAX_REASON))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(60);
+
+    /// When the close goes out until it is given up, in milliseconds.
+    fn times(closing: &mut Closing, from: Time) -> Vec<u128> {
+        let mut times = Vec::new();
+        let mut now = from;
+        while !closing.is_over(now) {
+            if closing.poll(now).is_some() {
+                times.push(now.since(from).as_millis());
+            }
+            now = closing.due().max(now + Duration::from_micros(1));
+        }
+        times
+    }
+
+    #[test]
+    fn copies_follow_the_loss() {
+        assert_eq!([0.0, 0.05, 0.1, 0.2, 0.5, 1.0].map(copies), [4, 4, 4, 6, 14, 16]);
+    }
+
+    #[test]
+    fn an_unanswered_close_goes_out_in_copies_and_then_less_and_less_often() {
+        let now = Time::ZERO + Duration::from_secs(7);
+        let mut closing = Closing::ours(now, (RTT, 0.05), 0, "");
+        assert_eq!(times(&mut closing, now), [0, 10, 20, 30, 60, 120, 240, 480, 960, 1920]);
+    }
+
+    #[test]
+    fn a_normal_end_may_be_left_after_its_copies_and_an_error_only_when_it_is_answered() {
+        for (code, leaves) in [(0, true), (1, false), (0x105, false)] {
+            let now = Time::ZERO;
+            let mut closing = Closing::ours(now, (RTT, 0.05), code, "");
+            for at in [0, 10, 20] {
+                assert!(closing.poll(now + Duration::from_millis(at)).is_some());
+                assert!(!closing.may_leave(), "{code:#x} after {at} ms");
+            }
+            assert!(closing.poll(now + Duration::from_millis(30)).is_some());
+            assert_eq!(closing.may_leave(), leaves, "{code:#x}");
+            assert!(closing.on_packet(now + Duration::from_millis(60), true), "answered: nothing is left to say");
+        }
+    }
+
+    #[test]
+    fn who_is_told_may_leave_once_it_has_answered() {
+        let mut closing = Closing::answering(Time::ZERO, RTT);
+        assert!(!closing.may_leave());
+        assert!(closing.poll(Time::ZERO).is_some());
+        assert!(closing.may_leave() && !closing.is_over(Time::ZERO + RTT * 4));
+        // One that stays answers each repetition.
+        assert!(closing.poll(Time::ZERO + RTT).is_none());
+        assert!(!closing.on_packet(Time::ZERO + RTT, true));
+        assert!(closing.poll(Time::ZERO + RTT).is_some());
+    }
+
+    #[test]
+    fn closes_that_cross_are_both_answered() {
+        let mut closing = Closing::ours(Time::ZERO, (RTT, 0.05), 0, "");
+        assert!(!closing.on_packet(Time::ZERO, true));
+        assert!(!closing.may_leave());
+        assert!(closing.poll(Time::ZERO).is_some());
+        assert!(closing.may_leave());
+    }
 }

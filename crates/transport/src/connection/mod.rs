@@ -303,7 +303,8 @@ impl Connection {
             Phase::Open => {
                 self.recovery.close(now);
                 self.end(Closed::ByUs);
-                self.phase = Phase::Closing(Closing::ours(now, self.known_rtt(), code, reason));
+                let path = (self.known_rtt(), self.recovery.loss().loss());
+                self.phase = Phase::Closing(Closing::ours(now, path, code, reason));
             }
             Phase::Handshake(_) => self.end(Closed::ByUs),
             Phase::Closing(_) | Phase::Drained => {}
@@ -342,6 +343,17 @@ impl Connection {
     /// Whether nothing is left to send or to wait for: the connection may be removed.
     pub const fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Drained)
+    }
+
+    /// Whether the program may end without the peer failing or waiting for it. After a normal end that is so once the peer is very likely
+    /// to have heard of it (several copies of the close are out, or the peer closed first and was answered), otherwise once the
+    /// connection is drained. An endpoint that stays goes on answering until [`Connection::is_drained`].
+    pub fn may_leave(&self) -> bool {
+        match &self.phase {
+            Phase::Closing(closing) => closing.may_leave(),
+            Phase::Drained => true,
+            Phase::Handshake(_) | Phase::Open => false,
+        }
     }
 
     /// The peer's address.
