@@ -5,6 +5,7 @@
 
 mod against;
 mod client;
+mod exit;
 mod files;
 mod first_byte;
 mod loopback;
@@ -61,6 +62,8 @@ enum Part {
     Relay,
     /// Round trips from ssh's login to the first byte of a file
     FirstByte,
+    /// From the last file in place until the commands return
+    Exit,
     /// Many small files against one of the same size, scp and rsync
     Files,
     /// What it costs when one side is killed
@@ -100,6 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             Part::Simulator => simulator::run(options.quick, &mut tally),
             Part::Relay => relay::run(&program, options.quick, &mut tally),
             Part::FirstByte => first_byte::run(&program, options.quick, &mut tally),
+            Part::Exit => exit::run(&program, options.quick, &mut tally),
             Part::Files => files::run(&program, options.quick, &mut tally),
             Part::Survive => survive::run(&program, options.quick, &mut tally),
             Part::Million => million::run(&program, options.quick, &mut tally),
