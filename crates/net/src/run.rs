@@ -27,7 +27,7 @@ const MAX_BATCHES: usize = 4;
 /// The code that a peer is told when its endpoint is dropped: to a file transfer, that its user interrupted it.
 const ENDPOINT_DROPPED: u32 = 0x105;
 
-/// How long a driver that is no longer wanted stays to repeat that its connections are closed.
+/// How long a driver that is no longer wanted stays for a peer that has not answered its close.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long a full kernel queue is waited for before timers get their turn: a pipe's reader may be stopped for as long as it likes.
@@ -109,7 +109,7 @@ impl Running {
             match self.turn() {
                 Ok(busy) => {
                     let now = self.clock.now();
-                    if self.stop_at.is_some_and(|end| self.links.is_empty() || now >= end) {
+                    if self.may_end(now) {
                         return;
                     }
                     if !busy {
@@ -119,6 +119,15 @@ impl Running {
                 Err(broken) => return self.give_up(&broken),
             }
         }
+    }
+
+    /// Whether nobody wants the endpoint any more and its peers know, or have had long enough to hear, that it goes.
+    fn may_end(&mut self, now: Time) -> bool {
+        let Some(end) = self.stop_at else { return false };
+        let Self { endpoint, links, unsent, .. } = self;
+        let mut connections =
+            links.values().filter_map(|link| endpoint.connection(link.handle).map(|it| it.may_leave()));
+        now >= end || (matches!(unsent, Unsent::Nothing) && connections.all(|may_leave| may_leave))
     }
 
     /// One round of everything there is to do; true when there is more.
