@@ -226,7 +226,7 @@ impl PeerLocator for Within {
         None
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, _: bool) {
         // The process may end as soon as the transfer says that it is over. A panic has been told.
         self.receiving.take().into_iter().for_each(|receiving| drop(receiving.join()));
     }
@@ -250,7 +250,7 @@ mod tests {
                 over.store(true, Ordering::SeqCst);
             }
         });
-        Within { route: None, receiving: Some(receiving) }.release();
+        Within { route: None, receiving: Some(receiving) }.release(true);
         assert!(over.load(Ordering::SeqCst));
     }
 }

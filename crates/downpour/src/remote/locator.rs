@@ -73,8 +73,11 @@ impl PeerLocator for SshLocator {
         }
     }
 
-    fn release(&mut self) {
-        self.remote = None;
+    fn release(&mut self, succeeded: bool) {
+        // After a failure, ssh may still bring what the other side says about it.
+        if let Some(remote) = self.remote.take().filter(|_| succeeded) {
+            remote.terminate();
+        }
     }
 }
 

@@ -64,8 +64,8 @@ pub(crate) trait PeerLocator: Send {
         error
     }
 
-    /// The attempt is over.
-    fn release(&mut self);
+    /// The attempt is over. After one that `succeeded`, nothing that the peer could still say matters.
+    fn release(&mut self, succeeded: bool);
 }
 
 /// A ticket leads to where it says.
@@ -83,7 +83,7 @@ impl PeerLocator for TicketLocator {
         None
     }
 
-    fn release(&mut self) {}
+    fn release(&mut self, _: bool) {}
 }
 
 /// Starts the transfer with the peer that made `ticket`.
@@ -129,7 +129,7 @@ impl Connecting {
         let mut prior = PriorAttempts::default();
         let result = loop {
             let ended = self.attempt();
-            self.locator.release();
+            self.locator.release(ended.result.is_ok());
             if ended.heard.is_some() {
                 (heard, pause) = (ended.heard, FIRST_PAUSE);
             }
