@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 
 def agree(what: str, found: Any, expected: Any) -> None:
-    """Both must be the same."""
+    """Both must be equal."""
     if found != expected:
         raise Wrong(f"{what}: found {found!r}, expected {expected!r}")
 
@@ -56,7 +56,7 @@ NUMBER = r"0x[0-9a-f]+|\d+(?:\^\d+)?"
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Every number and text in a record, and what follows from it."""
+    """Every number and text in a record, and what can be derived from it."""
     if isinstance(value, dict):
         yield from wire.derived(value)
         for inner in value.values():
@@ -79,7 +79,7 @@ def at(record: Any, path: str) -> Any:
 
 
 def check_sentence(row: wire.Frame, record: Dict[str, Any], sentence: str) -> None:
-    """A frame is what its sentence says: what a phrase of the row names exactly, every other number and quoted text somewhere."""
+    """A frame matches its sentence: named phrases match exactly, every other number and quoted text occurs somewhere."""
     name, _, told = sentence.partition(": ")
     agree("the frame's name", row.name, name)
     quoted = re.findall(r'"([^"]*)"', told)
@@ -94,7 +94,7 @@ def check_sentence(row: wire.Frame, record: Dict[str, Any], sentence: str) -> No
     for value in [a_number(text) for text in re.findall(r"(?<![\w(])(?:" + NUMBER + ")", told)] + quoted:
         if value not in known:
             raise Wrong(f"{sentence!r} says {value!r}, which is not in {record!r}")
-    # The longest first, for one name may be part of another.
+    # The longest first, because one name may be part of another.
     for code in sorted(wire.CODES.values(), key=len, reverse=True):
         rest = re.sub(r"\b" + re.escape(code) + r"(?!\w)", "", told)
         if rest != told and code not in known:
@@ -106,7 +106,7 @@ def check_sentence(row: wire.Frame, record: Dict[str, Any], sentence: str) -> No
 
 
 def check_frames(vectors: List[Dict[str, str]]) -> int:
-    """Each alone, then all of them in one packet, with padding."""
+    """Each frame alone, then all of them in one packet, with padding."""
     everything = b""
     for vector in vectors:
         data = hexed(vector["bytes"])
@@ -147,7 +147,7 @@ def check_headers(vectors: Dict[str, Dict[str, Any]]) -> int:
 
 
 def said(value: Any) -> Any:
-    """A field of headers.json as a value: numbers stand as they are or with 0x, byte strings in hexadecimal."""
+    """A field of headers.json as a value: numbers are decimal or begin with 0x, byte strings are hexadecimal."""
     if isinstance(value, list):
         return [said(one) for one in value]
     if isinstance(value, str):
@@ -201,14 +201,14 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
     agree("timing", choice["timing"], 0 if "for every packet" in sentence else 1)
     application = re.search(r'"(.*)"', sentence)
     agree("application", flat.get("application", b"").decode(), application.group(1) if application else "")
-    # The sentence tells the random number that the grease was made of: its upper half chose the type, its lower half is the value.
+    # The sentence gives the random number that the grease was made from: its upper half chose the type, its lower half is the value.
     random = int(re.search(r"grease (\w+)", sentence).group(1), 0)
     grease = [(kind, int.from_bytes(record["unknown"], "big")) for kind, record in found if wire.is_grease(kind)]
     agree("grease", grease, [(random >> 16 & 0xF0F0 | 0x0A0A, random & 0xFFFF)])
 
 
 def check_detail(detail: Optional[Dict[str, int]], sentence: str) -> None:
-    """What a sentence tells of feedback in detail, which stands there when and only when the plain choice does not say all."""
+    """What a sentence says about feedback in detail, which is present exactly when the plain choice does not express everything."""
     packets = {"packets in order": 1, "packets counted": 2, "last": 3}
     blocks = {"done": 2, "mask": 3, "received": 4}
     timings = {"heartbeat": 2, "every 1024 packets": 3}
@@ -288,7 +288,7 @@ def check_handshake(vectors: Dict[str, str]) -> int:
 
 
 def check_refused(vectors: List[Dict[str, str]]) -> int:
-    """What a receiver refuses, and the reason in words."""
+    """What a receiver refuses, with the reason."""
     readers = {"frames": wire.read_frames, "parameters": wire.read_parameters, "datagram": wire.read_datagram}
     readers["symbol header"] = lambda data: read_whole(wire.SYMBOL_HEADER, data)
     for vector in vectors:

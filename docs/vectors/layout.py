@@ -9,17 +9,17 @@ Record = Dict[str, Any]
 
 
 class Refused(Exception):
-    """Bytes that the document does not allow."""
+    """Bytes that the specification does not allow."""
 
 
 def require(allowed: bool, reason: str) -> None:
-    """Refuses unless `allowed`."""
+    """Raises unless `allowed`."""
     if not allowed:
         raise Refused(reason)
 
 
 class Reader:
-    """Bytes from front to back."""
+    """Reads bytes from front to back."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -39,7 +39,7 @@ class Reader:
 
 
 class Field(NamedTuple):
-    """How one value reads and writes itself. Both calls see the fields of the record that stand before it."""
+    """How one value is read and written. Both calls see the preceding fields of the record."""
 
     read: Callable[[Reader, Record], Any]
     write: Callable[[Any, Record], bytes]
@@ -61,7 +61,7 @@ def number(width: int, least: int = 0, most: Optional[int] = None) -> Field:
 
 
 def one_of(width: int, *allowed: int) -> Field:
-    """An integer of which only some values have a meaning."""
+    """An integer of which only some values are defined."""
 
     def read(reader: Reader, _: Record) -> int:
         value = reader.number(width)
@@ -77,7 +77,7 @@ def octets(length: int) -> Field:
 
 
 def counted(width: int, most: int) -> Field:
-    """Bytes behind their length."""
+    """Bytes preceded by their length."""
 
     def read(reader: Reader, _: Record) -> bytes:
         length = reader.number(width)
@@ -88,7 +88,7 @@ def counted(width: int, most: int) -> Field:
 
 
 def text(width: int, most: int) -> Field:
-    """UTF-8 behind its length in bytes."""
+    """UTF-8 preceded by its length in bytes."""
     inner = counted(width, most)
 
     def read(reader: Reader, record: Record) -> str:
@@ -101,7 +101,7 @@ def text(width: int, most: int) -> Field:
 
 
 def rest() -> Field:
-    """All that is left."""
+    """Everything that remains."""
     return Field(lambda reader, _: reader.take(reader.left), lambda value, _: value)
 
 
@@ -111,7 +111,7 @@ def group(layout: Layout) -> Field:
 
 
 def repeated(width: int, least: int, most: int, layout: Layout) -> Field:
-    """Records behind their count."""
+    """Records preceded by their count."""
 
     def read(reader: Reader, _: Record) -> List[Record]:
         count = reader.number(width)

@@ -1,6 +1,6 @@
 """Sections 2 and 3 of PROTOCOL.md: the handshake, the keys and the sealing, with nothing but Python's own library.
 
-Slow, and not safe against who can measure it: it opens test vectors.
+Slow, and not safe against timing attacks: it only opens test vectors.
 """
 
 import hashlib

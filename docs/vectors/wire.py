@@ -48,7 +48,7 @@ CODING: Layout = [
 
 
 def _runs(body: bytes) -> List[int]:
-    """Form 0: runs that arrived and that did not, in turn, with continued ones joined."""
+    """Form 0: alternating runs of packets that arrived and that did not, with continued runs joined."""
     require(len(body) % 4 == 2, "not an odd number of runs")
     words = [int.from_bytes(body[at : at + 2], "big") for at in range(0, len(body), 2)]
     require(words[-1] != 0, "a zero at the end")
@@ -158,7 +158,7 @@ def _of_an_object(coding: Record, so_far: Record) -> bool:
 
 
 def _short(code: int, so_far: Record) -> bool:
-    """With a window code there are no short blocks to code."""
+    """With a window code there are no short blocks."""
     return so_far["coding"]["code"] in BLOCK_CODES or CODES[code] == "uncoded"
 
 
@@ -213,7 +213,7 @@ class Frame(NamedTuple):
 
     name: str
     layout: Layout
-    # How a vector's sentence tells a field: the words, with # for the number; then the field's path.
+    # How a vector's sentence gives a field: the words, with # for the number; then the field's path.
     says: Dict[str, str] = {}
 
 
@@ -282,7 +282,7 @@ FRAMES: Dict[int, Frame] = {
 
 
 def read_frames(plaintext: bytes) -> List[Tuple[int, Record]]:
-    """A control packet's plaintext, whole: type and fields of each frame."""
+    """The whole plaintext of a control packet: type and fields of each frame."""
     reader, frames = Reader(plaintext), []
     while reader.left:
         kind = reader.number(1)
@@ -300,7 +300,7 @@ def write_frames(frames: List[Tuple[int, Record]]) -> bytes:
 
 
 def derived(record: Record) -> Iterator[Any]:
-    """What a record tells without holding it as a field: the ends of ranges, the name of a code."""
+    """What follows from a record without being a field: the ends of ranges, the name of a code."""
     if "form" in record:
         for ends in _ranges(record["largest"], record["form"], record["body"]):
             yield from ends
@@ -352,7 +352,7 @@ DATAGRAMS: Dict[int, Layout] = {
 
 
 def read_datagram(data: bytes) -> Record:
-    """A whole UDP payload, as far as it can be told without keys."""
+    """A whole UDP payload, as far as it can be read without keys."""
     require(bool(data) and data[0] in DATAGRAMS, "an unknown type of datagram")
     require(data[0] != 0x01 or len(data) >= MIN_MESSAGE1, f"a first message below {MIN_MESSAGE1} bytes")
     record = read_whole(DATAGRAMS[data[0]], data)
@@ -452,7 +452,7 @@ CLEAR: Layout = [("type", number(2)), ("value", counted(2, most=65_535))]
 
 
 def read_parameters(data: bytes) -> List[Tuple[int, Record]]:
-    """A set of parameters in its order; of unknown ones the bytes."""
+    """A set of parameters in its order; unknown ones as bytes."""
     reader, found = Reader(data), []
     while reader.left:
         entry = read_record(CLEAR, reader)
@@ -478,5 +478,5 @@ def write_parameters(parameters: List[Tuple[int, Record]]) -> bytes:
 
 
 def is_grease(kind: int) -> bool:
-    """Section 9: parameter types that will never mean anything."""
+    """Section 9: parameter types that will never have a meaning."""
     return kind & 0x0F0F == 0x0A0A
