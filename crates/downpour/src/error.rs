@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::NetError;
@@ -236,15 +237,46 @@ impl Error {
     }
 }
 
+/// Who ends a connection, as this side knows it: for words to the user.
+pub(crate) struct Other<'a> {
+    pub(crate) role: Role,
+    /// Where it was looked for, and for how long; nothing if it came to us.
+    pub(crate) tried: Option<(&'a [SocketAddr], Duration)>,
+}
+
+impl Error {
+    /// Why a connection with `other` has ended.
+    pub(crate) fn ended(error: NetError, other: &Other<'_>) -> Self {
+        match (error, other.tried) {
+            (NetError::ClosedByPeer { code, reason }, _) => {
+                Self::Peer { peer: other.role, code: CloseCode::from_code(code), reason: escaped(&reason) }
+            }
+            (NetError::HandshakeTimedOut { send_error }, Some((addresses, after))) => Self::Unreachable {
+                addresses: addresses.to_vec(),
+                after,
+                hint: send_error.map(|error| format!("this host says: {error}")),
+            },
+            (NetError::HandshakeTimedOut { .. }, None) => Self::Vanished,
+            (error, _) => error.into(),
+        }
+    }
+}
+
 impl From<NetError> for Error {
     fn from(error: NetError) -> Self {
+        let owned = |error: Arc<io::Error>| {
+            Arc::try_unwrap(error).unwrap_or_else(|shared| io::Error::new(shared.kind(), shared.to_string()))
+        };
         match error {
-            NetError::PeerLost => Self::Vanished,
+            NetError::PeerLost | NetError::PipeEnded => Self::Vanished,
             NetError::ProtocolViolation { reason } => Self::Violation(reason),
-            NetError::System(error) => Self::System(error),
-            NetError::Internal(what) => Self::Internal(what),
-            // What the storage of this library fails with is its own error.
-            NetError::Storage(error) => error.downcast().unwrap_or_else(Self::System),
+            NetError::VersionMismatch { .. } => Self::Version,
+            NetError::Undecodable => Self::Undecodable,
+            NetError::System(error) => Self::System(owned(error)),
+            NetError::Panicked(_) => Self::Internal("a thread of the network panicked"),
+            NetError::ClosedLocally => Self::Internal("the connection was closed by nobody"),
+            // The sources and sinks of this library fail with its own errors.
+            NetError::Storage(error) => owned(error).downcast().unwrap_or_else(Self::System),
             other => Self::Net(other),
         }
     }

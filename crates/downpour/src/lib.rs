@@ -12,6 +12,7 @@ mod protocol;
 pub mod remote;
 pub mod ticket;
 mod transfer;
+mod wait;
 
 pub use error::{CloseCode, Error};
 pub use net::{Bind, Family, NetError};

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,8 @@ impl Bind {
     pub(crate) fn open(&self) -> Result<UdpSocket, NetError> {
         let (family, ports) = match self {
             Self::Address(address) => {
-                return open_address(*address).map_err(|source| NetError::Bind { address: *address, source });
+                return open_address(*address)
+                    .map_err(|source| NetError::Bind { address: *address, source: Arc::new(source) });
             }
             Self::Ports { family, ports } => (*family, ports),
         };
@@ -68,7 +70,7 @@ impl Bind {
             match result {
                 Ok(socket) => return Ok(socket),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(source) => return Err(NetError::Bind { address, source }),
+                Err(source) => return Err(NetError::Bind { address, source: Arc::new(source) }),
             }
         }
         Err(NetError::PortsTaken { ports: ports.clone() })

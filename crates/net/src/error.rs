@@ -3,11 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use transport::{ConnectError, FlowError};
+use transport::{Closed, ConnectError, FlowError, SetError};
 
-/// Why an endpoint cannot be had, or a connection not be opened or used.
-#[derive(Debug, thiserror::Error)]
+/// Why an endpoint cannot be bound, or how a connection, a stream or an object ended.
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
     /// The address cannot be bound.
@@ -16,7 +17,7 @@ pub enum NetError {
         /// The address that was asked for.
         address: SocketAddr,
         /// What the kernel said.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// Every port of the range is in use.
     #[error("{} taken", ports_are(ports))]
@@ -24,30 +25,111 @@ pub enum NetError {
         /// The ports that were tried.
         ports: RangeInclusive<u16>,
     },
-    /// The system refuses a thread, a descriptor, or random bytes.
+    /// The system refuses a thread, a descriptor or random bytes, or the socket has failed.
     #[error("the system refuses what a connection needs: {0}")]
-    System(#[source] io::Error),
-    /// No connection can be opened.
+    System(#[source] Arc<io::Error>),
+    /// The engine opens no connection.
     #[error("cannot connect: {0}")]
     Connect(#[source] ConnectError),
-    /// No object or stream can be opened.
+    /// The engine opens no object or stream.
     #[error("cannot send: {0}")]
     Flow(#[source] FlowError),
-    /// The peer was there and is gone, or the pipe to it has ended.
+    /// A setting cannot be changed.
+    #[error(transparent)]
+    Set(SetError),
+    /// Nobody answered in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer strangers).
+    #[error("no answer from the other side{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
+    HandshakeTimedOut {
+        /// The last error that the kernel gave when sending, if it gave one.
+        send_error: Option<Arc<io::Error>>,
+    },
+    /// The peer speaks only other versions of the protocol.
+    #[error("the other side speaks no version of the protocol known here")]
+    VersionMismatch {
+        /// The versions that it offered.
+        offered: Vec<u32>,
+    },
+    /// This side closed the connection.
+    #[error("the connection was closed by this side")]
+    ClosedLocally,
+    /// The peer closed the connection.
+    #[error("the other side closed the connection: {reason} (code {code:#x})")]
+    ClosedByPeer {
+        /// The program's code; 0 for a normal end.
+        code: u32,
+        /// The peer's words, unescaped.
+        reason: String,
+    },
+    /// Nothing was heard from the peer for too long.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
     PeerLost,
+    /// The pipe to the peer ended before the peer had answered.
+    #[error("the pipe to the other side has ended")]
+    PipeEnded,
     /// The peer broke the protocol.
     #[error("the other side broke the protocol: {reason}")]
     ProtocolViolation {
         /// What it did.
         reason: String,
     },
-    /// An object's source or sink failed, with the error it returned.
+    /// A block cannot be decoded, and the sender's profile sends nothing more of it: its bytes are lost.
+    #[error("a block cannot be decoded and its sender sends nothing more of it")]
+    Undecodable,
+    /// The peer gave the stream up before its end.
+    #[error("the other side reset the stream (code {code})")]
+    StreamReset {
+        /// The peer's code.
+        code: u32,
+    },
+    /// The peer reads no more of the stream.
+    #[error("the other side stopped reading the stream (code {code})")]
+    StreamStopped {
+        /// The peer's code.
+        code: u32,
+    },
+    /// The stream was finished or reset by this side.
+    #[error("the stream is closed for writing")]
+    StreamClosed,
+    /// A source or a sink failed, with the error that it returned.
     #[error("{0}")]
-    Storage(#[source] io::Error),
-    /// A fault of this crate.
-    #[error("internal error: {0}")]
-    Internal(&'static str),
+    Storage(#[source] Arc<io::Error>),
+    /// A thread panicked: a fault of this crate, or of a source, a sink or an event handler.
+    #[error("internal error: {0} panicked")]
+    Panicked(&'static str),
+}
+
+impl NetError {
+    /// How a connection ended. `send_error` may explain why a peer was never reached.
+    pub(crate) fn closed(why: Closed, send_error: Option<io::Error>) -> Self {
+        match why {
+            Closed::ByUs => Self::ClosedLocally,
+            Closed::ByPeer { code, reason } => Self::ClosedByPeer { code, reason },
+            Closed::HandshakeTimeout => Self::HandshakeTimedOut { send_error: send_error.map(Arc::new) },
+            Closed::VersionMismatch { offered } => Self::VersionMismatch { offered },
+            Closed::Dead => Self::PeerLost,
+            Closed::Violation(reason) => Self::ProtocolViolation { reason },
+            Closed::Undecodable => Self::Undecodable,
+        }
+    }
+
+    pub(crate) fn system(error: io::Error) -> Self {
+        Self::System(Arc::new(error))
+    }
+}
+
+/// Streams fail with [`io::Error`], which carries the [`NetError`]: [`io::Error::downcast`] gives it back.
+impl From<NetError> for io::Error {
+    fn from(error: NetError) -> Self {
+        let kind = match &error {
+            NetError::StreamReset { .. } | NetError::ClosedByPeer { .. } => io::ErrorKind::ConnectionReset,
+            NetError::StreamStopped { .. } | NetError::StreamClosed => io::ErrorKind::BrokenPipe,
+            NetError::ClosedLocally => io::ErrorKind::NotConnected,
+            NetError::HandshakeTimedOut { .. } | NetError::PeerLost => io::ErrorKind::TimedOut,
+            NetError::ProtocolViolation { .. } | NetError::Undecodable => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
 }
 
 fn ports_are(ports: &RangeInclusive<u16>) -> String {

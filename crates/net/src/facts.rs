@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 
-use crate::socket::{KERNEL_BUFFER, Socket};
+use crate::carrier::{KERNEL_BUFFER, Socket};
 
 /// What the kernel gave the UDP socket of a driver when it was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

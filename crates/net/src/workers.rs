@@ -6,18 +6,24 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use transport::{ConnectionHandle, Reply, Request};
+use transport::{ConnectionHandle, FlowKey, Reply, Request};
 
 use crate::error::NetError;
-use crate::{BlockDigest, Storage};
+use crate::object::{BlockDigest, Sink, Source};
+
+/// Where the bytes of an object come from or go to.
+#[derive(Clone)]
+pub(crate) enum Data {
+    Source(Arc<dyn Source>),
+    Sink(Arc<dyn Sink>),
+}
 
 /// A request with what it needs.
 pub(crate) struct Job {
     pub(crate) connection: ConnectionHandle,
     pub(crate) request: Request,
-    /// The object's tag; unused by coding.
-    pub(crate) tag: u64,
-    pub(crate) storage: Arc<dyn Storage>,
+    /// The object's tag and data; coding needs none.
+    pub(crate) object: Option<(u64, Data)>,
 }
 
 /// What became of a job.
@@ -25,46 +31,47 @@ pub(crate) struct Finished {
     pub(crate) connection: ConnectionHandle,
     pub(crate) result: Result<Reply, NetError>,
     /// The digest of a block, if that was the job.
-    pub(crate) digest: Option<BlockDigest>,
+    pub(crate) digest: Option<(FlowKey, BlockDigest)>,
 }
 
 impl Job {
     /// Runs the job; a panic in it ends this connection's transfer and neither the thread nor anybody else's.
     fn run_guarded(self) -> Finished {
         let connection = self.connection;
-        panic::catch_unwind(AssertUnwindSafe(|| self.run())).unwrap_or_else(|_| Finished {
-            connection,
-            result: Err(NetError::Internal("a worker met what it cannot handle")),
-            digest: None,
-        })
+        let panicked = |_| Finished { connection, result: Err(NetError::Panicked("a worker")), digest: None };
+        panic::catch_unwind(AssertUnwindSafe(|| self.run())).unwrap_or_else(panicked)
     }
 
     fn run(self) -> Finished {
-        let Self { connection, request, tag, storage } = self;
+        let Self { connection, request, object } = self;
         let mut told = None;
-        let result = match request.run_pure() {
-            Ok(reply) => Ok(reply),
-            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
+        let result = match (request.run_pure(), object) {
+            (Ok(reply), _) => Ok(reply),
+            (Err(Request::Read { flow, block, offset, length, mut buffer }), Some((_, Data::Source(source)))) => {
                 if buffer.len() < length {
                     buffer.resize(length, 0);
                 }
-                let result = storage.read(tag, offset, &mut buffer[..length]);
-                result.map(|()| Reply::Read { flow, block, buffer }).map_err(NetError::Storage)
+                let result = source.read(offset, &mut buffer[..length]);
+                result.map(|()| Reply::Read { flow, block, buffer }).map_err(storage)
             }
-            Err(Request::Write { flow, block, offset, length, data }) => {
-                let result = storage.write(tag, offset, &data.bytes()[..length]);
-                result.map(|()| Reply::Written { flow, block }).map_err(NetError::Storage)
+            (Err(Request::Write { flow, block, offset, length, data }), Some((_, Data::Sink(sink)))) => {
+                let result = sink.write(offset, &data.bytes()[..length]);
+                result.map(|()| Reply::Written { flow, block }).map_err(storage)
             }
-            Err(Request::Digest { key, block, offset, length, data }) => {
+            (Err(Request::Digest { key, block, offset, length, data }), Some((tag, _))) => {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
                 let range = offset..offset.saturating_add(length as u64);
-                told = Some(BlockDigest { tag, block, range, digest });
+                told = Some((key, BlockDigest { tag, block, range, digest }));
                 Ok(Reply::Digest { key, block, digest })
             }
-            Err(Request::Encode(_) | Request::Decode(_)) => Err(NetError::Internal("coding that does not run")),
+            (Err(_), _) => Err(storage(io::Error::other("work for an object that was never opened"))),
         };
         Finished { connection, result, digest: told }
     }
+}
+
+fn storage(error: io::Error) -> NetError {
+    NetError::Storage(Arc::new(error))
 }
 
 struct Queue {

@@ -6,31 +6,29 @@ use std::io::{self, Read, Write as _};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{ChildStdin, Command, ExitStatus};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use net::{Accepted, Bind, Driver, Family, Link, LinkEvent};
+use net::{Bind, Connection, Endpoint, Event, Family, NetError, SendStream};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
-use transport::{Closed, ConnectOptions, Profile};
+use transport::{ConnectOptions, Profile};
 
 use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
-use super::pipe_end::{Nothing, STREAM};
+use super::pipe_end::STREAM;
 use super::pipe_frames::Unsent;
 use super::request::{RemoteTask, Request};
 use super::ssh::Remote;
 use super::{SshOptions, Via, pipe_frames};
-use crate::error::{CloseCode, Error, escaped};
+use crate::error::{CloseCode, Error, Other};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
-
-/// Bytes that are read and not yet on their way: enough to keep a path busy, little enough to hold.
-const MAX_WAITING: usize = 4 << 20;
+use crate::wait::{Blocking, block_on};
 
 /// Bytes of one read.
 const CHUNK: usize = 128 << 10;
@@ -129,7 +127,7 @@ impl Drop for Piping {
 
 /// What happens on this side.
 enum Input {
-    Link(LinkEvent),
+    Network(Event),
     /// Standard input fails.
     Unreadable(io::Error),
     /// ssh has ended, or is about to: it has closed its output.
@@ -249,10 +247,10 @@ impl Piped<'_> {
 
     /// Sends standard input by UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let driver = Driver::start(&Bind::default(), self.pipe.dead_after, ())?;
+        let endpoint = Endpoint::bind(&Bind::default(), self.pipe.dead_after, ())?;
         let sender = self.sender.clone();
         // Whoever has ended hears nothing.
-        let sink = Box::new(move |event| drop(sender.send(Input::Link(event))));
+        let events = Box::new(move |event| drop(sender.send(Input::Network(event))));
         let options = ConnectOptions {
             profile: self.pipe.profile.clone(),
             application: PIPE.to_vec(),
@@ -260,43 +258,37 @@ impl Piped<'_> {
             handshake_timeout: UDP_TIMEOUT,
             qlog: false,
         };
-        let accepted = Accepted { events: sink, storage: Arc::new(Nothing) };
-        let link = driver.connect(self.remote.ticket.key, options, accepted);
-        let result = self.follow(&link);
+        let connection = endpoint.connect(self.remote.ticket.key, options, events);
+        let result = self.follow(&connection);
         if let Err(error) = &result {
-            link.close(error.close_code() as u32, error.close_reason());
+            connection.close(error.close_code() as u32, error.close_reason());
         }
         result
     }
 
-    /// Sends standard input over `link` until the other side or ssh says that the command has ended.
-    fn follow(&self, link: &Link) -> Result<ExitStatus, Error> {
-        let room: Room = Arc::new((Mutex::new(MAX_WAITING), Condvar::new()));
+    /// Sends standard input over `connection` until the other side or ssh says that the command has ended.
+    fn follow(&self, connection: &Connection) -> Result<ExitStatus, Error> {
         loop {
             match self.next()? {
-                Input::Link(LinkEvent::Connected { .. }) => {
-                    link.open_stream(STREAM);
-                    let (link, room, sender) = (link.clone(), Arc::clone(&room), self.sender.clone());
+                Input::Network(Event::Connected { .. }) => {
+                    let (connection, sender) = (connection.clone(), self.sender.clone());
                     let input = Stdin(Arc::clone(&self.switch));
                     thread::spawn(move || {
-                        if let Err(error) = send_input(input, &link, &room) {
+                        let Ok(mut stream) = block_on(connection.open_stream(STREAM)) else { return };
+                        if let Err(error) = send_input(input, &mut stream) {
                             let _ = sender.send(Input::Unreadable(error));
+                            // The close says why; the stream is not given up before.
+                            block_on(connection.closed());
                         }
                     });
                 }
-                Input::Link(LinkEvent::StreamTaken { tag: STREAM, bytes }) => {
-                    *room.0.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-                    room.1.notify_all();
-                }
-                Input::Link(LinkEvent::Failed(error)) => return Err(error.into()),
-                Input::Link(LinkEvent::Closed { why, send_error, .. }) => {
-                    self.closed(why, send_error)?;
+                Input::Network(Event::Failed(error)) => return Err(error.into()),
+                Input::Network(Event::Closed(error)) => {
+                    self.closed(error)?;
                     return self.status();
                 }
                 Input::Unreadable(error) => return Err(Error::Input(error)),
                 Input::SshEnds => return self.last_words(),
-                // A command that reads no more will end.
-                Input::Link(LinkEvent::StreamStopped { tag: STREAM } | LinkEvent::StreamSent { tag: STREAM }) => {}
                 _ => {}
             }
         }
@@ -314,24 +306,13 @@ impl Piped<'_> {
     }
 
     /// What the end of the connection means; all is well where the command has ended.
-    fn closed(&self, why: Closed, send_error: Option<io::Error>) -> Result<(), Error> {
-        Err(match why {
-            Closed::ByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => return Ok(()),
-            Closed::ByPeer { code, reason } => from_there(Error::Peer {
-                peer: Role::Receives,
-                code: CloseCode::from_code(code),
-                reason: escaped(&reason),
-            }),
-            Closed::HandshakeTimeout => Error::Unreachable {
-                addresses: self.remote.ticket.addresses.clone(),
-                after: UDP_TIMEOUT,
-                hint: send_error.map(|error| format!("this host says: {error}")),
-            },
-            Closed::Violation(what) => Error::Violation(what),
-            Closed::Undecodable => Error::Undecodable,
-            Closed::VersionMismatch { .. } => Error::Version,
-            Closed::ByUs | Closed::Dead => Error::Vanished,
-        })
+    fn closed(&self, error: NetError) -> Result<(), Error> {
+        let tried = Some((&self.remote.ticket.addresses[..], UDP_TIMEOUT));
+        match error {
+            NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
+            NetError::ClosedLocally => Err(Error::Vanished),
+            error => Err(from_there(Error::ended(error, &Other { role: Role::Receives, tried }))),
+        }
     }
 
     /// The code of the command, which ssh ends with when all that was printed is here.
@@ -367,9 +348,7 @@ impl Piped<'_> {
         while let Ok(input) = self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
             match input {
                 Input::Stop(why) => return Err(why.into()),
-                Input::Link(LinkEvent::Closed { why, send_error, .. }) => {
-                    return self.closed(why, send_error).map(|()| status);
-                }
+                Input::Network(Event::Closed(error)) => return self.closed(error).map(|()| status),
                 _ => {}
             }
         }
@@ -377,31 +356,23 @@ impl Piped<'_> {
     }
 }
 
-/// How much may still be read.
-type Room = Arc<(Mutex<usize>, Condvar)>;
-
 /// Reads `input` to its end, as fast as it is sent.
 ///
 /// # Errors
 /// It cannot be read, and the command must not take what came so far for the whole.
-fn send_input(mut input: Stdin, link: &Link, room: &Room) -> io::Result<()> {
+fn send_input(mut input: Stdin, stream: &mut SendStream) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
-        let free = room.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not held while it reads: that may take for ever, and whoever makes room must not wait for it.
-        drop(room.1.wait_while(free, |free| *free < CHUNK).unwrap_or_else(PoisonError::into_inner));
         match input.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => {
-                // Nobody else takes room, so there is as much as there was at least.
-                *room.0.lock().unwrap_or_else(PoisonError::into_inner) -= count;
-                link.write_stream(STREAM, buffer[..count].to_vec());
-            }
+            // A command that reads no more will end, and a connection that has ended says so itself.
+            Ok(count) if Blocking(&mut *stream).write_all(&buffer[..count]).is_err() => return Ok(()),
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    link.finish_stream(STREAM);
+    stream.finish();
     Ok(())
 }
 

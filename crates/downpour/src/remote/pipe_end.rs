@@ -1,7 +1,7 @@
 //! The other end of a pipe: a command whose standard input is a stream.
 
 use std::fs::File;
-use std::io::{self, PipeWriter, Write as _};
+use std::io::{self, BufRead, PipeWriter, Read, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use net::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
+use net::{Bind, Connection, Endpoint, Event, EventHandler, NetError};
 use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
@@ -20,6 +20,7 @@ use super::serve::{Unbuffered, answer, goes_on, ticket};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
+use crate::wait::{Blocking, block_on};
 
 /// The tag of the one stream.
 pub(super) const STREAM: u64 = 0;
@@ -30,26 +31,14 @@ const MAX_CHUNKS: usize = 32;
 /// How long the last words may take.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The bytes of no object.
-#[derive(Debug)]
-pub(super) struct Nothing;
-
-impl Storage for Nothing {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
-        Err(Error::Internal("a pipe has no objects").into())
-    }
-
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(Error::Violation("it sends an object through a pipe".to_owned()).into())
-    }
-}
-
 /// What happens to it.
 enum Input {
     /// A peer has proved that it has the key and answers now.
-    Connected(Link),
+    Connected(Connection),
     /// Of the peer that was the first to prove it.
-    Link(LinkEvent),
+    Network(Event),
+    /// The stream ended before its end.
+    Broken(NetError),
     /// UDP is closed: this is the stream.
     OverSsh(Receiver<Vec<u8>>),
     /// The command has ended.
@@ -69,23 +58,23 @@ pub(super) fn run(
     profile: transport::Profile,
 ) -> Result<u8, Error> {
     let (sender, inputs) = channel();
-    let driver = bind.map(|bind| Driver::start(bind, dead_after, ())).transpose()?;
-    let ticket = ticket(driver.as_ref(), Role::Receives)?;
-    if let Some(driver) = &driver {
+    let endpoint = bind.map(|bind| Endpoint::bind(bind, dead_after, ())).transpose()?;
+    let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
+    if let Some(endpoint) = &endpoint {
         let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };
         let (sender, first) = (sender.clone(), Arc::<AtomicBool>::default());
-        let acceptor = Box::new(move |link| accept(link, Arc::clone(&first), sender.clone()));
-        driver.listen(ticket.key, ticket.expires, options, acceptor);
+        let acceptor = Box::new(move |connection| accept(connection, Arc::clone(&first), sender.clone()));
+        endpoint.listen(ticket.key, ticket.expires, options, acceptor);
     }
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
     thread::spawn(move || listen_to_ssh(&watcher));
-    let mut end = End { command: command.to_owned(), driver, link: None, child: None, input: None, sender };
+    let mut end = End { command: command.to_owned(), endpoint, connection: None, child: None, sender };
     let result = end.drive(&inputs);
-    if let Some(link) = &end.link {
+    if let Some(connection) = &end.connection {
         match &result {
-            Ok(_) => link.close(CloseCode::Done as u32, ""),
-            Err(error) => link.close(error.close_code() as u32, error.close_reason()),
+            Ok(_) => connection.close(CloseCode::Done as u32, ""),
+            Err(error) => connection.close(error.close_code() as u32, error.close_reason()),
         }
         wait_for_close(&inputs);
     }
@@ -95,22 +84,21 @@ pub(super) fn run(
 
 /// Takes a connection that has begun. It counts, and is heard, when the peer has proved that it has the key and answers now, and is the
 /// first to do so: one whose packets come only this way must not end what has long gone on over ssh.
-fn accept(link: Link, first: Arc<AtomicBool>, sender: Sender<Input>) -> Accepted {
+fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>) -> EventHandler {
     let mut is_heard = false;
-    let events = Box::new(move |event| {
-        if let LinkEvent::Connected { .. } = event {
+    Box::new(move |event| {
+        if let Event::Connected { .. } = event {
             if first.swap(true, Ordering::Relaxed) {
-                link.close(CloseCode::Busy as u32, "the pipe is in use");
+                connection.close(CloseCode::Busy as u32, "the pipe is in use");
             } else {
                 is_heard = true;
                 // Whoever has ended hears nothing.
-                let _ = sender.send(Input::Connected(link.clone()));
+                let _ = sender.send(Input::Connected(connection.clone()));
             }
         } else if is_heard {
-            let _ = sender.send(Input::Link(event));
+            let _ = sender.send(Input::Network(event));
         }
-    });
-    Accepted { events, storage: Arc::new(Nothing) }
+    })
 }
 
 /// Reads standard input to its end, the command's input among it when that comes through ssh.
@@ -130,7 +118,7 @@ fn listen_to_ssh(sender: &Sender<Input>) {
 /// The last words are heard, or it takes too long.
 fn wait_for_close(inputs: &Receiver<Input>) {
     while let Ok(input) = inputs.recv_timeout(LINGER) {
-        if matches!(input, Input::Link(LinkEvent::Closed { .. })) {
+        if matches!(input, Input::Network(Event::Closed(_))) {
             return;
         }
     }
@@ -178,11 +166,9 @@ impl Dismissal {
 struct End {
     command: String,
     /// While the peer may come by UDP, or has.
-    driver: Option<Driver>,
-    link: Option<Link>,
+    endpoint: Option<Endpoint>,
+    connection: Option<Connection>,
     child: Option<Running>,
-    /// Of the bytes that come by UDP, on their way into the command; an empty chunk is their end.
-    input: Option<Sender<Vec<u8>>>,
     sender: Sender<Input>,
 }
 
@@ -201,16 +187,20 @@ impl End {
     fn follow(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
         for input in inputs {
             match input {
-                Input::Connected(link) if self.driver.is_some() => self.link = Some(link),
-                Input::Link(event) if self.link.is_some() => self.event(event)?,
+                Input::Connected(connection) if self.endpoint.is_some() => self.connection = Some(connection),
+                Input::Network(event) if self.connection.is_some() => self.event(event)?,
                 // UDP was given up.
-                Input::Connected(_) | Input::Link(_) => {}
+                Input::Connected(_) | Input::Network(_) => {}
+                Input::Broken(NetError::StreamReset { .. }) => {
+                    return Err(Error::Violation("it gave the stream up".to_owned()));
+                }
+                Input::Broken(_) => return Err(Error::Vanished),
                 Input::Exited(code) => return Ok(code),
                 Input::End => return Err(Error::Cancelled),
                 Input::OverSsh(bytes) if self.child.is_none() => {
                     // Its peer has gone, or never knew that it was heard.
-                    (self.driver, self.link) = (None, None);
-                    self.start(bytes, |_| {})?;
+                    (self.endpoint, self.connection) = (None, None);
+                    self.start(Frames::new(bytes))?;
                 }
                 Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),
             }
@@ -218,46 +208,38 @@ impl End {
         Err(Error::Internal("the driver has ended"))
     }
 
-    fn event(&mut self, event: LinkEvent) -> Result<(), Error> {
+    fn event(&mut self, event: Event) -> Result<(), Error> {
         match event {
             // The command itself comes through ssh; it starts when its input does.
-            LinkEvent::StreamAnnounced { tag: STREAM } if self.child.is_none() => {
-                let link = self.link.clone().ok_or(Error::Internal("a stream without a connection"))?;
-                let (input, bytes) = channel();
-                self.input = Some(input);
-                self.start(bytes, move |count| link.stream_taken(STREAM, count))?;
-            }
-            LinkEvent::StreamAnnounced { .. } => {
-                return Err(Error::Violation("it opens more than one stream".to_owned()));
-            }
-            LinkEvent::StreamBytes { tag: STREAM, bytes } => {
-                if let Some(input) = self.input.as_ref().filter(|_| !bytes.is_empty()) {
-                    // A command that reads no more takes the rest for nothing.
-                    let _ = input.send(bytes);
+            Event::StreamOpened => {
+                let connection = self.connection.as_ref().ok_or(Error::Internal("a stream without a connection"))?;
+                let stream = block_on(connection.accept_stream())?;
+                if self.child.is_some() || stream.tag() != STREAM {
+                    return Err(Error::Violation("it opens more than one stream".to_owned()));
                 }
+                self.start(Blocking(stream))
             }
-            LinkEvent::StreamFinished { tag: STREAM } => {
-                if let Some(input) = self.input.take() {
-                    let _ = input.send(Vec::new());
-                }
-            }
-            LinkEvent::StreamReset { tag: STREAM } => return Err(Error::Violation("it gave the stream up".to_owned())),
-            LinkEvent::Failed(error) => return Err(error.into()),
-            LinkEvent::Closed { .. } => return Err(Error::Vanished),
-            _ => {}
+            Event::Failed(error) => Err(error.into()),
+            Event::Closed(_) => Err(Error::Vanished),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// Starts the command, a thread that feeds it, and one that waits for its end. `taken` hears how much of the bytes is dealt with.
-    fn start(&mut self, bytes: Receiver<Vec<u8>>, taken: impl Fn(usize) + Send + 'static) -> Result<(), Error> {
+    /// Starts the command, a thread that feeds it, and one that waits for its end.
+    fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
         let (stdin, into) = std::io::pipe().map_err(Error::System)?;
         let guard = Guard::start(&into).map_err(Error::System)?;
         let dismissal = Dismissal(guard.dismissal.0.try_clone().map_err(Error::System)?);
         let group = rustix::process::Pid::from_child(&guard.process);
         let child = shell(&self.command).stdin(stdin).process_group(group.as_raw_nonzero().get()).spawn();
         let child = child.map_err(Error::System)?;
-        thread::spawn(move || feed(into, &bytes, &taken, guard));
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            // Whoever has ended hears nothing.
+            if let Err(Some(error)) = feed(into, input, guard) {
+                let _ = sender.send(Input::Broken(error));
+            }
+        });
         let sender = self.sender.clone();
         thread::spawn(move || wait(child, &sender));
         self.child = Some(Running { group, dismissal });
@@ -273,20 +255,62 @@ impl End {
     }
 }
 
-/// Feeds a command until its input is whole, which an empty chunk says; its guard holds the input open until then.
-fn feed(mut stdin: PipeWriter, bytes: &Receiver<Vec<u8>>, taken: &impl Fn(usize), mut guard: Guard) {
+/// Feeds a command until its input is whole; its guard holds the input open until then.
+///
+/// # Errors
+/// The input ended before its end. What comes through ssh is missed by who reads it.
+fn feed(mut stdin: PipeWriter, mut input: impl BufRead, mut guard: Guard) -> Result<(), Option<NetError>> {
     let mut deaf = false;
-    for chunk in bytes {
+    loop {
+        let chunk = input.fill_buf().map_err(|error| error.downcast().ok())?;
         if chunk.is_empty() {
-            drop(stdin);
-            guard.dismissal.dismiss();
-            // It ends at once.
-            let _ = guard.process.wait();
-            return;
+            break;
         }
         // A command may end, or close its input, before it has read all: the rest is read and dropped, as a shell's pipe would end.
-        deaf = deaf || stdin.write_all(&chunk).is_err();
-        taken(chunk.len());
+        deaf = deaf || stdin.write_all(chunk).is_err();
+        let count = chunk.len();
+        input.consume(count);
+    }
+    drop(stdin);
+    guard.dismissal.dismiss();
+    // It ends at once.
+    let _ = guard.process.wait();
+    Ok(())
+}
+
+/// What comes through ssh: chunks, of which an empty one is the end.
+struct Frames {
+    chunks: Receiver<Vec<u8>>,
+    chunk: Vec<u8>,
+    at: usize,
+    ended: bool,
+}
+
+impl Frames {
+    const fn new(chunks: Receiver<Vec<u8>>) -> Self {
+        Self { chunks, chunk: Vec::new(), at: 0, ended: false }
+    }
+}
+
+impl Read for Frames {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(out)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Frames {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.chunk.len() && !self.ended {
+            self.chunk = self.chunks.recv().map_err(|_| io::ErrorKind::UnexpectedEof)?;
+            (self.at, self.ended) = (0, self.chunk.is_empty());
+        }
+        Ok(&self.chunk[self.at..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.at += count;
     }
 }
 

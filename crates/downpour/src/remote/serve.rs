@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use net::Driver;
+use net::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use transport::profile::Names;
@@ -131,9 +131,9 @@ fn prepare(request: Request) -> Result<Serving, Error> {
     Ok(Serving { config, ticket, transfer })
 }
 
-/// A fresh ticket for what listens here, as `role`: at `driver`'s address, or over ssh only.
-pub(super) fn ticket(driver: Option<&Driver>, role: Role) -> Result<Ticket, Error> {
-    let addresses = driver.map(|driver| reachable(driver.local_address())).transpose().map_err(Error::System)?;
+/// A fresh ticket for what listens here, as `role`: at `endpoint`'s address, or over ssh only.
+pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, Error> {
+    let addresses = endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::System)?;
     let expires = SystemTime::now() + VALID_FOR;
     let mut ticket = Ticket { key: fresh_key()?, expires, addresses: addresses.unwrap_or_default(), listener: role };
     add_ssh_address(&mut ticket);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use net::{Link, Storage};
+use net::Connection;
 use transport::Profile;
 
 use super::Events;
@@ -14,7 +14,7 @@ use super::checksums::List;
 use super::figures::{PriorAttempts, Summary};
 use super::mailbox::Mailbox;
 use super::receiving::Receiving;
-use super::scanning::{Scan, Sources};
+use super::scanning::Scan;
 use super::sending::Sending;
 use super::session::{Session, application, open_trace};
 use super::step::{Input, Origin, SessionConfig};
@@ -75,7 +75,7 @@ impl Task {
 /// What a session's bytes come from or go to.
 #[derive(Clone)]
 pub(super) enum Store {
-    Sources(Arc<Sources>),
+    Sources,
     Target(Arc<Target>),
 }
 
@@ -84,24 +84,17 @@ impl Store {
     /// A target that cannot be used.
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
-            Task::Send { .. } => Self::Sources(Arc::default()),
+            Task::Send { .. } => Self::Sources,
             Task::Receive { spec, target_is_directory, .. } => {
                 Self::Target(Arc::new(Target::new(Arc::clone(spec), *target_is_directory)?))
             }
         })
     }
 
-    pub(super) fn storage(&self) -> Arc<dyn Storage> {
-        match self {
-            Self::Sources(sources) => Arc::clone(sources) as _,
-            Self::Target(target) => Arc::clone(target) as _,
-        }
-    }
-
     /// What this side says of itself in the handshake.
     pub(super) fn application(&self) -> Vec<u8> {
         match self {
-            Self::Sources(_) => application(Role::Sends, false),
+            Self::Sources => application(Role::Sends, false),
             Self::Target(target) => application(Role::Receives, target.may_hold_some()),
         }
     }
@@ -109,7 +102,7 @@ impl Store {
 
 /// A connection whose session can begin.
 pub(super) struct Beginning {
-    pub(super) link: Link,
+    pub(super) connection: Connection,
     pub(super) inputs: (Mailbox, Receiver<Input>),
     pub(super) store: Store,
     pub(super) started: Instant,
@@ -145,18 +138,18 @@ impl TransferConfig {
     /// Runs one session to its end; a panic in it is its end too.
     pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
         let number = switch.add(&beginning.inputs.0);
-        let link = beginning.link.clone();
+        let connection = beginning.connection.clone();
         let ended = panic::catch_unwind(AssertUnwindSafe(|| self.run_alone(beginning, origin, events)));
         switch.remove(number);
         ended.unwrap_or_else(|_| {
             let error = Error::Internal("a session met what it cannot handle");
-            link.close(CloseCode::Other as u32, error.to_string());
+            connection.close(CloseCode::Other as u32, error.to_string());
             Ended::at_once(error, true)
         })
     }
 
     fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
-        let Beginning { link, inputs: (mailbox, receiver), store, started } = beginning;
+        let Beginning { connection, inputs: (mailbox, receiver), store, started } = beginning;
         let config = SessionConfig {
             role: self.task.role(),
             origin,
@@ -165,18 +158,18 @@ impl TransferConfig {
             trace: self.trace.clone(),
             by_ticket: self.by_ticket,
         };
-        let session = match Session::new(link.clone(), events, config, receiver, started) {
+        let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,
             Err(error) => {
-                link.close(error.close_code() as u32, "it cannot write its trace");
+                connection.close(error.close_code() as u32, "it cannot write its trace");
                 return Ended::at_once(error, true);
             }
         };
         let checksums = self.checksums.clone();
         let (mut session, result) = match (&self.task, store) {
-            (Task::Send { roots, scan, dry_run }, Store::Sources(sources)) => {
+            (Task::Send { roots, scan, dry_run }, Store::Sources) => {
                 match Scan::start(roots.clone(), scan.clone(), &mailbox) {
-                    Ok(scan) => Sending::new(session, sources, scan, *dry_run, checksums).run(),
+                    Ok(scan) => Sending::new(session, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }
             }
@@ -198,7 +191,7 @@ impl TransferConfig {
 mod tests {
     use super::*;
     use crate::transfer::{CommonOptions, ReceiveOptions, Transfer};
-    use net::{Accepted, Driver};
+    use net::Endpoint;
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
@@ -206,7 +199,8 @@ mod tests {
         let task = Task::receive(ReceiveSpec::into_directory(folder.path()), false);
         let config = CommonOptions::default().config(task, ReceiveOptions::default().profile);
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        let driver = Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), config.dead_after, ()).unwrap();
+        let endpoint =
+            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), config.dead_after, ()).unwrap();
         let (mailbox, receiver) = Mailbox::new();
         let store = Store::new(&config.task).unwrap();
         let options = transport::ConnectOptions {
@@ -216,10 +210,9 @@ mod tests {
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
         };
-        let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
-        let link = driver.connect([1; 32], options, accepted);
+        let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
         mailbox.put(Input::Verified(Vec::new()));
-        let beginning = Beginning { link, inputs: (mailbox, receiver), store, started: Instant::now() };
+        let beginning = Beginning { connection, inputs: (mailbox, receiver), store, started: Instant::now() };
         // The events of a transfer cannot be told from within an executor: that panics.
         let (events, transfer) = Transfer::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use net::{Accepted, Bind, Driver, PIPE_PEER};
+use net::{Bind, Endpoint, PIPE_PEER};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
@@ -189,20 +189,19 @@ impl Connecting {
         let begin = || {
             let store = Store::new(&self.config.task)?;
             let (mailbox, inputs) = Mailbox::new();
-            let (driver, key, remotes, timeout) = match route {
+            let (endpoint, key, remotes, timeout) = match route {
                 Route::Udp { ticket, timeout, life } => {
-                    let driver = Driver::start(&Bind::default(), self.config.dead_after, self.events.clone())?;
+                    let endpoint = Endpoint::bind(&Bind::default(), self.config.dead_after, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
-                    (driver, ticket.key, ticket.addresses, timeout)
+                    (endpoint, ticket.key, ticket.addresses, timeout)
                 }
                 Route::Pipe { read, write, key } => {
-                    let driver = Driver::start_over(read, write, self.config.dead_after, self.events.clone())?;
-                    (driver, key, vec![PIPE_PEER], self.config.handshake_timeout)
+                    let endpoint = Endpoint::over_pipes(read, write, self.config.dead_after, self.events.clone())?;
+                    (endpoint, key, vec![PIPE_PEER], self.config.handshake_timeout)
                 }
             };
-            let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
             let options = ConnectOptions {
                 profile: self.config.profile.clone(),
                 application: store.application(),
@@ -210,15 +209,15 @@ impl Connecting {
                 handshake_timeout: timeout,
                 qlog: self.config.trace.is_some(),
             };
-            let link = driver.connect(key, options, accepted);
+            let connection = endpoint.connect(key, options, Box::new(mailbox.events()));
             let origin = Origin::Connected { addresses: remotes, timeout };
-            Ok((driver, Beginning { link, inputs: (mailbox, inputs), store, started }, origin))
+            Ok((endpoint, Beginning { connection, inputs: (mailbox, inputs), store, started }, origin))
         };
         match begin() {
-            Ok((driver, beginning, origin)) => {
+            Ok((endpoint, beginning, origin)) => {
                 let ended = self.config.run(beginning, origin, self.events.clone(), &self.switch);
                 over.store(true, Ordering::Relaxed);
-                drop(driver);
+                drop(endpoint);
                 ended
             }
             Err(error) => Ended::at_once(error, false),

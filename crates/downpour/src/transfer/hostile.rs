@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use net::{Accepted, Bind, Driver, Link, LinkEvent, Storage};
+use net::{Bind, Connection, Endpoint, Event, NetError, Sink, Source};
 use tempfile::{TempDir, tempdir};
-use transport::{Closed, ConnectOptions, Profile};
+use transport::{ConnectOptions, Profile};
 
 use super::config::Task;
 use super::session::application;
@@ -25,32 +25,34 @@ const BYTE: u8 = 7;
 
 struct Sevens;
 
-impl Storage for Sevens {
-    fn read(&self, _: u64, _: u64, out: &mut [u8]) -> io::Result<()> {
+impl Source for Sevens {
+    fn read(&self, _: u64, out: &mut [u8]) -> io::Result<()> {
         out.fill(BYTE);
         Ok(())
     }
+}
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+impl Sink for Sevens {
+    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// A peer without a transfer: it says what a test wants.
 struct Puppet {
-    link: Link,
-    events: Receiver<LinkEvent>,
+    connection: Connection,
+    events: Receiver<Event>,
     said: RootHasher,
     /// Bytes said that have not arrived, as far as this is known.
     unacknowledged: usize,
-    _driver: Driver,
+    _endpoint: Endpoint,
 }
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        let driver = Driver::start(&Bind::default(), Duration::from_secs(30), ()).unwrap();
+        let endpoint = Endpoint::bind(&Bind::default(), Duration::from_secs(30), ()).unwrap();
         let (sender, events) = channel();
-        let sink = Box::new(move |event| sender.send(event).unwrap_or_default());
+        let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {
             profile: Profile::auto(),
             application: application(role, false),
@@ -58,16 +60,16 @@ impl Puppet {
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
         };
-        let link = driver.connect(ticket.key, options, Accepted { events: sink, storage: Arc::new(Sevens) });
-        let mut puppet = Self { link, events, said: RootHasher::new(), unacknowledged: 0, _driver: driver };
-        puppet.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
+        let connection = endpoint.connect(ticket.key, options, handler);
+        let mut puppet = Self { connection, events, said: RootHasher::new(), unacknowledged: 0, _endpoint: endpoint };
+        puppet.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
         if role == Role::Sends {
             puppet.say(&Message::Begin(SourceId([1; 16])));
         }
         puppet
     }
 
-    fn wait<T>(&self, mut wanted: impl FnMut(LinkEvent) -> Option<T>) -> T {
+    fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(Duration::from_secs(30)).expect("the event comes");
             if let Some(found) = wanted(event) {
@@ -81,13 +83,13 @@ impl Puppet {
         message.encode(&mut bytes).unwrap();
         self.said.add(&bytes);
         self.unacknowledged += bytes.len();
-        self.link.write_control(bytes);
+        self.connection.write_control(bytes);
     }
 
     /// One batch with one file, and its object.
     fn send_file(&mut self, path: &str, size: u64, length: u64) {
         self.say(&Message::Manifest(part(&[(path, size)])));
-        self.link.send_object(0, length);
+        self.connection.send_object(0, length, Arc::new(Sevens));
     }
 
     fn skip(&mut self, path: &str, reason: SkipReason) {
@@ -98,17 +100,15 @@ impl Puppet {
     fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
         let root = self.said.root();
         self.say(&Message::End(End { batches, entries, bytes: 0, skipped, root }));
-        self.wait(|event| matches!(event, LinkEvent::Control(bytes) if bytes.contains(&67)).then_some(()));
-        self.link.close(CloseCode::Done as u32, "");
+        self.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
+        self.connection.close(CloseCode::Done as u32, "");
     }
 
     /// How the other side ends the connection.
     fn closed(&self) -> (CloseCode, String) {
         self.wait(|event| match event {
-            LinkEvent::Closed { why: Closed::ByPeer { code, reason }, .. } => {
-                Some((CloseCode::from_code(code), reason))
-            }
-            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            Event::Closed(NetError::ClosedByPeer { code, reason }) => Some((CloseCode::from_code(code), reason)),
+            Event::Closed(error) => panic!("closed: {error}"),
             _ => None,
         })
     }
@@ -215,9 +215,9 @@ fn a_file_beneath_a_link_or_beneath_nothing_is_nowhere() {
         let mut part = part(&[(top, 0), (path, 10)]);
         part.entries[0].kind = Kind::Symlink { target: b"../outside".to_vec() };
         puppet.say(&Message::Manifest(part));
-        let failed = |event| matches!(event, LinkEvent::Control(bytes) if bytes.windows(6).any(|at| at == b"passwd"));
+        let failed = |event| matches!(event, Event::Control(bytes) if bytes.windows(6).any(|at| at == b"passwd"));
         puppet.wait(|event| failed(event).then_some(()));
-        puppet.link.close(CloseCode::Interrupted as u32, "enough");
+        puppet.connection.close(CloseCode::Interrupted as u32, "enough");
         end_of(receiver);
         assert_eq!(fs::read_dir(to.path().join("outside")).unwrap().count(), 0, "{path}");
         assert!(!to.path().join("into/nowhere").exists());
@@ -240,12 +240,12 @@ fn a_petabyte_costs_nothing_before_it_comes() {
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
     puppet.send_file("file", 1 << 50, 1 << 50);
     // Its first blocks are written, so it was accepted as any other file.
-    let digest = puppet.wait(|event| if let LinkEvent::Digest(digest) = event { Some(digest) } else { None });
+    let digest = puppet.wait(|event| if let Event::Digest(digest) = event { Some(digest) } else { None });
     assert_eq!(
         digest.digest,
         *blake3::hash(&vec![BYTE; usize::try_from(digest.range.end - digest.range.start).unwrap()]).as_bytes()
     );
-    puppet.link.close(CloseCode::Interrupted as u32, "enough");
+    puppet.connection.close(CloseCode::Interrupted as u32, "enough");
     let error = end_of(receiver);
     assert_eq!(error.close_reason(), "the sender said: enough", "{error}");
 }
@@ -274,8 +274,8 @@ fn a_root_that_does_not_match_is_no_transfer() {
         puppet.say(&Message::End(End { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
             // The same without the lie is a transfer: the test would fail for no other reason.
-            puppet.wait(|event| matches!(event, LinkEvent::Control(bytes) if bytes.contains(&67)).then_some(()));
-            puppet.link.close(CloseCode::Done as u32, "");
+            puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
+            puppet.connection.close(CloseCode::Done as u32, "");
             assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
         } else {
             assert_eq!(puppet.closed().0, CloseCode::Integrity);
@@ -300,22 +300,22 @@ fn a_batch_too_many_waits_until_another_is_verified() {
         // Each comes by itself, so that no other shows that it is coming.
         let mut left = puppet.unacknowledged;
         puppet.wait(|event| {
-            let LinkEvent::ControlAcknowledged(bytes) = event else { return None };
+            let Event::ControlAcknowledged(bytes) = event else { return None };
             left -= bytes;
             (left == 0).then_some(())
         });
         puppet.unacknowledged = 0;
     }
-    (0..BATCHES).for_each(|batch| puppet.link.send_object(batch.into(), 1000));
+    (0..BATCHES).for_each(|batch| puppet.connection.send_object(batch.into(), 1000, Arc::new(Sevens)));
     let root = puppet.said.root();
     let bytes = u64::from(BATCHES) * 1000;
     puppet.say(&Message::End(End { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
     puppet.wait(|event| match event {
-        LinkEvent::Control(bytes) => bytes.contains(&67).then_some(()),
-        LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+        Event::Control(bytes) => bytes.contains(&67).then_some(()),
+        Event::Closed(error) => panic!("closed: {error}"),
         _ => None,
     });
-    puppet.link.close(CloseCode::Done as u32, "");
+    puppet.connection.close(CloseCode::Done as u32, "");
     drop(receiver);
     assert_eq!(fs::read_dir(to.path().join("into")).unwrap().count(), BATCHES as usize);
 }
@@ -333,23 +333,23 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     // Silence that comes of waiting for each other; what came too early was dealt with before.
     while let Ok(event) = puppet.events.recv_timeout(Duration::from_secs(2)) {
         match event {
-            LinkEvent::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
-            LinkEvent::Control(bytes) => untaken += bytes.len(),
-            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
+            Event::Control(bytes) => untaken += bytes.len(),
+            Event::Closed(error) => panic!("closed: {error}"),
             _ => {}
         }
     }
     assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not dealt with", puppet.unacknowledged);
-    puppet.link.control_taken(untaken);
+    puppet.connection.control_taken(untaken);
     while puppet.unacknowledged > 0 {
         match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it goes on") {
-            LinkEvent::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
-            LinkEvent::Control(bytes) => puppet.link.control_taken(bytes.len()),
-            LinkEvent::Closed { why, .. } => panic!("closed: {why:?}"),
+            Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
+            Event::Control(bytes) => puppet.connection.control_taken(bytes.len()),
+            Event::Closed(error) => panic!("closed: {error}"),
             _ => {}
         }
     }
-    puppet.link.close(CloseCode::Interrupted as u32, "enough");
+    puppet.connection.close(CloseCode::Interrupted as u32, "enough");
     end_of(receiver);
 }
 
@@ -397,7 +397,7 @@ fn messages_beyond_the_limits_end_the_transfer() {
         bytes
     };
     for bytes in [vec![0xff; 64], vec![0, 0, 0, 0, 0], huge_name, vec![0, 0, 0, 1, 200]] {
-        let (error, (code, _)) = attack(|puppet| puppet.link.write_control(bytes.clone()));
+        let (error, (code, _)) = attack(|puppet| puppet.connection.write_control(bytes.clone()));
         assert!(matches!(cause(error), Error::Files(FilesError::Message(_))));
         assert_eq!(code, CloseCode::Protocol);
     }

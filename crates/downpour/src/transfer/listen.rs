@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use net::{Accepted, Driver, Link, LinkEvent};
+use net::{Connection, Endpoint, Event, EventHandler};
 use transport::AcceptOptions;
 
 use super::addresses::reachable;
@@ -35,9 +35,9 @@ enum Arrival {
 /// What peers are to come over.
 pub(super) enum ListenCarrier {
     /// UDP; the addresses are those under which this host may be reached.
-    Udp(Driver),
+    Udp(Endpoint),
     /// A pair of pipes, over which one peer only can come.
-    Pipe(Driver),
+    Pipe(Endpoint),
 }
 
 /// Starts to wait for peers, with a new ticket unless there is a key already.
@@ -64,12 +64,12 @@ fn prepare(
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<(Listener, Ticket), Error> {
-    let (driver, addresses, only_one) = match carrier {
-        ListenCarrier::Udp(driver) => {
-            let addresses = reachable(driver.local_address()).map_err(Error::System)?;
-            (driver, addresses, options.once)
+    let (endpoint, addresses, only_one) = match carrier {
+        ListenCarrier::Udp(endpoint) => {
+            let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+            (endpoint, addresses, options.once)
         }
-        ListenCarrier::Pipe(driver) => (driver, Vec::new(), true),
+        ListenCarrier::Pipe(endpoint) => (endpoint, Vec::new(), true),
     };
     let expires = SystemTime::now() + options.valid_for;
     let key = key.map_or_else(fresh_key, Ok)?;
@@ -83,7 +83,7 @@ fn prepare(
     }));
     let listener = Listener {
         config: Arc::new(config),
-        driver,
+        endpoint,
         key,
         expires,
         store,
@@ -107,30 +107,28 @@ fn prepare(
 
 /// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that
 /// vanishes before, or only repeats what it has overheard, keeps nobody out.
-fn accept(store: Store, link: Link, listener: Sender<Arrival>) -> Accepted {
+fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
-    let mut sink = mailbox.sink();
-    let storage = store.storage();
-    let mut beginning = Some(Beginning { link, inputs: (mailbox, inputs), store, started: Instant::now() });
-    let events = Box::new(move |event: LinkEvent| {
-        let proved = matches!(event, LinkEvent::Connected { .. });
-        sink(event);
+    let mut events = mailbox.events();
+    let mut beginning = Some(Beginning { connection, inputs: (mailbox, inputs), store, started: Instant::now() });
+    Box::new(move |event| {
+        let proved = matches!(event, Event::Connected { .. });
+        events(event);
         if proved && let Some(beginning) = beginning.take() {
-            // A listener that has ended answers nobody; the driver is told so at the same time.
+            // A listener that has ended answers nobody; the endpoint is told so at the same time.
             let _ = listener.send(Arrival::Peer(beginning));
         }
-    });
-    Accepted { events, storage }
+    })
 }
 
 /// Tells a peer that there is no place for it.
 fn refuse(beginning: &Beginning) {
-    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
+    beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
 }
 
 /// Tells a peer that what it was told of the target in the handshake is so no longer: the next attempt is told anew.
 fn refuse_late(beginning: &Beginning) {
-    beginning.link.close(CloseCode::Busy as u32, "another transfer with this ticket came first; try again");
+    beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket came first; try again");
 }
 
 /// Held by what answers peers: tells when that is gone and nothing takes its place.
@@ -171,7 +169,7 @@ fn is_final(error: &Error) -> bool {
 
 struct Listener {
     config: Arc<TransferConfig>,
-    driver: Driver,
+    endpoint: Endpoint,
     key: [u8; 32],
     expires: SystemTime,
     /// Of the next session.
@@ -205,16 +203,13 @@ impl Listener {
         let sender = self.sender.clone();
         let application = lock(&store).application();
         let until_closed = UntilClosed { listener: self.sender.clone(), only_one: self.only_one };
-        let acceptor = Box::new(move |link| {
+        let acceptor = Box::new(move |connection| {
             let _ = &until_closed;
-            let store = lock(&store).clone();
-            // Several receivers may fetch at once, each from files opened for it.
-            let store = if let Store::Sources(_) = store { Store::Sources(Arc::default()) } else { store };
-            accept(store, link, sender.clone())
+            accept(lock(&store).clone(), connection, sender.clone())
         });
         let profile = self.config.profile.clone();
         let options = AcceptOptions { profile, application, qlog: self.config.trace.is_some() };
-        self.driver.listen(self.key, self.expires, options, acceptor);
+        self.endpoint.listen(self.key, self.expires, options, acceptor);
     }
 
     fn run(mut self) {
@@ -304,7 +299,7 @@ impl Listener {
             }
             Arrival::Stop(why) => {
                 self.stopped = Some(why);
-                self.driver.stop_listening();
+                self.endpoint.stop_listening();
                 if self.running == 0 {
                     self.events.tell(TransferEvent::Done(Err(why.into())));
                 }
@@ -376,7 +371,7 @@ impl Listener {
     fn begin(&mut self, beginning: Beginning) {
         let (config, events, switch, sender) =
             (Arc::clone(&self.config), self.events.clone(), Arc::clone(&self.switch), self.sender.clone());
-        let link = beginning.link.clone();
+        let connection = beginning.connection.clone();
         self.current = Some(beginning.inputs.0.clone());
         let work = move || {
             let ended = config.run(beginning, Origin::Accepted, events, &switch);
@@ -386,7 +381,7 @@ impl Listener {
         match thread::Builder::new().name("downpour-session".into()).spawn(work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                link.close(CloseCode::Other as u32, "no thread left");
+                connection.close(CloseCode::Other as u32, "no thread left");
                 self.events.tell(TransferEvent::Note(format!("a peer came in vain: {error}")));
             }
         }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
-use net::LinkEvent;
+use net::Event;
 
 use super::step::Input;
 use super::target::Target;
@@ -46,10 +46,10 @@ impl Mailbox {
     }
 
     /// Takes the events of the session's connection.
-    pub(super) fn sink(&self) -> impl FnMut(LinkEvent) + Send + 'static {
+    pub(super) fn events(&self) -> impl FnMut(Event) + Send + 'static {
         let mailbox = self.clone();
         move |event| {
-            mailbox.put(Input::Link(event));
+            mailbox.put(Input::Network(event));
         }
     }
 

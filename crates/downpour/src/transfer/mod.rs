@@ -38,7 +38,7 @@ pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};
 pub use figures::{Bytes, Progress, Summary};
 use listen::ListenCarrier;
-use net::{Bind, Driver};
+use net::{Bind, Endpoint};
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
@@ -239,7 +239,7 @@ pub(crate) fn start(peer: Peer, config: TransferConfig) -> Result<Transfer, Erro
     match peer {
         Peer::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
         Peer::Listen(options) => {
-            let carrier = ListenCarrier::Udp(Driver::start(&options.bind, config.dead_after, events.clone())?);
+            let carrier = ListenCarrier::Udp(Endpoint::bind(&options.bind, config.dead_after, events.clone())?);
             transfer.keep = options.keep;
             transfer.ticket = Some(listen::listen(config, carrier, None, &options, events, switch)?);
         }
@@ -263,7 +263,7 @@ pub(crate) fn start_over(
     config: TransferConfig,
 ) -> Result<Transfer, Error> {
     let (events, transfer) = Transfer::new();
-    let carrier = ListenCarrier::Pipe(Driver::start_over(read, write, config.dead_after, events.clone())?);
+    let carrier = ListenCarrier::Pipe(Endpoint::over_pipes(read, write, config.dead_after, events.clone())?);
     listen::listen(config, carrier, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }

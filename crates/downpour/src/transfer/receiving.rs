@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use net::BlockDigest;
-use transport::FlowId;
+use net::{BlockDigest, Event, IncomingObject};
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
-use super::target::{Target, batch_number};
+use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
 use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
@@ -50,7 +49,9 @@ pub struct Offer {
 struct Batch {
     /// Length of its object, once the manifest is complete.
     wanted: Option<u64>,
-    flow: Option<(FlowId, u64)>,
+    /// Until it is accepted.
+    object: Option<IncomingObject>,
+    accepted: bool,
 }
 
 /// Where the user's consent stands.
@@ -171,9 +172,9 @@ impl Receiving {
                 Consent::Gathering(_) | Consent::Given => Ok(()),
             },
             Step::Refuse => Err(Error::Declined),
-            Step::Announced { flow, length, tag } => self.announced(flow, length, tag),
-            Step::Digest(digest) => self.digest(digest),
-            Step::Received { tag } => self.received(tag),
+            Step::Network(Event::ObjectAnnounced(object)) => self.announced(object),
+            Step::Network(Event::Digest(digest)) => self.digest(digest),
+            Step::Network(Event::ObjectReceived { tag }) => self.received(tag),
             Step::Verified(files) => {
                 self.counts.files_done += files.len() as u64;
                 self.session.events.tell(TransferEvent::Files(files));
@@ -183,13 +184,13 @@ impl Receiving {
                 self.settling -= requests;
                 Ok(())
             }
-            Step::Stats => {
+            Step::Tick => {
                 self.counts.bytes_done = self.session.stats().map_or(0, |stats| stats.connection.bytes_written);
                 self.session.report(self.counts);
                 Ok(())
             }
             Step::Limit(limit) => self.say(&Message::Limit(limit)),
-            Step::Connected | Step::ControlAcknowledged | Step::Scanned | Step::Sent { .. } => Ok(()),
+            Step::Network(_) | Step::Scanned => Ok(()),
         }
     }
 
@@ -340,9 +341,11 @@ impl Receiving {
         Ok(())
     }
 
-    fn announced(&mut self, flow: FlowId, length: u64, tag: u64) -> Result<(), Error> {
+    fn announced(&mut self, object: IncomingObject) -> Result<(), Error> {
+        let tag = object.tag();
         batch_number(tag)?;
-        if self.begun(tag)?.flow.replace((flow, length)).is_some() {
+        let batch = self.begun(tag)?;
+        if batch.accepted || batch.object.replace(object).is_some() {
             return Err(Error::Violation(format!("it opens batch {tag} twice")));
         }
         self.open(tag)
@@ -357,17 +360,17 @@ impl Receiving {
     }
 
     /// Lets a batch's object be written once its manifest is complete.
-    fn open(&self, tag: u64) -> Result<(), Error> {
-        match self.batches.get(&tag) {
-            Some(Batch { wanted: Some(wanted), flow: Some((flow, length)) }) => {
-                if length != wanted {
-                    return Err(Error::Violation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
-                }
-                self.session.link.accept_flow(*flow);
-                Ok(())
-            }
-            _ => Ok(()),
+    fn open(&mut self, tag: u64) -> Result<(), Error> {
+        let Some(batch) = self.batches.get_mut(&tag) else { return Ok(()) };
+        let Some(wanted) = batch.wanted else { return Ok(()) };
+        let Some(object) = batch.object.take() else { return Ok(()) };
+        let length = object.length();
+        if length != wanted {
+            return Err(Error::Violation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
         }
+        batch.accepted = true;
+        object.accept(Arc::new(BatchSink { target: Arc::clone(&self.target), batch: batch_number(tag)? }));
+        Ok(())
     }
 
     fn digest(&mut self, found: BlockDigest) -> Result<(), Error> {

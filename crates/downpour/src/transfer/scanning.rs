@@ -1,45 +1,23 @@
 //! What a sender sends: batches from a walk through the sources, and the blocks of those that are open.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
 
-use net::Storage;
+use net::Source;
 
 use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
 use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
-/// Where the blocks of the open batches are read.
-#[derive(Debug, Default)]
-pub(super) struct Sources {
-    batches: RwLock<BTreeMap<u64, Arc<BatchSource>>>,
-}
-
-impl Sources {
-    /// Lets a batch be read.
-    pub(super) fn open(&self, tag: u64, source: Arc<BatchSource>) {
-        self.batches.write().unwrap_or_else(PoisonError::into_inner).insert(tag, source);
-    }
-
-    /// Lets go of a batch.
-    pub(super) fn close(&self, tag: u64) {
-        self.batches.write().unwrap_or_else(PoisonError::into_inner).remove(&tag);
-    }
-}
-
-impl Storage for Sources {
-    fn read(&self, tag: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let source = self.batches.read().unwrap_or_else(PoisonError::into_inner).get(&tag).cloned();
-        source.ok_or(Error::Internal("a batch that is not open is read"))?.read(offset, out);
+/// The blocks of a batch.
+impl Source for BatchSource {
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        // What cannot be read is told as void, and is zeros meanwhile.
+        Self::read(self, offset, out);
         Ok(())
-    }
-
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(Error::Violation("it sends files to a sender".to_owned()).into())
     }
 }
 

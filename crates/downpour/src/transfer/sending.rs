@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use net::BlockDigest;
+use net::{BlockDigest, Event};
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
-use super::scanning::{Found, Scan, Sources};
+use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
@@ -72,7 +72,6 @@ struct Opening {
 /// The sender of one transfer.
 pub(super) struct Sending {
     session: Session,
-    sources: Arc<Sources>,
     scan: Scan,
     /// Nothing is to cross: only what would.
     dry_run: bool,
@@ -97,16 +96,9 @@ pub(super) struct Sending {
 
 impl Sending {
     /// A sender of what `scan` finds.
-    pub(super) fn new(
-        session: Session,
-        sources: Arc<Sources>,
-        scan: Scan,
-        dry_run: bool,
-        checksums: Option<List>,
-    ) -> Self {
+    pub(super) fn new(session: Session, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
         Self {
             session,
-            sources,
             scan,
             dry_run,
             checksums: checksums.map(Checksums::new),
@@ -160,26 +152,20 @@ impl Sending {
     fn take(&mut self, step: Step) -> Result<Option<Complete>, Error> {
         match step {
             Step::Message(message) => return self.message(message),
-            Step::Digest(digest) => self.digest(digest)?,
-            Step::Sent { tag } => match &mut self.batch(tag)?.phase {
+            Step::Network(Event::Digest(digest)) => self.digest(digest)?,
+            Step::Network(Event::ObjectSent { tag }) => match &mut self.batch(tag)?.phase {
                 Phase::Open { sent, .. } => *sent = true,
                 Phase::Asked | Phase::Ready => return Err(Error::Internal("a batch is across that was not open")),
             },
-            Step::Announced { .. } | Step::Received { .. } => {
+            Step::Network(Event::ObjectAnnounced(_)) => {
                 return Err(Error::Violation("it sends files to a sender".to_owned()));
             }
-            Step::Stats => {
+            Step::Tick => {
                 let counts = self.counts();
                 self.session.report(counts);
             }
             Step::Limit(limit) => self.session.limit(limit),
-            Step::Connected
-            | Step::ControlAcknowledged
-            | Step::Scanned
-            | Step::Verified(_)
-            | Step::Settled(_)
-            | Step::Accept
-            | Step::Refuse => {}
+            Step::Network(_) | Step::Scanned | Step::Verified(_) | Step::Settled(_) | Step::Accept | Step::Refuse => {}
         }
         Ok(None)
     }
@@ -282,8 +268,7 @@ impl Sending {
             if !entry.get().is_done() {
                 return;
             }
-            let (tag, begun) = entry.remove_entry();
-            self.sources.close(tag);
+            let begun = entry.remove();
             self.tell_files(&begun);
         }
     }
@@ -405,8 +390,7 @@ impl Sending {
             let nothing = length == 0 || self.dry_run;
             if !nothing {
                 free -= 1;
-                self.sources.open(*tag, Arc::clone(&source));
-                self.session.link.send_object(*tag, length);
+                self.session.connection.send_object(*tag, length, Arc::clone(&source) as _);
             }
             begun.phase = Phase::Open { source, digested: if nothing { length } else { 0 }, sent: nothing };
         }

@@ -3,23 +3,24 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use net::{Link, LinkEvent, LinkStats, PIPE_PEER};
-use transport::{Closed, Connector, Rate, floor};
+use net::{Connection, Event, NetError, PIPE_PEER, Stats};
+use transport::{Connector, Rate, floor};
 
 use super::figures::{Meter, PriorAttempts, Progress, Summary};
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
-use crate::error::{CloseCode, Error, escaped};
+use crate::error::{CloseCode, Error, Other};
 use crate::files::{Notice, display_name};
 use crate::messages::{Message, MessageReader};
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
+use crate::wait::block_on;
 
 /// Between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -56,7 +57,7 @@ struct Rival {
 
 /// One connection's transfer.
 pub(super) struct Session {
-    pub(super) link: Link,
+    pub(super) connection: Connection,
     pub(super) events: Events,
     config: SessionConfig,
     inputs: Receiver<Input>,
@@ -77,7 +78,7 @@ pub(super) struct Session {
     heard: Option<Instant>,
     bytes_heard: u64,
     rival: Option<Rival>,
-    stats: Option<Box<LinkStats>>,
+    stats: Option<Stats>,
     closed: bool,
     reader: MessageReader,
     messages: VecDeque<Message>,
@@ -99,7 +100,7 @@ impl Session {
     /// # Errors
     /// [`Error::Trace`] when the trace file cannot be opened.
     pub(super) fn new(
-        link: Link,
+        connection: Connection,
         events: Events,
         config: SessionConfig,
         inputs: Receiver<Input>,
@@ -107,7 +108,7 @@ impl Session {
     ) -> Result<Self, Error> {
         let trace = config.trace.as_deref().map(open_trace);
         Ok(Self {
-            link,
+            connection,
             events,
             inputs,
             started,
@@ -169,7 +170,7 @@ impl Session {
     }
 
     fn apply_limits(&self) {
-        self.link.set_limit(self.limits.into_iter().flatten().min());
+        self.connection.set_limit(self.limits.into_iter().flatten().min());
     }
 
     /// Tells the user what becomes of a name at the receiver.
@@ -197,7 +198,7 @@ impl Session {
     /// Appends to the control stream.
     pub(super) fn write(&mut self, bytes: Vec<u8>) {
         self.written += bytes.len();
-        self.link.write_control(bytes);
+        self.connection.write_control(bytes);
     }
 
     /// While `holding`, the messages taken count against what the peer may send.
@@ -254,13 +255,14 @@ impl Session {
                     return Ok(Step::Message(message));
                 }
                 if self.untold > 0 && !self.holding {
-                    self.link.control_taken(std::mem::take(&mut self.untold));
+                    self.connection.control_taken(std::mem::take(&mut self.untold));
                 }
             }
             let now = Instant::now();
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
-                self.link.ask_stats();
+                self.take_stats()?;
+                return Ok(Step::Tick);
             }
             let input = match self.inputs.recv_timeout(self.next_tick.saturating_duration_since(now)) {
                 Ok(input) => input,
@@ -289,56 +291,50 @@ impl Session {
             }
             Input::Gone => return Err(Error::Vanished),
             Input::Stop(why) => return Err(why.into()),
-            Input::Link(event) => match event {
-                LinkEvent::Connected { remote, application } => {
-                    self.peer_may_hold_some = self.check(&application)?;
-                    self.peer = Some(remote);
-                    self.heard = Some(Instant::now());
-                    self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
-                    Step::Connected
-                }
-                LinkEvent::Control(bytes) => {
-                    self.read(&bytes)?;
-                    return Ok(None);
-                }
-                LinkEvent::ControlAcknowledged(bytes) => {
-                    self.written = self.written.saturating_sub(bytes);
-                    Step::ControlAcknowledged
-                }
-                LinkEvent::Announced { flow, length, tag } => Step::Announced { flow, length, tag },
-                LinkEvent::Digest(digest) => Step::Digest(digest),
-                LinkEvent::Received { tag } => Step::Received { tag },
-                LinkEvent::Sent { tag } => Step::Sent { tag },
-                LinkEvent::Failed(error) => return Err(error.into()),
-                LinkEvent::StreamAnnounced { .. }
-                | LinkEvent::StreamBytes { .. }
-                | LinkEvent::StreamFinished { .. }
-                | LinkEvent::StreamReset { .. }
-                | LinkEvent::StreamTaken { .. }
-                | LinkEvent::StreamSent { .. }
-                | LinkEvent::StreamStopped { .. } => {
-                    return Err(Error::Violation("it opens a stream in a transfer of files".to_owned()));
-                }
-                LinkEvent::Stats(stats) => {
-                    let bytes = stats.connection.bytes_received;
-                    if bytes > self.bytes_heard {
-                        (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
-                    }
-                    self.look_for_life(bytes, stats.connection.in_flight)?;
-                    self.stats = Some(stats);
-                    Step::Stats
-                }
-                LinkEvent::Trace(bytes) => {
-                    self.write_trace(&bytes)?;
-                    return Ok(None);
-                }
-                LinkEvent::Closed { why, stats, send_error } => {
-                    self.stats = Some(stats);
-                    self.closed = true;
-                    return Err(self.ended_by(why, send_error));
-                }
-            },
+            Input::Network(event) => return self.network(event),
         }))
+    }
+
+    /// Deals with what concerns every session; the rest is the side's.
+    fn network(&mut self, event: Event) -> Result<Option<Step>, Error> {
+        match event {
+            Event::Connected { remote, ref application } => {
+                self.peer_may_hold_some = self.check(application)?;
+                self.peer = Some(remote);
+                self.heard = Some(Instant::now());
+                self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
+            }
+            Event::Control(bytes) => {
+                self.read(&bytes)?;
+                return Ok(None);
+            }
+            Event::ControlAcknowledged(bytes) => self.written = self.written.saturating_sub(bytes),
+            Event::StreamOpened => {
+                return Err(Error::Violation("it opens a stream in a transfer of files".to_owned()));
+            }
+            Event::Failed(error) => return Err(error.into()),
+            Event::Trace(bytes) => {
+                self.write_trace(&bytes)?;
+                return Ok(None);
+            }
+            Event::Closed(error) => {
+                self.stats = Some(block_on(self.connection.stats()));
+                self.closed = true;
+                return Err(self.ended_by(error));
+            }
+            _ => {}
+        }
+        Ok(Some(Step::Network(event)))
+    }
+
+    fn take_stats(&mut self) -> Result<(), Error> {
+        let stats = block_on(self.connection.stats());
+        let bytes = stats.connection.bytes_received;
+        if bytes > self.bytes_heard {
+            (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
+        }
+        self.stats = Some(stats);
+        self.look_for_life(bytes, stats.connection.in_flight)
     }
 
     /// Where another peer wants the place of this one: whether this one is still there.
@@ -351,7 +347,7 @@ impl Session {
             // While nothing is in flight it owes no answer.
             None => {
                 rival.asked = Some((Instant::now(), heard));
-                self.link.ping();
+                self.connection.ping();
             }
             Some((_, before)) if heard > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
             Some((since, _)) if in_flight > 0 && since.elapsed() >= PROOF_OF_LIFE => return Err(Error::Vanished),
@@ -382,27 +378,12 @@ impl Session {
         file.write_all(bytes).map_err(|source| Error::Trace { path: path.clone(), source })
     }
 
-    fn ended_by(&self, why: Closed, send_error: Option<io::Error>) -> Error {
-        match why {
-            Closed::ByUs => Error::Internal("the connection was closed by nobody"),
-            Closed::ByPeer { code, reason } => Error::Peer {
-                peer: self.config.role.other(),
-                code: CloseCode::from_code(code),
-                reason: escaped(&reason),
-            },
-            Closed::HandshakeTimeout => match &self.config.origin {
-                Origin::Connected { addresses, timeout } => Error::Unreachable {
-                    addresses: addresses.clone(),
-                    after: *timeout,
-                    hint: send_error.map(|error| format!("this host says: {error}")),
-                },
-                Origin::Accepted => Error::Vanished,
-            },
-            Closed::VersionMismatch { .. } => Error::Version,
-            Closed::Dead => Error::Vanished,
-            Closed::Violation(what) => Error::Violation(what),
-            Closed::Undecodable => Error::Undecodable,
-        }
+    fn ended_by(&self, error: NetError) -> Error {
+        let tried = match &self.config.origin {
+            Origin::Connected { addresses, timeout } => Some((&addresses[..], *timeout)),
+            Origin::Accepted => None,
+        };
+        Error::ended(error, &Other { role: self.config.role.other(), tried })
     }
 
     /// What ends the session, where something else has noticed first that it is over.
@@ -436,8 +417,8 @@ impl Session {
     }
 
     /// The last figures of the engine.
-    pub(super) fn stats(&self) -> Option<&LinkStats> {
-        self.stats.as_deref()
+    pub(super) const fn stats(&self) -> Option<&Stats> {
+        self.stats.as_ref()
     }
 
     /// Stops the clock: everything is verified.
@@ -460,16 +441,16 @@ impl Session {
         while !self.closed {
             if may_close || self.written == 0 {
                 may_close = false;
-                self.link.close(code as u32, reason.clone());
+                self.connection.close(code as u32, reason.clone());
             }
             let deadline = lingers_until(since, self.heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 // Nothing that happens now changes the result.
-                Ok(input @ Input::Link(_)) => drop(self.take(input)),
+                Ok(input @ Input::Network(_)) => drop(self.take(input)),
                 Ok(_) => {}
                 Err(_) => {
                     // Whatever the peer has heard, this is how it ended, and not that a program ended.
-                    self.link.close(code as u32, reason);
+                    self.connection.close(code as u32, reason);
                     break;
                 }
             }
@@ -489,7 +470,7 @@ impl Session {
             Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
             Role::Receives => (connection.bytes_written, connection.bytes_received),
         };
-        PriorAttempts { since: Some(self.started), crossed, wire_bytes, refused: stats.refused }
+        PriorAttempts { since: Some(self.started), crossed, wire_bytes, refused: stats.refused.total() }
     }
 
     fn summary(&self, done: Totals) -> Result<Summary, Error> {
@@ -524,7 +505,7 @@ impl Session {
             repair_share: sends.then(|| connection.repair_symbols as f64 / symbols.max(1) as f64),
             rtt: connection.rtt,
             loss: sends.then_some(lost),
-            refused: stats.refused,
+            refused: stats.refused.total(),
             path_share: least.map(|least| least.as_secs_f64() / elapsed.as_secs_f64().max(1e-9)),
         })
     }

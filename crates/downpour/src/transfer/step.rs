@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use net::{BlockDigest, LinkEvent};
-use transport::{FlowId, Rate};
+use net::{Event, Rate};
 
 use super::switch::Stop;
 use crate::error::Error;
@@ -23,7 +22,7 @@ pub(super) type Lives = Box<dyn FnOnce() + Send>;
 /// What a session's thread is told.
 pub(super) enum Input {
     /// From the network.
-    Link(LinkEvent),
+    Network(Event),
     /// The scan has a batch ready, or is at its end.
     Scanned,
     /// Files have their final names, every byte of them verified: path and length.
@@ -50,11 +49,8 @@ impl Input {
     /// Whether nothing comes of the session after it.
     pub(super) const fn is_end(&self) -> bool {
         match self {
-            Self::Failed(_)
-            | Self::Gone
-            | Self::Stop(_)
-            | Self::Link(LinkEvent::Failed(_) | LinkEvent::Closed { .. }) => true,
-            Self::Link(_)
+            Self::Failed(_) | Self::Gone | Self::Stop(_) | Self::Network(Event::Failed(_) | Event::Closed(_)) => true,
+            Self::Network(_)
             | Self::Scanned
             | Self::Verified(_)
             | Self::Settled(_)
@@ -69,29 +65,16 @@ impl Input {
 /// What is left of the inputs for one side to deal with.
 #[derive(Debug)]
 pub(super) enum Step {
-    Connected,
     Message(Message),
-    ControlAcknowledged,
-    Announced {
-        flow: FlowId,
-        length: u64,
-        tag: u64,
-    },
-    Digest(BlockDigest),
-    Received {
-        tag: u64,
-    },
-    Sent {
-        tag: u64,
-    },
+    Network(Event),
     Scanned,
     Verified(Vec<(String, u64)>),
     Settled(usize),
     Accept,
     Refuse,
     Limit(Option<Rate>),
-    /// Figures are new: time to report progress.
-    Stats,
+    /// Counters are new: time to report progress.
+    Tick,
 }
 
 /// How the connection of a session came to be.

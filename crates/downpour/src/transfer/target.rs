@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use net::Storage;
+use net::Sink;
 
 use super::mailbox::Mailbox;
 use super::step::Input;
@@ -117,13 +117,16 @@ impl Target {
     }
 }
 
-impl Storage for Target {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
-        Err(Error::Internal("a receiver reads").into())
-    }
+/// Where the blocks of one batch are written.
+#[derive(Debug)]
+pub(super) struct BatchSink {
+    pub(super) target: Arc<Target>,
+    pub(super) batch: u32,
+}
 
-    fn write(&self, tag: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        Ok(self.files().write(batch_number(tag)?, offset, bytes).map_err(Error::from)?)
+impl Sink for BatchSink {
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        Ok(self.target.files().write(self.batch, offset, bytes).map_err(Error::from)?)
     }
 }
 

@@ -15,25 +15,26 @@ const LONG: u64 = 1 << 30;
 /// Reads and writes nothing at all.
 struct Nothing;
 
-impl Storage for Nothing {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+impl Source for Nothing {
+    fn read(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
-fn measure(name: &str, length: u64, connecting: &Driver, listening: &Driver, remote: SocketAddr) {
-    let arrivals = listen(listening, Arc::new(Nothing));
-    let sending = connect_to(connecting, remote, Arc::new(Nothing));
+impl Sink for Nothing {
+    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn measure(name: &str, length: u64, connecting: &Endpoint, listening: &Endpoint, remote: SocketAddr) {
+    let arrivals = listen(listening);
+    let sending = connect_to(connecting, remote);
     let receiving = arrivals.recv_timeout(PATIENCE).unwrap();
     let started = Instant::now();
-    transfer(&sending, &receiving, length);
+    transfer(&sending, &receiving, length, Arc::new(Nothing), Arc::new(Nothing));
     let seconds = started.elapsed().as_secs_f64();
-    sending.link.ask_stats();
-    let stats = sending.wait(|event| if let LinkEvent::Stats(stats) = event { Some(stats.connection) } else { None });
+    let stats = sending.stats().connection;
     println!(
         "{name:>12}: {:.2} Gbit/s; rtt {:?} (least {:?}), window {} kB, lost {}, sent again {}",
         length as f64 * 8e-9 / seconds,
@@ -73,7 +74,7 @@ fn slow(from: OwnedFd, to: OwnedFd, rate: f64) {
 #[test]
 #[ignore = "a measurement: run with --ignored --nocapture, in a release build"]
 fn throughput_of_each_carrier() {
-    let udp = || Driver::start(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), DEAD_AFTER, ()).unwrap();
+    let udp = || Endpoint::bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), DEAD_AFTER, ()).unwrap();
     let (connecting, listening) = (udp(), udp());
     measure("udp", LONG, &connecting, &listening, listening.local_address());
     let (here, there, _cats) = through_cats();

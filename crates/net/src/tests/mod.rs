@@ -1,7 +1,8 @@
-//! Drivers joined in one process. What they share is here; each part has its own file.
+//! Endpoints joined in one process. What they share is here; each part has its own file.
 
 mod measure;
 mod pipes;
+mod streams;
 #[cfg(target_os = "linux")]
 mod unreachable;
 mod workers;
@@ -10,14 +11,14 @@ use std::io::{self, pipe};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::pin::pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread as StdThread};
+use std::time::{Duration, Instant, SystemTime};
 
-use transport::{AcceptOptions, ConnectOptions, Profile};
-
-use crate::error::NetError;
-use crate::{Accepted, Driver, Link, LinkEvent, PIPE_PEER, Storage};
+use super::*;
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -32,19 +33,21 @@ fn byte(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Sends a pattern, and keeps what comes.
+/// Gives a pattern, and keeps what comes.
 #[derive(Default)]
 struct Memory {
     received: Mutex<Vec<u8>>,
 }
 
-impl Storage for Memory {
-    fn read(&self, _: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
+impl Source for Memory {
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         (offset..).zip(out).for_each(|(at, out)| *out = byte(at));
         Ok(())
     }
+}
 
-    fn write(&self, _: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
+impl Sink for Memory {
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let offset = usize::try_from(offset).unwrap();
         let mut received = self.received.lock().unwrap();
         let length = received.len().max(offset + bytes.len());
@@ -56,13 +59,13 @@ impl Storage for Memory {
 
 /// One end of a connection, as a test holds it.
 struct End {
-    link: Link,
-    events: Receiver<LinkEvent>,
+    connection: Connection,
+    events: Receiver<Event>,
 }
 
 impl End {
     /// The first event of which `wanted` makes something.
-    fn wait<T>(&self, mut wanted: impl FnMut(LinkEvent) -> Option<T>) -> T {
+    fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(PATIENCE).expect("the event comes");
             if let Some(found) = wanted(event) {
@@ -70,18 +73,59 @@ impl End {
             }
         }
     }
+
+    fn connected(&self) {
+        self.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
+    }
+
+    fn announced(&self) -> IncomingObject {
+        self.wait(|event| if let Event::ObjectAnnounced(object) = event { Some(object) } else { None })
+    }
+
+    /// How the connection ended, with its figures.
+    fn closed(&self) -> (NetError, Stats) {
+        let error = self.wait(|event| match event {
+            Event::Closed(error) => Some(error),
+            Event::Failed(error) => panic!("failed: {error}"),
+            _ => None,
+        });
+        (error, self.stats())
+    }
+
+    fn stats(&self) -> Stats {
+        block_on(self.connection.stats())
+    }
 }
 
-fn sink(sender: Sender<LinkEvent>) -> super::EventSink {
+/// Runs a future on this thread; one that takes longer than anybody waits fails the test.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(StdThread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, deadline) = (pin!(future), Instant::now() + PATIENCE);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+        assert!(Instant::now() < deadline, "it takes too long");
+    }
+}
+
+fn handler(sender: Sender<Event>) -> EventHandler {
     // A test that has seen enough has no use for more.
     Box::new(move |event| sender.send(event).unwrap_or_default())
 }
 
-fn connect(driver: &Driver, storage: Arc<dyn Storage>) -> End {
-    connect_to(driver, PIPE_PEER, storage)
+fn connect(endpoint: &Endpoint) -> End {
+    connect_to(endpoint, PIPE_PEER)
 }
 
-fn connect_to(driver: &Driver, remote: SocketAddr, storage: Arc<dyn Storage>) -> End {
+fn connect_to(endpoint: &Endpoint, remote: SocketAddr) -> End {
     let (sender, events) = channel();
     let options = ConnectOptions {
         profile: Profile::auto(),
@@ -90,24 +134,30 @@ fn connect_to(driver: &Driver, remote: SocketAddr, storage: Arc<dyn Storage>) ->
         handshake_timeout: PATIENCE,
         qlog: false,
     };
-    let link = driver.connect(KEY, options, Accepted { events: sink(sender), storage });
-    End { link, events }
+    End { connection: endpoint.connect(KEY, options, handler(sender)), events }
+}
+
+fn accept_options() -> AcceptOptions {
+    AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false }
+}
+
+fn in_ten_minutes() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(600)
 }
 
 /// Listens; whoever comes is handed out.
-fn listen(driver: &Driver, storage: Arc<dyn Storage>) -> Receiver<End> {
+fn listen(endpoint: &Endpoint) -> Receiver<End> {
     let (sender, ends) = channel();
-    let options = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
-    let acceptor = Box::new(move |link| {
+    let acceptor = Box::new(move |connection| {
         let (events_sender, events) = channel();
-        sender.send(End { link, events }).unwrap_or_default();
-        Accepted { events: sink(events_sender), storage: Arc::clone(&storage) }
+        sender.send(End { connection, events }).unwrap_or_default();
+        handler(events_sender)
     });
-    driver.listen(KEY, SystemTime::now() + Duration::from_secs(600), options, acceptor);
+    endpoint.listen(KEY, in_ten_minutes(), accept_options(), acceptor);
     ends
 }
 
-/// What a driver is started over.
+/// What an endpoint is started over.
 type Way = (OwnedFd, OwnedFd);
 
 /// Both ends of a way of two pipes.
@@ -122,17 +172,32 @@ fn sockets() -> (Way, Way) {
     ((a.try_clone().unwrap().into(), a.into()), (b.try_clone().unwrap().into(), b.into()))
 }
 
-fn start(way: Way) -> Driver {
-    Driver::start_over(way.0, way.1, DEAD_AFTER, ()).unwrap()
+fn start(way: Way) -> Endpoint {
+    Endpoint::over_pipes(way.0, way.1, DEAD_AFTER, ()).unwrap()
+}
+
+/// Two endpoints and a connection between them.
+fn joined((here, there): (Way, Way)) -> (Endpoint, End, Endpoint, End) {
+    let (connecting, listening) = (start(here), start(there));
+    let arrivals = listen(&listening);
+    let sending = connect(&connecting);
+    let receiving = arrivals.recv_timeout(PATIENCE).unwrap();
+    (connecting, sending, listening, receiving)
 }
 
 /// Sends one object of `length` bytes and waits until the receiver has it.
-fn transfer(sending: &End, receiving: &End, length: u64) {
-    sending.wait(|event| matches!(event, LinkEvent::Connected { .. }).then_some(()));
-    sending.link.send_object(1, length);
-    let flow = receiving.wait(|event| if let LinkEvent::Announced { flow, .. } = event { Some(flow) } else { None });
-    receiving.link.accept_flow(flow);
-    receiving.wait(|event| matches!(event, LinkEvent::Received { tag: 1 }).then_some(()));
+fn transfer(sending: &End, receiving: &End, length: u64, source: Arc<dyn Source>, sink: Arc<dyn Sink>) {
+    sending.connected();
+    sending.connection.send_object(1, length, source);
+    receiving.announced().accept(sink);
+    receiving.wait(|event| matches!(event, Event::ObjectReceived { tag: 1 }).then_some(()));
+}
+
+/// The same with the pattern, and it is what arrives.
+fn transfer_pattern(sending: &End, receiving: &End, length: u64) {
+    let memory = Arc::new(Memory::default());
+    transfer(sending, receiving, length, Arc::clone(&memory) as _, Arc::clone(&memory) as _);
+    assert!(*memory.received.lock().unwrap() == pattern(length), "the bytes differ");
 }
 
 fn pattern(length: u64) -> Vec<u8> {

@@ -6,8 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::recovery::EcnCodepoint;
 
 use crate::Bind;
-use crate::carrier::{Outgoing, Sent};
-use crate::socket::Socket;
+use crate::carrier::{Outgoing, Sent, Socket};
 
 fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
@@ -56,12 +55,12 @@ fn a_port_that_nobody_listens_at_is_named_by_its_address() {
         send(&mut socket, nobody, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10), "{from} hears of {there}");
         assert_eq!(told(&mut socket, true), [nobody], "from {from}");
-        assert_eq!(socket.refused(), 0);
+        assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0), "nothing is left that would wake anybody");
         send(&mut socket, nobody, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10));
         assert_eq!(told(&mut socket, false), [nobody]);
-        assert_eq!(socket.refused(), 1, "what is of no use is counted");
+        assert_eq!(socket.refused().icmp, 1, "what is of no use is counted");
     }
 }
 
@@ -121,7 +120,7 @@ fn a_datagram_too_large_says_nothing_of_anybody() {
         send(&mut socket, there.parse().unwrap(), length, &vec![0; length]);
         assert!(socket.take_send_error().is_none());
         assert_eq!(told(&mut socket, true), []);
-        assert_eq!(socket.refused(), 0);
+        assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
-use net::{Bind, Driver};
+use net::{Bind, Endpoint};
 use serde::{Deserialize, Serialize};
 
 use super::DEAD_AFTER;
@@ -61,7 +61,7 @@ fn say_json(output: &mut File, what: &impl Serialize) {
 
 struct Attending {
     request: Request,
-    driver: Driver,
+    endpoint: Endpoint,
     key: [u8; 32],
     answering: Answering,
     load: Option<f64>,
@@ -72,12 +72,12 @@ impl Attending {
         let load = machine::load();
         let (first, last) = request.ports.unwrap_or_default();
         let bind = Bind::Ports { family: request.family, ports: first..=last };
-        let driver = Driver::start(&bind, DEAD_AFTER, ())?;
-        let ticket = ticket(Some(&driver), Role::Receives)?;
+        let endpoint = Endpoint::bind(&bind, DEAD_AFTER, ())?;
+        let ticket = ticket(Some(&endpoint), Role::Receives)?;
         let key = ticket.key;
         let answering = Answering::default();
-        answering.begin(&driver, key, request.profile.clone(), ());
-        Ok((Self { request, driver, key, answering, load }, ticket))
+        answering.begin(&endpoint, key, request.profile.clone(), ());
+        Ok((Self { request, endpoint, key, answering, load }, ticket))
     }
 
     fn run(self, mut input: File, output: File) -> Result<(), Error> {
@@ -106,13 +106,13 @@ impl Attending {
     /// Measures this machine and says what it is.
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
         // The network has been looked at.
-        self.driver.stop_listening();
+        self.endpoint.stop_listening();
         let folder = match &self.request.task {
             RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path()),
             _ => expand(Path::new("~")),
         };
         say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() });
-        let (socket, load) = (self.driver.facts(), self.load);
+        let (socket, load) = (self.endpoint.facts(), self.load);
         let work = move || {
             let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
             say_json(&mut output, &machine);
@@ -123,13 +123,13 @@ impl Attending {
     /// Answers probes over standard input and output until these end.
     fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
         // What still waits for a peer over UDP waits in vain.
-        drop(self.driver);
+        drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
-        let driver = Driver::start_over(input.into(), output.into(), DEAD_AFTER, ())?;
-        self.answering.begin(&driver, self.key, self.request.profile.clone(), until_closed);
+        let endpoint = Endpoint::over_pipes(input.into(), output.into(), DEAD_AFTER, ())?;
+        self.answering.begin(&endpoint, self.key, self.request.profile.clone(), until_closed);
         // Nothing is ever sent: it is dropped when the pipes have ended.
         let _ = closed.recv();
-        drop(driver);
+        drop(endpoint);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use net::{Bind, Driver, PIPE_PEER};
+use net::{Bind, Endpoint, PIPE_PEER};
 use serde::de::DeserializeOwned;
 
 use super::attend::Arrivals;
@@ -65,11 +65,11 @@ pub(super) fn examine(
     reporter: &Reporter,
 ) -> Result<Checkup, Error> {
     let load = machine::load();
-    let driver = Driver::start(&Bind::Ports { family: doctor.family, ports: 0..=0 }, DEAD_AFTER, ())?;
+    let endpoint = Endpoint::bind(&Bind::Ports { family: doctor.family, ports: 0..=0 }, DEAD_AFTER, ())?;
     let mut found = Network::default();
     let stopped = || reporter.stopped();
     let mut target = Target {
-        driver: &driver,
+        endpoint: &endpoint,
         key: ticket.key,
         remotes: ticket.addresses.clone(),
         patience: udp_timeout,
@@ -97,8 +97,8 @@ pub(super) fn examine(
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
         write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
-        let driver = Driver::start_over(read.into(), write.into(), DEAD_AFTER, ())?;
-        (target.driver, target.remotes, target.patience) = (&driver, vec![PIPE_PEER], DEAD_AFTER);
+        let endpoint = Endpoint::over_pipes(read.into(), write.into(), DEAD_AFTER, ())?;
+        (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes are there, so somebody answers, or it is a trouble like any other.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::Vanished.to_string());
@@ -107,7 +107,7 @@ pub(super) fn examine(
         drop((read, write));
     }
     let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
-    let here = Machine::measure(&folder, driver.facts(), load, &|| reporter.stopped().is_err());
+    let here = Machine::measure(&folder, endpoint.facts(), load, &|| reporter.stopped().is_err());
     reporter.stopped()?;
     reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(here.clone()) });
     Ok(found.checkup(doctor, over_ssh, here, there))

@@ -1,4 +1,4 @@
-//! Probes of a path: objects of made-up bytes from nowhere to nowhere, over the same driver as a transfer. One connection each way. The
+//! Probes of a path: objects of made-up bytes from nowhere to nowhere, over an endpoint as a transfer. One connection each way. The
 //! side that connects says in the handshake which way, ends the probe by a word on the control stream, and is answered there with the
 //! other side's counts.
 
@@ -12,13 +12,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use net::{Accepted, Driver, EventSink, Link, LinkEvent, NetError, Storage, Thread};
-use transport::{AcceptOptions, Closed, ConnectOptions, ConnectionStats, Profile};
+use net::{Connection, Endpoint, Event, EventHandler, NetError, Sink, Source, Thread};
+use transport::{AcceptOptions, ConnectOptions, ConnectionStats, Profile};
 
 use super::meter::{Counts, Meter, TICK};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PROBE;
 use crate::remote::serve::VALID_FOR;
+use crate::wait::block_on;
 
 /// Bytes of a probe's object: more than any path carries in the time.
 const LENGTH: u64 = 1 << 40;
@@ -67,7 +68,7 @@ impl Direction {
 
 /// Where a probe goes, and how.
 pub(super) struct Target<'a> {
-    pub(super) driver: &'a Driver,
+    pub(super) endpoint: &'a Endpoint,
     pub(super) key: [u8; 32],
     pub(super) remotes: Vec<SocketAddr>,
     /// How long the other side may be silent at first.
@@ -96,12 +97,14 @@ impl From<Error> for Failure {
 /// Reads and writes nothing at all.
 struct Nowhere;
 
-impl Storage for Nowhere {
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
+impl Source for Nowhere {
+    fn read(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
+}
 
-    fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+impl Sink for Nowhere {
+    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
@@ -122,7 +125,7 @@ impl<'a> Opened<'a> {
     /// # Errors
     /// [`Failure::Silence`] where nobody answers.
     pub(super) fn new(target: &'a Target<'a>, direction: Direction) -> Result<Self, Failure> {
-        let (sink, events) = sink();
+        let (handler, events) = handler();
         let options = ConnectOptions {
             profile: target.profile.clone(),
             application: direction.application(),
@@ -130,8 +133,8 @@ impl<'a> Opened<'a> {
             handshake_timeout: target.patience,
             qlog: false,
         };
-        let link = target.driver.connect(target.key, options, Accepted { events: sink, storage: Arc::new(Nowhere) });
-        let mut end = End::new(link, events, target.driver.thread());
+        let connection = target.endpoint.connect(target.key, options, handler);
+        let mut end = End::new(connection, events, target.endpoint.thread());
         let remote = end.connected(target)?;
         let stats = loop {
             end.turn(target.stopped)?;
@@ -153,7 +156,7 @@ impl<'a> Opened<'a> {
         let Self { target, direction, end, .. } = &mut self;
         end.meter = end.meter.again();
         if *direction == Direction::Up {
-            end.link.send_object(1, LENGTH);
+            end.connection.send_object(1, LENGTH, Arc::new(Nowhere));
         }
         let began = Instant::now();
         let long_enough = |end: &End| {
@@ -172,41 +175,41 @@ impl<'a> Opened<'a> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        self.end.link.close(CloseCode::Done as u32, "");
+        self.end.connection.close(CloseCode::Done as u32, "");
     }
 }
 
 /// One end of a probe's connection.
 struct End {
-    link: Link,
-    events: Receiver<LinkEvent>,
+    connection: Connection,
+    events: Receiver<Event>,
     meter: Meter,
     next_look: Instant,
     /// What the other side has said on the control stream.
     said: Vec<u8>,
 }
 
-fn sink() -> (EventSink, Receiver<LinkEvent>) {
+fn handler() -> (EventHandler, Receiver<Event>) {
     let (sender, events) = channel();
     // A probe that has ended has no use for more.
     (Box::new(move |event| sender.send(event).unwrap_or_default()), events)
 }
 
 impl End {
-    fn new(link: Link, events: Receiver<LinkEvent>, thread: Thread) -> Self {
-        Self { link, events, meter: Meter::new(thread), next_look: Instant::now(), said: Vec::new() }
+    fn new(connection: Connection, events: Receiver<Event>, thread: Thread) -> Self {
+        Self { connection, events, meter: Meter::new(thread), next_look: Instant::now(), said: Vec::new() }
     }
 
     fn connected(&mut self, target: &Target<'_>) -> Result<SocketAddr, Failure> {
         loop {
             (target.stopped)()?;
             match self.events.recv_timeout(TICK) {
-                Ok(LinkEvent::Connected { remote, .. }) => return Ok(remote),
-                Ok(LinkEvent::Closed { why: Closed::HandshakeTimeout, send_error, .. }) => {
+                Ok(Event::Connected { remote, .. }) => return Ok(remote),
+                Ok(Event::Closed(NetError::HandshakeTimedOut { send_error })) => {
                     return Err(Failure::Silence(send_error.map(|error| error.to_string())));
                 }
                 // No address can be tried at all, for want of a route or of the address family.
-                Ok(LinkEvent::Failed(NetError::Connect(error))) => {
+                Ok(Event::Closed(NetError::Connect(error))) => {
                     return Err(Failure::Silence(Some(error.to_string())));
                 }
                 Ok(event) => heard(event)?,
@@ -221,14 +224,13 @@ impl End {
         stopped()?;
         let now = Instant::now();
         if now >= self.next_look {
-            self.link.ask_stats();
+            self.meter.look(block_on(self.connection.stats()).connection);
             self.next_look = now + TICK;
         }
         match self.events.recv_timeout(self.next_look.saturating_duration_since(now)) {
-            Ok(LinkEvent::Stats(stats)) => self.meter.look(stats.connection),
-            Ok(LinkEvent::Announced { flow, .. }) => self.link.accept_flow(flow),
-            Ok(LinkEvent::Control(bytes)) => {
-                self.link.control_taken(bytes.len());
+            Ok(Event::ObjectAnnounced(object)) => object.accept(Arc::new(Nowhere)),
+            Ok(Event::Control(bytes)) => {
+                self.connection.control_taken(bytes.len());
                 self.said.extend(bytes);
                 if self.said.len() > MAX_ANSWER {
                     return Err(Error::Violation("an answer that is too long".to_owned()));
@@ -243,7 +245,7 @@ impl End {
 
     /// Ends the probe: the other side's counts.
     fn ask_counts(&mut self, stopped: &dyn Fn() -> Result<(), Error>) -> Result<Counts, Error> {
-        self.link.write_control(vec![ENOUGH]);
+        self.connection.write_control(vec![ENOUGH]);
         let deadline = Instant::now() + ANSWER_TIME;
         while Instant::now() < deadline {
             if let Some(text) = self.said.strip_suffix(b"\n") {
@@ -257,12 +259,13 @@ impl End {
 }
 
 /// What ends a probe early.
-fn heard(event: LinkEvent) -> Result<(), Error> {
+fn heard(event: Event) -> Result<(), Error> {
     match event {
-        LinkEvent::Failed(error) => Err(error.into()),
-        LinkEvent::Closed { why: Closed::VersionMismatch { .. }, .. } => Err(Error::Version),
-        LinkEvent::Closed { why: Closed::Violation(what), .. } => Err(Error::Violation(what)),
-        LinkEvent::Closed { .. } => Err(Error::Vanished),
+        Event::Failed(error) => Err(error.into()),
+        Event::Closed(NetError::ClosedByPeer { .. } | NetError::HandshakeTimedOut { .. } | NetError::Undecodable) => {
+            Err(Error::Vanished)
+        }
+        Event::Closed(error) => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -280,31 +283,31 @@ impl Answering {
         self.arrivals.load(Ordering::Relaxed)
     }
 
-    /// Answers at `driver` from now on. `until_closed` is dropped when nobody can come any more.
-    pub(super) fn begin(&self, driver: &Driver, key: [u8; 32], profile: Profile, until_closed: impl Any + Send) {
+    /// Answers at `endpoint` from now on. `until_closed` is dropped when nobody can come any more.
+    pub(super) fn begin(&self, endpoint: &Endpoint, key: [u8; 32], profile: Profile, until_closed: impl Any + Send) {
         let options = AcceptOptions { profile, application: PROBE.to_vec(), qlog: false };
-        let (answering, network) = (self.clone(), driver.thread());
-        let acceptor = Box::new(move |link: Link| {
+        let (answering, network) = (self.clone(), endpoint.thread());
+        let acceptor = Box::new(move |connection| {
             let _ = &until_closed;
-            let (sink, events) = sink();
+            let (handler, events) = handler();
             answering.arrivals.fetch_add(1, Ordering::Relaxed);
-            answering.take(End::new(link, events, network.clone()));
-            Accepted { events: sink, storage: Arc::new(Nowhere) }
+            answering.take(End::new(connection, events, network.clone()));
+            handler
         });
-        driver.listen(key, SystemTime::now() + VALID_FOR, options, acceptor);
+        endpoint.listen(key, SystemTime::now() + VALID_FOR, options, acceptor);
     }
 
     fn take(&self, mut end: End) {
         let running = Arc::clone(&self.running);
         if running.fetch_add(1, Ordering::Relaxed) >= MAX_AT_ONCE {
             running.fetch_sub(1, Ordering::Relaxed);
-            end.link.close(CloseCode::Busy as u32, "enough probes at once");
+            end.connection.close(CloseCode::Busy as u32, "enough probes at once");
             return;
         }
         let answer = move || {
             // How a probe ends is the other side's to tell.
             let reason = end.answer().err().map_or_else(String::new, |error| error.close_reason());
-            end.link.close(CloseCode::Done as u32, reason);
+            end.connection.close(CloseCode::Done as u32, reason);
             running.fetch_sub(1, Ordering::Relaxed);
         };
         // Without a thread there is no answer, and the other side says that.
@@ -320,10 +323,10 @@ impl End {
         let deadline = Instant::now() + LONGEST;
         loop {
             match self.events.recv_timeout(LONGEST) {
-                Ok(LinkEvent::Connected { application, .. }) => {
+                Ok(Event::Connected { application, .. }) => {
                     match Direction::of(&application) {
                         Some(Direction::Up) => {}
-                        Some(Direction::Down) => self.link.send_object(1, LENGTH),
+                        Some(Direction::Down) => self.connection.send_object(1, LENGTH, Arc::new(Nowhere)),
                         None => return Err(Error::Version),
                     }
                     break;
@@ -341,7 +344,7 @@ impl End {
                 let counts = self.meter.counts();
                 let mut text = serde_json::to_vec(&counts).map_err(|_| Error::Internal("counts that are no text"))?;
                 text.push(b'\n');
-                self.link.write_control(text);
+                self.connection.write_control(text);
             }
         }
         Err(Error::Vanished)

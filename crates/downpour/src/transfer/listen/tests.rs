@@ -14,19 +14,19 @@ fn listener(into: &Path) -> (Listener, Transfer) {
     let config = CommonOptions::default().config(task, Profile::auto());
     let (events, transfer) = Transfer::new();
     let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
-    let (switch, carrier) = (Arc::clone(&transfer.switch), ListenCarrier::Udp(driver()));
+    let (switch, carrier) = (Arc::clone(&transfer.switch), ListenCarrier::Udp(endpoint()));
     let (listener, _) = prepare(config, carrier, Some([1; 32]), &options, events, switch).unwrap();
     (listener, transfer)
 }
 
 /// One behind which nobody answers.
-fn driver() -> Driver {
+fn endpoint() -> Endpoint {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let driver =
-        Driver::start_over(ours.try_clone().unwrap().into(), ours.into(), Duration::from_secs(30), ()).unwrap();
+    let endpoint =
+        Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), Duration::from_secs(30), ()).unwrap();
     // Open until the process ends: a closed pipe would end the connection.
     std::mem::forget(theirs);
-    driver
+    endpoint
 }
 
 /// A connection that began when the listener had this store.
@@ -40,9 +40,8 @@ fn beginning(listener: &Listener) -> Beginning {
         handshake_timeout: Duration::from_secs(60),
         qlog: false,
     };
-    let accepted = Accepted { events: Box::new(mailbox.sink()), storage: store.storage() };
-    let link = listener.driver.connect([1; 32], options, accepted);
-    Beginning { link, inputs: (mailbox, inputs), store, started: Instant::now() }
+    let connection = listener.endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+    Beginning { connection, inputs: (mailbox, inputs), store, started: Instant::now() }
 }
 
 fn ended(listener: &mut Listener) -> bool {

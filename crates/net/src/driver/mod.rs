@@ -1,22 +1,35 @@
-//! The driver's thread: receive, answer, send, sleep.
+//! The network thread: receive, answer, send, sleep. It owns the engine and the carrier.
+//!
+//! It is a thread and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds and because nothing
+//! a program does may hold up feedback.
 
+mod link;
+mod streams;
+
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
 use std::num::NonZeroU64;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transport::{Answer, Batch, ConnectionHandle, Endpoint, EndpointEvent, KeyId, Time};
+use transport::{
+    Answer, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId, Limits, Time,
+};
 
 use crate::carrier::{Broken, Carrier, Outgoing, Sent};
 use crate::error::NetError;
+use crate::facts::Thread;
 use crate::inbox::Inbox;
-use crate::link::LinkState;
+use crate::messages::{Accept, ConnectionId, Controls, Door, Event, EventHandler, Message};
+use crate::shared::Shared;
+use crate::stats::{Refused, Stats};
 use crate::workers::{Job, Workers};
-use crate::{Accepted, Acceptor, Clock, Command, Link, LinkEvent, LinkId, Message};
+use link::Link;
 
 /// Calls to the kernel for received datagrams before something may be sent again.
 const MAX_RECEIVES: usize = 2;
@@ -36,6 +49,63 @@ const BLOCKED_NAP: Duration = Duration::from_millis(10);
 /// How long a peer that no longer reads may go on saying why: what it wrote before may still be on its way through ssh.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The engine's clock: monotonic, from the endpoint's start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+}
+
+/// Starts the network thread and its workers. `until_end` is dropped when it has ended.
+///
+/// # Errors
+/// [`NetError::System`].
+pub(crate) fn start(
+    carrier: Carrier,
+    clock: Clock,
+    dead_after: Duration,
+    own: Thread,
+    until_end: impl Any + Send,
+) -> Result<Door, NetError> {
+    let door = Door::new(Inbox::new().map_err(NetError::system)?);
+    let workers = Workers::start({
+        let door = door.clone();
+        move |finished| door.push(Message::Finished(finished))
+    })
+    .map_err(NetError::system)?;
+    let default = Limits::default();
+    let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
+    let endpoint = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, seed()?);
+    let running = Running::new(endpoint, carrier, clock, door.clone(), workers);
+    let inbox = Arc::clone(&door.inbox);
+    let run = move || {
+        own.begin();
+        // Unwinding tells those who have a connection; those who want one are told here.
+        if panic::catch_unwind(AssertUnwindSafe(|| running.run())).is_err() {
+            refuse(&inbox, &NetError::Panicked("the network thread"));
+        }
+        drop(until_end);
+    };
+    thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
+    Ok(door)
+}
+
+/// The engine's only randomness.
+fn seed() -> Result<[u8; 32], NetError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| NetError::system(io::Error::other(error)))?;
+    Ok(seed)
+}
+
 /// What the kernel did not take yet.
 enum Unsent {
     Nothing,
@@ -45,18 +115,17 @@ enum Unsent {
 }
 
 /// Everything the thread owns.
-pub(crate) struct Running {
+struct Running {
     endpoint: Endpoint,
     carrier: Carrier,
     clock: Clock,
-    inbox: Arc<Inbox<Message>>,
+    door: Door,
     messages: Vec<Message>,
     workers: Workers,
     jobs: Vec<Job>,
-    next_link: Arc<AtomicU64>,
-    links: BTreeMap<LinkId, LinkState>,
-    by_handle: BTreeMap<ConnectionHandle, LinkId>,
-    listening: Option<(KeyId, Acceptor)>,
+    links: BTreeMap<ConnectionId, Link>,
+    by_handle: BTreeMap<ConnectionHandle, ConnectionId>,
+    listening: Option<(KeyId, Accept)>,
     traces: bool,
     batch: Batch,
     unsent: Unsent,
@@ -69,23 +138,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(
-        endpoint: Endpoint,
-        carrier: Carrier,
-        clock: Clock,
-        inbox: Arc<Inbox<Message>>,
-        workers: Workers,
-        next_link: Arc<AtomicU64>,
-    ) -> Self {
+    fn new(endpoint: Endpoint, carrier: Carrier, clock: Clock, door: Door, workers: Workers) -> Self {
         Self {
             endpoint,
             carrier,
             clock,
-            inbox,
+            door,
             messages: Vec::new(),
             workers,
             jobs: Vec::new(),
-            next_link,
             links: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             listening: None,
@@ -100,7 +161,7 @@ impl Running {
     }
 
     /// Runs until nobody wants the endpoint any more and its connections have ended.
-    pub(crate) fn run(mut self) {
+    fn run(mut self) {
         // The kernel may otherwise add 50 microseconds to every sleep, two batches at 20 Gbit/s. Not fatal.
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::debug!(%error, "timers stay as coarse as they are");
@@ -116,7 +177,7 @@ impl Running {
                         self.sleep(now);
                     }
                 }
-                Err(broken) => return self.give_up(&broken),
+                Err(broken) => return self.give_up(broken),
             }
         }
     }
@@ -150,44 +211,24 @@ impl Running {
 
     fn read_messages(&mut self) {
         let mut messages = mem::take(&mut self.messages);
-        self.inbox.take(&mut messages);
+        self.door.inbox.take(&mut messages);
         for message in messages.drain(..) {
-            match message {
-                Message::Finished(finished) => {
-                    let now = self.clock.now();
-                    if let Some(link) = self.by_handle.get(&finished.connection).and_then(|id| self.links.get_mut(id))
-                        && let Some(connection) = self.endpoint.connection(finished.connection)
-                    {
-                        link.finished(connection, finished, now);
-                    }
-                }
-                Message::Command(command) => self.command(command),
-            }
+            self.take(message);
         }
         self.messages = messages;
     }
 
-    fn command(&mut self, command: Command) {
+    fn take(&mut self, message: Message) {
         let now = self.clock.now();
-        match command {
-            Command::Connect { link, key, options, mut accepted } => {
-                let trace = options.qlog;
-                match self.endpoint.connect(now, key, *options) {
-                    Ok(handle) => self.add_link(link, handle, accepted, trace),
-                    Err(error) => (accepted.events)(LinkEvent::Failed(NetError::Connect(error))),
+        match message {
+            Message::Finished(finished) => {
+                if let Some(link) = self.by_handle.get(&finished.connection).and_then(|id| self.links.get_mut(id))
+                    && let Some(connection) = self.endpoint.connection(finished.connection)
+                {
+                    link.finished(connection, finished, now);
                 }
             }
-            Command::AddKey { key, expires, options, acceptor } => {
-                self.traces = options.qlog;
-                let key = self.endpoint.add_key(key, expires, *options);
-                self.listening = Some((key, acceptor));
-            }
-            Command::RemoveKey => {
-                if let Some((key, _)) = self.listening.take() {
-                    self.endpoint.remove_key(key);
-                }
-            }
-            Command::Link(id, command) => {
+            Message::Connection(id, command) => {
                 let refused = self.refused();
                 if let Some(link) = self.links.get_mut(&id)
                     && let Some(connection) = self.endpoint.connection(link.handle)
@@ -195,7 +236,22 @@ impl Running {
                     link.command(connection, command, refused, now);
                 }
             }
-            Command::Stop => {
+            Message::Connect { controls, shared, key, options, events } => {
+                self.connect(now, (controls, shared, events), key, *options);
+            }
+            Message::Listen { key, expires, options, acceptor } => {
+                self.traces = options.qlog;
+                let key = self.endpoint.add_key(key, expires, *options);
+                self.listening = Some((key, acceptor));
+            }
+            Message::StopListening => {
+                if let Some((key, _)) = self.listening.take() {
+                    self.endpoint.remove_key(key);
+                }
+            }
+            // Who does not wait for the answer any more does not miss it.
+            Message::Refused(asked) => drop(asked.send(self.refused())),
+            Message::Stop => {
                 self.stop_at = Some(now + LINGER);
                 for link in self.links.values().filter(|link| !link.is_closed()) {
                     if let Some(connection) = self.endpoint.connection(link.handle) {
@@ -206,14 +262,39 @@ impl Running {
         }
     }
 
-    /// Datagrams refused that belong to no connection.
-    fn refused(&self) -> u64 {
-        self.endpoint.refused().total() + self.carrier.refused()
+    fn connect(
+        &mut self,
+        now: Time,
+        (controls, shared, mut events): (Controls, Arc<Shared>, EventHandler),
+        key: [u8; 32],
+        options: ConnectOptions,
+    ) {
+        let trace = options.qlog;
+        match self.endpoint.connect(now, key, options) {
+            Ok(handle) => self.add_link(handle, controls, shared, events, trace),
+            Err(error) => {
+                let error = NetError::Connect(error);
+                shared.end(error.clone(), Stats::default());
+                events(Event::Closed(error));
+            }
+        }
     }
 
-    fn add_link(&mut self, id: LinkId, handle: ConnectionHandle, accepted: Accepted, trace: bool) {
-        self.by_handle.insert(handle, id);
-        self.links.insert(id, LinkState::new(handle, accepted, trace));
+    /// Datagrams refused that belong to no connection.
+    fn refused(&self) -> Refused {
+        Refused { engine: *self.endpoint.refused(), carrier: self.carrier.refused() }
+    }
+
+    fn add_link(
+        &mut self,
+        handle: ConnectionHandle,
+        controls: Controls,
+        shared: Arc<Shared>,
+        events: EventHandler,
+        trace: bool,
+    ) {
+        self.by_handle.insert(handle, controls.id);
+        self.links.insert(controls.id, Link::new(handle, controls, shared, events, trace));
     }
 
     /// Feeds the engine what has arrived; true when there is more.
@@ -252,10 +333,10 @@ impl Running {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
             match &mut self.listening {
                 Some((listening, acceptor)) if *listening == key => {
-                    let id = LinkId(self.next_link.fetch_add(1, Ordering::Relaxed));
-                    let accepted = acceptor(Link { id, inbox: Arc::clone(&self.inbox) });
+                    let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
+                    let events = acceptor(controls.clone(), Arc::clone(&shared));
                     let trace = self.traces;
-                    self.add_link(id, handle, accepted, trace);
+                    self.add_link(handle, controls, shared, events, trace);
                 }
                 // It came just before the key was removed: silence, as for those who come later.
                 _ => self.endpoint.remove(handle),
@@ -305,7 +386,7 @@ impl Running {
         busy
     }
 
-    fn remove(&mut self, id: LinkId) {
+    fn remove(&mut self, id: ConnectionId) {
         if let Some(link) = self.links.remove(&id) {
             self.by_handle.remove(&link.handle);
             self.endpoint.remove(link.handle);
@@ -354,11 +435,11 @@ impl Running {
             Some(at) => Timespec::try_from(at.since(now)).ok(),
             None => None,
         };
-        if !self.inbox.fall_asleep() {
+        if !self.door.inbox.fall_asleep() {
             return;
         }
         let mut waiting = [
-            PollFd::new(self.inbox.descriptor(), PollFlags::IN),
+            PollFd::new(self.door.inbox.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.reader(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.writer(), PollFlags::OUT),
         ];
@@ -366,7 +447,7 @@ impl Running {
         // Interrupted by a signal: as if woken for nothing.
         let result = poll(&mut waiting[..watched], timeout.as_ref());
         let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
-        self.inbox.awake(!inbox.is_empty());
+        self.door.inbox.awake(!inbox.is_empty());
         self.readable = !reader.is_empty();
         if reader.contains(PollFlags::ERR) {
             self.carrier.note_error();
@@ -374,35 +455,36 @@ impl Running {
     }
 
     /// The carrier is of no more use: every connection ends now.
-    fn give_up(mut self, broken: &Broken) {
-        let refused = self.refused();
+    fn give_up(mut self, broken: Broken) {
+        let (refused, error) = (self.refused(), NetError::from(broken));
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
-                link.end(connection, broken, refused, self.clock.now(), &mut self.send_error);
+                link.end(connection, &error, refused, self.clock.now(), &mut self.send_error);
             }
         }
-        let (inbox, stopping) = (Arc::clone(&self.inbox), self.stop_at.is_some());
+        let (inbox, stopping) = (Arc::clone(&self.door.inbox), self.stop_at.is_some());
         // The peer sees the end of our side, and whoever waits for peers that none will come.
         drop(self);
         if !stopping {
-            refuse(&inbox, broken);
+            refuse(&inbox, &error);
         }
     }
 }
 
 /// Tells everybody who wants a connection why there is none, until nobody can want one.
-pub(crate) fn refuse(inbox: &Inbox<Message>, broken: &Broken) {
+fn refuse(inbox: &Inbox<Message>, error: &NetError) {
     let mut messages = Vec::new();
     loop {
         inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Command(Command::Stop) => return,
-                Message::Command(Command::Connect { mut accepted, .. }) => {
-                    (accepted.events)(LinkEvent::Failed(broken.error()));
+                Message::Stop => return,
+                Message::Connect { shared, mut events, .. } => {
+                    shared.end(error.clone(), Stats::default());
+                    events(Event::Closed(error.clone()));
                 }
-                // An acceptor is dropped, and links have been told of their end.
-                Message::Command(_) | Message::Finished(_) => {}
+                // Acceptors and whoever waits for an answer see that theirs is dropped; connections have been told of their end.
+                _ => {}
             }
         }
         if inbox.fall_asleep() {

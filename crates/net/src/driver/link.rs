@@ -1,18 +1,20 @@
-//! What the driver keeps for one connection: where its events go, where its objects' bytes are, what its flows are called.
+//! What the network thread keeps for one connection: where its events go, its objects and its streams.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use transport::{
-    Closed, Connection, ConnectionHandle, Direction, Event, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
+    Connection, ConnectionHandle, Direction, Event as EngineEvent, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
 };
 
-use crate::carrier::Broken;
+use super::streams::{Opened, Streams};
 use crate::error::NetError;
-use crate::streams::Streams;
-use crate::workers::{Finished, Job};
-use crate::{Accepted, BlockDigest, LinkCommand, LinkEvent, LinkStats};
+use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject};
+use crate::object::BlockDigest;
+use crate::shared::Shared;
+use crate::stats::{Refused, Stats};
+use crate::workers::{Data, Finished, Job};
 
 /// Bytes of the control stream that a program may hold unread before the peer gets no more credit for it.
 const MAX_CONTROL_UNREAD: usize = 1 << 20;
@@ -28,11 +30,19 @@ enum Half {
     Digested(BlockDigest),
 }
 
-/// A connection as the driver sees it.
-pub(crate) struct LinkState {
-    pub(crate) handle: ConnectionHandle,
-    accepted: Accepted,
-    tags: BTreeMap<FlowKey, u64>,
+struct Object {
+    tag: u64,
+    /// Nothing until the program accepts it.
+    data: Option<Data>,
+}
+
+/// A connection as the network thread sees it.
+pub(super) struct Link {
+    pub(super) handle: ConnectionHandle,
+    controls: Controls,
+    shared: Arc<Shared>,
+    events: EventHandler,
+    objects: BTreeMap<FlowKey, Object>,
     streams: Streams,
     /// Received blocks that are half done.
     halves: BTreeMap<(FlowId, u32), Half>,
@@ -43,21 +53,32 @@ pub(crate) struct LinkState {
     closed: bool,
 }
 
-impl Drop for LinkState {
+impl Drop for Link {
     /// Nothing comes after it: whoever waits for more must not wait for ever.
     fn drop(&mut self) {
         if !self.closed {
-            self.tell(LinkEvent::Failed(NetError::Internal("the network's thread has ended")));
+            let error = NetError::Panicked("the network thread");
+            self.streams.abandon(&error);
+            self.shared.end(error.clone(), Stats::default());
+            self.tell(Event::Closed(error));
         }
     }
 }
 
-impl LinkState {
-    pub(crate) fn new(handle: ConnectionHandle, accepted: Accepted, trace: bool) -> Self {
+impl Link {
+    pub(super) fn new(
+        handle: ConnectionHandle,
+        controls: Controls,
+        shared: Arc<Shared>,
+        events: EventHandler,
+        trace: bool,
+    ) -> Self {
         Self {
             handle,
-            accepted,
-            tags: BTreeMap::new(),
+            controls,
+            shared,
+            events,
+            objects: BTreeMap::new(),
             streams: Streams::default(),
             halves: BTreeMap::new(),
             control_unread: 0,
@@ -68,20 +89,20 @@ impl LinkState {
         }
     }
 
-    pub(crate) const fn is_closed(&self) -> bool {
+    pub(super) const fn is_closed(&self) -> bool {
         self.closed
     }
 
-    fn tell(&mut self, event: LinkEvent) {
-        (self.accepted.events)(event);
+    fn tell(&mut self, event: Event) {
+        (self.events)(event);
     }
 
     /// The carrier is broken: the last events, unless the peer's close came just before and is told now.
-    pub(crate) fn end(
+    pub(super) fn end(
         &mut self,
         connection: &mut Connection,
-        broken: &Broken,
-        refused: u64,
+        why: &NetError,
+        refused: Refused,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
@@ -89,83 +110,77 @@ impl LinkState {
         if self.closed {
             return;
         }
-        if let Broken::System(_) = broken {
-            self.tell(LinkEvent::Failed(broken.error()));
-        }
-        let hint = broken.hint().filter(|_| !self.connected);
-        self.close(connection, broken.closed(), refused, hint);
+        let why = match why {
+            NetError::PipeEnded if self.connected => NetError::PeerLost,
+            other => other.clone(),
+        };
+        self.close(connection, why, refused, now);
     }
 
-    fn close(&mut self, connection: &mut Connection, why: Closed, refused: u64, send_error: Option<io::Error>) {
+    fn close(&mut self, connection: &mut Connection, why: NetError, refused: Refused, now: Time) {
         self.closed = true;
         self.hand_on_trace(connection, 1);
-        let stats = Box::new(LinkStats::of(connection, refused));
-        self.tell(LinkEvent::Closed { why, stats, send_error });
+        self.streams.end(connection, now, &why);
+        self.shared.end(why.clone(), stats(connection, refused));
+        self.tell(Event::Closed(why));
     }
 
-    pub(crate) fn command(&mut self, connection: &mut Connection, command: LinkCommand, refused: u64, now: Time) {
+    pub(super) fn command(&mut self, connection: &mut Connection, command: Command, refused: Refused, now: Time) {
+        // Where nobody waits for an answer any more, nobody misses it.
         match command {
-            LinkCommand::WriteControl(bytes) => {
+            Command::WriteControl(bytes) => {
                 connection.write_control(&bytes);
                 self.control_backlog += bytes.len();
             }
-            LinkCommand::ControlTaken(bytes) => {
+            Command::ControlTaken(bytes) => {
                 self.control_unread = self.control_unread.saturating_sub(bytes);
                 self.read_control(connection);
             }
-            LinkCommand::SendObject { length, tag } => {
+            Command::SendObject { tag, length, source } => {
                 match connection.send_object(now, ObjectOptions { length, tag, digest: true }) {
                     Ok(flow) => {
-                        self.tags.insert(FlowKey { direction: Direction::Sending, flow }, tag);
+                        self.objects.insert(sending(flow), Object { tag, data: Some(Data::Source(source)) });
                     }
-                    Err(error) => self.tell(LinkEvent::Failed(NetError::Flow(error))),
+                    Err(error) => self.tell(Event::Failed(NetError::Flow(error))),
                 }
             }
-            LinkCommand::AcceptFlow(flow) => connection.accept_flow(now, flow, true),
-            LinkCommand::OpenStream { tag } => {
-                if let Err(error) = self.streams.open(connection, now, tag) {
-                    self.tell(LinkEvent::Failed(NetError::Flow(error)));
+            Command::AcceptObject { flow, sink } => {
+                if let Some(object) = self.objects.get_mut(&receiving(flow)) {
+                    object.data = Some(Data::Sink(sink));
+                    connection.accept_flow(now, flow, true);
                 }
             }
-            LinkCommand::WriteStream { tag, bytes } => {
-                let taken = self.streams.write(connection, now, tag, &bytes);
-                self.tell(LinkEvent::StreamTaken { tag, bytes: taken });
-            }
-            LinkCommand::FinishStream { tag } => {
-                let taken = self.streams.finish(connection, now, tag);
-                self.tell(LinkEvent::StreamTaken { tag, bytes: taken });
-            }
-            LinkCommand::StreamTaken { tag, bytes } => {
-                if let Some(event) = self.streams.taken(connection, now, tag, bytes) {
-                    self.tell(event);
-                }
-            }
-            LinkCommand::SetLimit(limit) => connection.set_limit(now, limit),
-            LinkCommand::AskStats => {
-                let stats = LinkStats::of(connection, refused);
-                self.tell(LinkEvent::Stats(Box::new(stats)));
-            }
-            LinkCommand::Ping => connection.ping(),
-            LinkCommand::Close { code, reason } => connection.close(now, code, &reason),
+            Command::OpenStream { tag, opened } => drop(opened.send(self.streams.open(connection, now, tag))),
+            Command::Written(flow) => self.streams.write(connection, now, flow),
+            Command::Reset { flow, code } => self.streams.reset(connection, now, flow, code),
+            Command::Read(flow) => self.streams.read(connection, now, flow),
+            Command::Stop { flow, code } => self.streams.stop(connection, now, flow, code),
+            Command::SetLimit(limit) => connection.set_limit(now, limit),
+            Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
+            Command::Stats(asked) => drop(asked.send(stats(connection, refused))),
+            Command::Ping => connection.ping(),
+            Command::Close { code, reason } => connection.close(now, code, &reason),
         }
     }
 
     /// Gives the engine what a worker has finished.
-    pub(crate) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
+    pub(super) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
         match finished.result {
             Ok(reply) => {
                 // The program hears of a digest before it hears that the object is complete.
-                match (&reply, finished.digest) {
-                    (Reply::Written { flow, block }, _) => self.half((*flow, *block), Half::Written),
-                    (Reply::Digest { key, block, .. }, Some(digest)) => match key.direction {
-                        Direction::Sending => self.tell(LinkEvent::Digest(digest)),
-                        Direction::Receiving => self.half((key.flow, *block), Half::Digested(digest)),
-                    },
-                    _ => {}
+                match (finished.digest, &reply) {
+                    (Some((FlowKey { direction: Direction::Sending, .. }, digest)), _) => {
+                        self.tell(Event::Digest(digest))
+                    }
+                    (Some((FlowKey { direction: Direction::Receiving, flow }, digest)), _) => {
+                        self.half((flow, digest.block), Half::Digested(digest));
+                    }
+                    (None, Reply::Written { flow, block }) => self.half((*flow, *block), Half::Written),
+                    (None, _) => {}
                 }
                 connection.handle_reply(now, reply);
             }
-            Err(error) => self.tell(LinkEvent::Failed(error)),
+            Err(error) => self.tell(Event::Failed(error)),
         }
     }
 
@@ -173,7 +188,7 @@ impl LinkState {
     fn half(&mut self, block: (FlowId, u32), done: Half) {
         match (self.halves.remove(&block), done) {
             (Some(Half::Digested(digest)), Half::Written) | (Some(Half::Written), Half::Digested(digest)) => {
-                self.tell(LinkEvent::Digest(digest));
+                self.tell(Event::Digest(digest));
             }
             (_, done) => {
                 self.halves.insert(block, done);
@@ -182,24 +197,40 @@ impl LinkState {
     }
 
     /// Hands the workers what the engine asks for.
-    pub(crate) fn requests(&mut self, connection: &mut Connection, jobs: &mut Vec<Job>) {
+    pub(super) fn requests(&self, connection: &mut Connection, jobs: &mut Vec<Job>) {
         while let Some(request) = connection.poll_request() {
-            self.request(request, jobs);
+            let key = match &request {
+                Request::Read { flow, .. } => Some(sending(*flow)),
+                Request::Write { flow, .. } => Some(receiving(*flow)),
+                Request::Digest { key, .. } => Some(*key),
+                Request::Encode(_) | Request::Decode(_) => None,
+            };
+            let object = key.and_then(|key| self.objects.get(&key));
+            let object = object.and_then(|object| Some((object.tag, object.data.clone()?)));
+            jobs.push(Job { connection: self.handle, request, object });
         }
     }
 
     /// Tells the program what has happened. Comes after sending, so that a program that ends at the last event has said goodbye.
-    pub(crate) fn events(
+    pub(super) fn events(
         &mut self,
         connection: &mut Connection,
-        refused: u64,
+        refused: Refused,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
         while let Some(event) = connection.poll_event() {
             match self.streams.event(connection, now, event) {
-                Ok(told) => told.into_iter().for_each(|event| self.tell(event)),
-                Err(event) => self.event(connection, event, refused, send_error),
+                Ok(None) => {}
+                Ok(Some(Opened { flow, tag, half })) => {
+                    self.shared.add_stream(flow, tag, half);
+                    self.tell(Event::StreamOpened);
+                }
+                Err(EngineEvent::Closed(why)) => {
+                    let send_error = if self.connected { None } else { send_error.take() };
+                    self.close(connection, NetError::closed(why, send_error), refused, now);
+                }
+                Err(event) => self.event(connection, event),
             }
         }
         self.watch_control(connection);
@@ -212,58 +243,37 @@ impl LinkState {
         connection.take_qlog(trace);
         if trace.len() >= enough {
             let chunk = std::mem::take(trace);
-            self.tell(LinkEvent::Trace(chunk));
+            self.tell(Event::Trace(chunk));
         }
     }
 
-    fn event(&mut self, connection: &mut Connection, event: Event, refused: u64, send_error: &mut Option<io::Error>) {
+    fn event(&mut self, connection: &mut Connection, event: EngineEvent) {
         match event {
-            Event::Connected => {
+            EngineEvent::Connected => {
                 self.connected = true;
+                self.shared.establish();
                 let application = connection.peer_application().to_vec();
-                self.tell(LinkEvent::Connected { remote: connection.remote(), application });
+                self.tell(Event::Connected { remote: connection.remote(), application });
             }
-            Event::ControlReadable => self.read_control(connection),
-            Event::Announced { flow, length, tag } => {
-                self.tags.insert(receiving(flow), tag);
-                self.tell(LinkEvent::Announced { flow, length, tag });
+            EngineEvent::ControlReadable => self.read_control(connection),
+            EngineEvent::Announced { flow, length, tag } => {
+                self.objects.insert(receiving(flow), Object { tag, data: None });
+                let controls = self.controls.clone();
+                self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length }));
             }
-            // The worker's result was told already, with its place.
-            Event::Digest { .. } => {}
-            Event::Received { flow } => self.ended(receiving(flow), |tag| LinkEvent::Received { tag }),
-            Event::Sent { flow } => self.ended(sending(flow), |tag| LinkEvent::Sent { tag }),
-            Event::Closed(why) => {
-                let send_error = if self.connected { None } else { send_error.take() };
-                self.close(connection, why, refused, send_error);
+            EngineEvent::Received { flow } => {
+                if let Some(Object { tag, .. }) = self.objects.remove(&receiving(flow)) {
+                    self.tell(Event::ObjectReceived { tag });
+                }
+            }
+            EngineEvent::Sent { flow } => {
+                if let Some(Object { tag, .. }) = self.objects.remove(&sending(flow)) {
+                    self.tell(Event::ObjectSent { tag });
+                }
             }
             // Dealt with before.
             _ => {}
         }
-    }
-
-    fn ended(&mut self, key: FlowKey, event: impl FnOnce(u64) -> LinkEvent) {
-        if let Some(tag) = self.tags.remove(&key) {
-            self.tell(event(tag));
-        }
-    }
-
-    fn request(&mut self, request: Request, jobs: &mut Vec<Job>) {
-        let key = match &request {
-            Request::Read { flow, .. } => Some(sending(*flow)),
-            Request::Write { flow, .. } => Some(receiving(*flow)),
-            Request::Digest { key, .. } => Some(*key),
-            Request::Encode(_) | Request::Decode(_) => None,
-        };
-        let tag = match key {
-            None => 0,
-            Some(key) => match self.tags.get(&key) {
-                Some(tag) => *tag,
-                None => {
-                    return self.tell(LinkEvent::Failed(NetError::Internal("work for a flow that was never opened")));
-                }
-            },
-        };
-        jobs.push(Job { connection: self.handle, request, tag, storage: Arc::clone(&self.accepted.storage) });
     }
 
     fn read_control(&mut self, connection: &mut Connection) {
@@ -274,7 +284,7 @@ impl LinkState {
         let count = connection.read_control(&mut bytes);
         if count > 0 {
             self.control_unread += count;
-            self.tell(LinkEvent::Control(bytes));
+            self.tell(Event::Control(bytes));
         }
     }
 
@@ -283,9 +293,15 @@ impl LinkState {
         if backlog < self.control_backlog {
             let arrived = self.control_backlog - backlog;
             self.control_backlog = backlog;
-            self.tell(LinkEvent::ControlAcknowledged(arrived));
+            self.tell(Event::ControlAcknowledged(arrived));
         }
     }
+}
+
+/// `elsewhere`: what was refused and belongs to no connection.
+fn stats(connection: &Connection, mut elsewhere: Refused) -> Stats {
+    elsewhere.engine.merge(connection.refused());
+    Stats { connection: connection.stats(), refused: elsewhere }
 }
 
 const fn receiving(flow: FlowId) -> FlowKey {
@@ -304,19 +320,9 @@ mod tests {
     use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
 
     use super::*;
-    use crate::{PIPE_PEER, Storage};
-
-    struct Nothing;
-
-    impl Storage for Nothing {
-        fn read(&self, _: u64, _: u64, _: &mut [u8]) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn write(&self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::PIPE_PEER;
+    use crate::inbox::Inbox;
+    use crate::messages::Door;
 
     fn options() -> ConnectOptions {
         ConnectOptions {
@@ -329,11 +335,12 @@ mod tests {
     }
 
     /// A link whose events come out of the channel.
-    fn link(handle: ConnectionHandle) -> (LinkState, Receiver<LinkEvent>) {
+    fn link(handle: ConnectionHandle) -> (Link, Receiver<Event>) {
         let (sender, events) = channel();
         // A test that has seen enough has no use for more.
         let told = Box::new(move |event| sender.send(event).unwrap_or_default());
-        (LinkState::new(handle, Accepted { events: told, storage: Arc::new(Nothing) }, false), events)
+        let controls = Door::new(Inbox::new().unwrap()).new_controls();
+        (Link::new(handle, controls, Arc::default(), told, false), events)
     }
 
     /// Gives `to` what `from` has to send.
@@ -368,21 +375,21 @@ mod tests {
             }
             let there = b.handles().next().unwrap();
             let (mut link, events) = link(there);
-            link.events(b.connection(there).unwrap(), 0, now, &mut None);
-            assert!(matches!(events.try_recv(), Ok(LinkEvent::Connected { .. })));
+            link.events(b.connection(there).unwrap(), Refused::default(), now, &mut None);
+            assert!(matches!(events.try_recv(), Ok(Event::Connected { .. })));
             if closes {
                 a.connection(here).unwrap().close(now, 7, "enough");
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &Broken::Gone, 0, now, &mut None);
+                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, Refused::default(), now, &mut None);
             }
-            let ends: Vec<Closed> = events
-                .try_iter()
-                .map(|event| if let LinkEvent::Closed { why, .. } = event { why } else { panic!("{event:?}") })
-                .collect();
-            let by_peer = Closed::ByPeer { code: 7, reason: "enough".into() };
-            assert_eq!(ends, [if closes { by_peer } else { Closed::Dead }]);
+            let ends: Vec<Event> = events.try_iter().collect();
+            match &ends[..] {
+                [Event::Closed(NetError::ClosedByPeer { code: 7, reason })] if closes => assert_eq!(reason, "enough"),
+                [Event::Closed(NetError::PeerLost)] if !closes => {}
+                _ => panic!("{ends:?}"),
+            }
         }
     }
 
@@ -393,14 +400,14 @@ mod tests {
         let connection = endpoint.connection(handle).unwrap();
         let (mut link, events) = link(handle);
         let flow = FlowId(1);
-        let mut finish = |reply, digest| {
+        let mut finish = |reply, digest| -> Vec<u32> {
             link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);
-            events.try_iter().map(|event| if let LinkEvent::Digest(told) = event { told.block } else { 0 }).collect()
+            events.try_iter().map(|event| if let Event::Digest(told) = event { told.block } else { 0 }).collect()
         };
         let written = |block| (Reply::Written { flow, block }, None);
         let digested = |block, key| {
             let digest = BlockDigest { tag: 1, block, range: 0..10, digest: [3; 32] };
-            (Reply::Digest { key, block, digest: [3; 32] }, Some(digest))
+            (Reply::Digest { key, block, digest: [3; 32] }, Some((key, digest)))
         };
         let steps = [
             (digested(1, receiving(flow)), vec![]),

@@ -11,8 +11,9 @@ use rustix::net::sockopt;
 use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
-use crate::carrier::{Outgoing, Received, Sent};
-use crate::unreachable::{self, Told, is_of_an_earlier_datagram};
+use super::datagram::{Outgoing, Received, Sent};
+use super::unreachable::{self, Told, is_of_an_earlier_datagram};
+use crate::stats::CarrierRefused;
 
 /// Buffers filled by one call to the kernel.
 const BUFFERS: usize = 16;
@@ -43,7 +44,7 @@ pub(crate) struct Socket {
     /// The network may have said something of earlier datagrams.
     in_error: bool,
     send_error: Option<io::Error>,
-    refused: u64,
+    refused: CarrierRefused,
 }
 
 impl Socket {
@@ -67,7 +68,7 @@ impl Socket {
             errors_in_a_row: 0,
             in_error: false,
             send_error: None,
-            refused: 0,
+            refused: CarrierRefused::default(),
         })
     }
 
@@ -87,7 +88,7 @@ impl Socket {
     }
 
     /// Datagrams without a byte, and messages of the network about datagrams of ours that say nothing of a peer.
-    pub(crate) const fn refused(&self) -> u64 {
+    pub(crate) const fn refused(&self) -> CarrierRefused {
         self.refused
     }
 
@@ -126,7 +127,7 @@ impl Socket {
         for (meta, slice) in metas[..count].iter().zip(&mut slices) {
             let bytes = &mut slice[..meta.len];
             if bytes.is_empty() {
-                self.refused += 1;
+                self.refused.empty += 1;
                 continue;
             }
             each(Received {
@@ -155,8 +156,8 @@ impl Socket {
                 return false;
             }
             match unreachable::next(&self.socket) {
-                Some(Told::Unreachable(address)) => self.refused += u64::from(!each(canonical(address))),
-                Some(Told::Other) => self.refused += 1,
+                Some(Told::Unreachable(address)) => self.refused.icmp += u64::from(!each(canonical(address))),
+                Some(Told::Other) => self.refused.icmp += 1,
                 Some(Told::Local) => {}
                 None => self.in_error = false,
             }

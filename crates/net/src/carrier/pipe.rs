@@ -18,8 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use transport::ReceivedEcn;
 
-use crate::PIPE_PEER;
-use crate::carrier::{Broken, Outgoing, Received, Sent};
+use super::datagram::{Broken, Outgoing, PIPE_PEER, Received, Sent};
 
 /// Bytes of the length before each datagram.
 const HEADER: usize = 2;

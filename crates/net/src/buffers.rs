@@ -1,0 +1,94 @@
+//! The buffers of streams, which the program and the network thread share. Neither waits for the other.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use crate::error::NetError;
+
+/// Bytes that wait in the buffer of a stream at most.
+pub(crate) const MAX_BUFFERED: usize = 1 << 20;
+
+/// What the program writes and the network thread sends.
+#[derive(Debug, Default)]
+pub(crate) struct WriteHalf(Mutex<Writing>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Writing {
+    pub(crate) buffer: Vec<u8>,
+    /// Nothing follows.
+    pub(crate) finished: bool,
+    /// The network thread has been told to look, and has not looked.
+    pub(crate) told: bool,
+    /// Every byte has arrived, or none will any more.
+    pub(crate) end: Option<Result<(), NetError>>,
+    pub(crate) waker: Option<Waker>,
+}
+
+impl WriteHalf {
+    /// Exchanges what waits for `empty`; true when it ends with that.
+    pub(crate) fn take(&self, empty: &mut Vec<u8>) -> bool {
+        let mut state = self.lock();
+        state.told = false;
+        std::mem::swap(&mut state.buffer, empty);
+        let waker = (!empty.is_empty()).then(|| state.waker.take()).flatten();
+        let finished = state.finished;
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        finished
+    }
+
+    pub(crate) fn end(&self, end: Result<(), NetError>) {
+        let mut state = self.lock();
+        state.end.get_or_insert(end);
+        state.buffer = Vec::new();
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Writing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the network thread receives and the program reads.
+#[derive(Debug, Default)]
+pub(crate) struct ReadHalf(Mutex<Reading>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    pub(crate) buffer: Vec<u8>,
+    /// The network thread has left bytes with the engine for want of room, and waits to be told of some.
+    pub(crate) full: bool,
+    /// What follows the last byte of the buffer: the end of the stream, or a break.
+    pub(crate) end: Option<Result<(), NetError>>,
+    pub(crate) waker: Option<Waker>,
+}
+
+impl ReadHalf {
+    /// Lets `read` append at most so many bytes; it says how many it did.
+    pub(crate) fn fill(&self, read: impl FnOnce(&mut Vec<u8>, usize) -> usize) {
+        let mut state = self.lock();
+        let room = MAX_BUFFERED.saturating_sub(state.buffer.len());
+        state.full = read(&mut state.buffer, room) == room;
+        let waker = if state.buffer.is_empty() { None } else { state.waker.take() };
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nothing follows but what `read` appends.
+    pub(crate) fn end(&self, end: Result<(), NetError>, read: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            read(&mut state.buffer);
+            state.end = Some(end);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,134 @@
+//! A connection as the program holds it: commands go to the network thread, and what comes back is an event, an answer, or in the
+//! state that both share.
+
+use std::fmt;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::sync::oneshot;
+use transport::Rate;
+
+use crate::error::NetError;
+use crate::messages::{Command, Controls};
+use crate::object::Source;
+use crate::shared::Shared;
+use crate::stats::Stats;
+use crate::stream::{RecvStream, SendStream};
+
+/// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint alive: when that
+/// is dropped, its connections are closed.
+#[derive(Clone)]
+pub struct Connection {
+    controls: Controls,
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    pub(crate) const fn new(controls: Controls, shared: Arc<Shared>) -> Self {
+        Self { controls, shared }
+    }
+
+    /// Waits until the peer has proved that it has the key.
+    ///
+    /// # Errors
+    /// How the connection ended instead: [`NetError::HandshakeTimedOut`] where nobody answers.
+    pub async fn established(&self) -> Result<(), NetError> {
+        let established = poll_fn(|context| self.shared.poll(context, |state| state.established.then_some(())));
+        established.await.map_err(|(error, _)| error)
+    }
+
+    /// Waits for the end of the connection.
+    pub async fn closed(&self) -> NetError {
+        match poll_fn(|context| self.shared.poll::<NetError>(context, |_| None)).await {
+            Ok(error) | Err((error, _)) => error,
+        }
+    }
+
+    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects.
+    ///
+    /// # Errors
+    /// [`NetError::Flow`] before the connection is established, or where the peer takes no stream; how the connection ended.
+    pub async fn open_stream(&self, tag: u64) -> Result<SendStream, NetError> {
+        let opened = self.ask(|opened| Command::OpenStream { tag, opened }).await;
+        let (flow, half) = opened.map_err(|(error, _)| error)??;
+        Ok(SendStream::new(self.controls.clone(), flow, half))
+    }
+
+    /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be accepted after it.
+    ///
+    /// # Errors
+    /// How the connection ended.
+    pub async fn accept_stream(&self) -> Result<RecvStream, NetError> {
+        let accepted = poll_fn(|context| self.shared.poll(context, |state| state.streams.pop_front()));
+        let (flow, tag, half) = accepted.await.map_err(|(error, _)| error)?;
+        Ok(RecvStream::new(self.controls.clone(), flow, tag, half))
+    }
+
+    /// Sends the object `tag` of `length` bytes from `source`, after the objects that were sent before it.
+    /// [`Event::Digest`] follows for each block that is read, and [`Event::ObjectSent`] when the peer has all of it.
+    pub fn send_object(&self, tag: u64, length: u64, source: Arc<dyn Source>) {
+        self.controls.command(Command::SendObject { tag, length, source });
+    }
+
+    /// Appends to the control stream: messages of the program that go before everything else. The caller bounds how much of it has not
+    /// arrived, by [`Event::ControlAcknowledged`].
+    pub fn write_control(&self, bytes: Vec<u8>) {
+        self.controls.command(Command::WriteControl(bytes));
+    }
+
+    /// Says that `bytes` bytes of [`Event::Control`] are dealt with, so that more may come.
+    pub fn control_taken(&self, bytes: usize) {
+        self.controls.command(Command::ControlTaken(bytes));
+    }
+
+    /// Every counter as it is now, or as it was at the end of the connection.
+    pub async fn stats(&self) -> Stats {
+        self.ask(Command::Stats).await.unwrap_or_else(|(_, stats)| stats)
+    }
+
+    /// Sends at most `limit` IP bits per second from now on; `None` removes the profile's limit too.
+    pub fn set_limit(&self, limit: Option<Rate>) {
+        self.controls.command(Command::SetLimit(limit));
+    }
+
+    /// Changes a setting of the profile while the connection runs, as [`transport::Connection::set`] does.
+    ///
+    /// # Errors
+    /// [`NetError::Set`] where there is no such setting or value, or it was settled in the handshake; how the connection ended.
+    pub async fn set(&self, key: &str, value: &str) -> Result<(), NetError> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        let set = self.ask(|done| Command::Set { key, value, done }).await;
+        set.map_err(|(error, _)| error)?.map_err(NetError::Set)
+    }
+
+    /// Asks the peer to show that it is alive: if it is, something arrives from it within about a round trip.
+    pub fn ping(&self) {
+        self.controls.command(Command::Ping);
+    }
+
+    /// Closes the connection and tells the peer why. Streams and objects that are not finished are cut off. Codes below 0x100, other
+    /// than 0 for a normal end, are the engine's.
+    pub fn close(&self, code: u32, reason: impl Into<String>) {
+        self.controls.command(Command::Close { code, reason: reason.into() });
+    }
+
+    /// Asks the network thread. The error is the end of the connection, after which it may not answer.
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, (NetError, Stats)> {
+        let (sender, receiver) = oneshot::channel();
+        self.controls.command(command(sender));
+        let mut receiver = pin!(receiver);
+        poll_fn(|context| match receiver.as_mut().poll(context) {
+            Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
+            Poll::Ready(Err(_)) | Poll::Pending => self.shared.poll(context, |_| None),
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("id", &self.controls).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+//! Endpoints: a socket, or a pair of pipes, with the thread that owns it and every connection over it.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::oneshot;
+use transport::{AcceptOptions, ConnectOptions};
+
+use crate::bind::Bind;
+use crate::carrier::{Carrier, PIPE_PEER, Pipe, Socket};
+use crate::connection::Connection;
+use crate::driver::{self, Clock};
+use crate::error::NetError;
+use crate::facts::{SocketFacts, Thread};
+use crate::messages::{Door, Event, EventHandler, Message};
+use crate::shared::Shared;
+use crate::stats::Refused;
+
+/// What an endpoint is over: one UDP socket or one pair of pipes, for any number of connections. Clones are the same endpoint; when the
+/// last is dropped, its connections are closed and its threads end.
+#[derive(Clone)]
+pub struct Endpoint {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    door: Door,
+    local_address: SocketAddr,
+    facts: Option<SocketFacts>,
+    clock: Clock,
+    thread: Thread,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.door.push(Message::Stop);
+    }
+}
+
+/// What an endpoint does with a peer that has shown its key: the function gets the connection and gives back what takes its events.
+/// It runs on the network thread and must not block.
+pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
+
+impl Endpoint {
+    /// Binds a UDP socket and starts the threads. A connection on which nothing is heard for `dead_after` ends. `until_end` is dropped
+    /// when all connections are closed and the network thread has ended.
+    ///
+    /// # Errors
+    /// [`NetError::Bind`] or [`NetError::PortsTaken`] when the address cannot be had; [`NetError::System`] when the system gives no
+    /// thread or no descriptor.
+    pub fn bind(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, NetError> {
+        let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
+        let local_address = socket.local_address().map_err(NetError::system)?;
+        let facts = SocketFacts::of(&socket).ok();
+        Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), dead_after, until_end)
+    }
+
+    /// The same over two descriptors that nobody else uses: pipes, or one stream socket given twice. Their flags are not changed, so they
+    /// may be this process's standard input and output. All connections end at once when the peer closes its side
+    /// ([`NetError::PeerLost`], unless it has said why), and then so does [`Endpoint::listen`]: its acceptor is dropped. Congestion
+    /// control runs as over UDP; rates count the IP headers that are not there.
+    ///
+    /// # Errors
+    /// [`NetError::System`] when the system gives no thread.
+    pub fn over_pipes(
+        read: OwnedFd,
+        write: OwnedFd,
+        dead_after: Duration,
+        until_end: impl Any + Send,
+    ) -> Result<Self, NetError> {
+        Self::start(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), dead_after, until_end)
+    }
+
+    fn start(
+        carrier: Carrier,
+        (local_address, facts): (SocketAddr, Option<SocketFacts>),
+        dead_after: Duration,
+        until_end: impl Any + Send,
+    ) -> Result<Self, NetError> {
+        let clock = Clock::start();
+        let thread = Thread::default();
+        let door = driver::start(carrier, clock, dead_after, thread.clone(), until_end)?;
+        Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
+    }
+
+    /// The address of the socket; [`PIPE_PEER`] over pipes.
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.handle.local_address
+    }
+
+    /// What the kernel gave the socket; nothing over pipes, or where the kernel does not tell.
+    #[must_use]
+    pub fn facts(&self) -> Option<SocketFacts> {
+        self.handle.facts
+    }
+
+    /// The network thread, to learn how busy it is. It does not keep the endpoint alive.
+    #[must_use]
+    pub fn thread(&self) -> Thread {
+        self.handle.thread.clone()
+    }
+
+    /// Datagrams refused that belong to no connection.
+    ///
+    /// # Errors
+    /// [`NetError::PeerLost`] when the network thread has ended.
+    pub async fn refused(&self) -> Result<Refused, NetError> {
+        let (sender, receiver) = oneshot::channel();
+        self.handle.door.push(Message::Refused(sender));
+        receiver.await.map_err(|_| NetError::PeerLost)
+    }
+
+    /// Opens a connection to whoever has `key` at one of `options.remotes`, all of which are tried. It can be used at once;
+    /// [`Connection::established`] waits for the peer. A program that uses streams alone needs no events: `Box::new(|_| ())`.
+    #[must_use]
+    pub fn connect(&self, key: [u8; 32], options: ConnectOptions, events: EventHandler) -> Connection {
+        let (controls, shared) = (self.handle.door.new_controls(), Arc::<Shared>::default());
+        let connection = Connection::new(controls.clone(), Arc::clone(&shared));
+        self.handle.door.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
+        connection
+    }
+
+    /// Answers whoever shows `key` until `expires`. An endpoint has one key at a time. Over UDP anybody who has seen a first message may
+    /// repeat it: a peer is there when [`Event::Connected`] says so.
+    pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
+        let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
+        let expires = Some(self.handle.clock.now() + left);
+        let acceptor = move |controls, shared| acceptor(Connection::new(controls, shared));
+        self.handle.door.push(Message::Listen {
+            key,
+            expires,
+            options: Box::new(options),
+            acceptor: Box::new(acceptor),
+        });
+    }
+
+    /// [`Endpoint::listen`] with a queue for programs that use streams alone: [`Incoming::accept`] gives the peers that are there.
+    #[must_use]
+    pub fn incoming(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions) -> Incoming {
+        let queue = Arc::new(Mutex::new(Queue::default()));
+        let end = QueueEnd(Arc::clone(&queue));
+        let acceptor = move |connection: Connection| -> EventHandler {
+            let queue = Arc::clone(&end.0);
+            Box::new(move |event| {
+                if let Event::Connected { .. } = event {
+                    change(&queue, |queue| queue.connections.push_back(connection.clone()));
+                }
+            })
+        };
+        self.listen(key, expires, options, Box::new(acceptor));
+        Incoming(queue)
+    }
+
+    /// Answers nobody from now on. Connections stay.
+    pub fn stop_listening(&self) {
+        self.handle.door.push(Message::StopListening);
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local_address", &self.handle.local_address).finish_non_exhaustive()
+    }
+}
+
+/// Peers that have come, from [`Endpoint::incoming`].
+#[derive(Debug)]
+pub struct Incoming(Arc<Mutex<Queue>>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    connections: VecDeque<Connection>,
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// Held by the acceptor: nobody comes after it is dropped.
+struct QueueEnd(Arc<Mutex<Queue>>);
+
+impl Drop for QueueEnd {
+    fn drop(&mut self) {
+        change(&self.0, |queue| queue.closed = true);
+    }
+}
+
+fn change(queue: &Mutex<Queue>, change: impl FnOnce(&mut Queue)) {
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    change(&mut queue);
+    let waker = queue.waker.take();
+    drop(queue);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+impl Incoming {
+    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this queue.
+    pub async fn accept(&mut self) -> Option<Connection> {
+        poll_fn(|context| {
+            let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match queue.connections.pop_front() {
+                None if !queue.closed => {
+                    queue.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+                found => Poll::Ready(found),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,73 @@
+//! The state of a connection that the program and the network thread share.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use transport::FlowId;
+
+use crate::buffers::ReadHalf;
+use crate::error::NetError;
+use crate::stats::Stats;
+
+/// What the network thread and the program both see.
+#[derive(Debug, Default)]
+pub(crate) struct Shared(Mutex<State>);
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) established: bool,
+    end: Option<(NetError, Stats)>,
+    /// Streams of the peer that wait to be accepted.
+    pub(crate) streams: VecDeque<(FlowId, u64, Arc<ReadHalf>)>,
+    /// Tasks that wait for any of this to change.
+    waiting: Vec<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn establish(&self) {
+        self.change(|state| state.established = true);
+    }
+
+    pub(crate) fn add_stream(&self, flow: FlowId, tag: u64, half: Arc<ReadHalf>) {
+        self.change(|state| state.streams.push_back((flow, tag, half)));
+    }
+
+    /// Only the first end counts.
+    pub(crate) fn end(&self, error: NetError, stats: Stats) {
+        self.change(|state| {
+            state.end.get_or_insert((error, stats));
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ready with what `find` finds, or with the end; otherwise the task is woken when something changes.
+    pub(crate) fn poll<T>(
+        &self,
+        context: &Context<'_>,
+        find: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Poll<Result<T, (NetError, Stats)>> {
+        let mut state = self.lock();
+        if let Some(found) = find(&mut state) {
+            return Poll::Ready(Ok(found));
+        }
+        if let Some(end) = &state.end {
+            return Poll::Ready(Err(end.clone()));
+        }
+        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

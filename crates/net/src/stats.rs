@@ -1,0 +1,62 @@
+//! Counters of connections and endpoints, as they are at the moment they are asked for.
+
+use transport::ConnectionStats;
+use transport::wire::RefusedCounts;
+
+/// What a connection has done so far. [`Connection::stats`](crate::Connection::stats) gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Every counter and estimate of the engine.
+    pub connection: ConnectionStats,
+    /// Datagrams refused on this connection, and those refused by the endpoint that belong to no connection.
+    pub refused: Refused,
+}
+
+/// Datagrams that were dropped unread, by reason. Anybody can send such datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    pub(crate) engine: RefusedCounts,
+    pub(crate) carrier: CarrierRefused,
+}
+
+/// What is refused before the engine sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CarrierRefused {
+    /// Datagrams of no bytes.
+    pub(crate) empty: u64,
+    /// ICMP messages that say nothing useful about a peer.
+    pub(crate) icmp: u64,
+}
+
+impl Refused {
+    /// Every reason with its count, those at zero included. The names are those of the qlog events.
+    pub fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let carrier = [("empty", self.carrier.empty), ("icmp", self.carrier.icmp)];
+        self.engine.iter().map(|(reason, count)| (reason.name(), count)).chain(carrier)
+    }
+
+    /// Datagrams refused for any reason.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_reason().map(|(_, count)| count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own_and_counts_in_the_total() {
+        let carrier = CarrierRefused { empty: 2, icmp: 3 };
+        let mut refused = Refused { carrier, ..Refused::default() };
+        for reason in transport::wire::Refused::ALL {
+            refused.engine.add(reason);
+        }
+        let names: std::collections::BTreeSet<_> = refused.by_reason().map(|(name, _)| name).collect();
+        let reasons = transport::wire::Refused::ALL.len();
+        assert_eq!(names.len(), reasons + 2);
+        assert_eq!(refused.total(), reasons as u64 + 5);
+        assert!(refused.by_reason().any(|found| found == ("icmp", 3)));
+    }
+}

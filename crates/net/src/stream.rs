@@ -1,0 +1,211 @@
+//! Streams: ordered bytes in one direction, to write to and to read from.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+use transport::FlowId;
+
+use crate::buffers::{MAX_BUFFERED, ReadHalf, WriteHalf};
+use crate::error::NetError;
+use crate::messages::{Command, Controls};
+
+/// The code of a stream that is dropped before its end.
+const DROPPED: u32 = 0;
+
+/// The writing end of a stream that this side opened.
+///
+/// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part of it for the whole. All methods can be
+/// cancelled: what was not written is not buffered.
+pub struct SendStream {
+    controls: Controls,
+    flow: FlowId,
+    half: Arc<WriteHalf>,
+    /// It was finished or reset here.
+    closed: bool,
+}
+
+impl SendStream {
+    pub(crate) const fn new(controls: Controls, flow: FlowId, half: Arc<WriteHalf>) -> Self {
+        Self { controls, flow, half, closed: false }
+    }
+
+    /// Ends the stream after what has been written. The peer's [`RecvStream`] then reads to its end.
+    pub fn finish(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.half.lock().finished = true;
+            self.controls.command(Command::Written(self.flow));
+        }
+    }
+
+    /// Gives the stream up: what is not sent is dropped, and the peer's reader fails with [`NetError::StreamReset`].
+    pub fn reset(&mut self, code: u32) {
+        self.closed = true;
+        self.controls.command(Command::Reset { flow: self.flow, code });
+    }
+
+    /// Waits until the peer has every byte of a finished stream. Its program may not have read them yet.
+    ///
+    /// # Errors
+    /// [`NetError::StreamStopped`] if the peer stops reading before; how the connection ended.
+    pub async fn sent(&mut self) -> Result<(), NetError> {
+        poll_fn(|context| {
+            let mut state = self.half.lock();
+            match &state.end {
+                Some(end) => Poll::Ready(end.clone()),
+                None => {
+                    state.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.closed {
+            return Poll::Ready(Err(NetError::StreamClosed.into()));
+        }
+        let mut state = self.half.lock();
+        if let Some(end) = &state.end {
+            return Poll::Ready(Err(end.clone().err().unwrap_or(NetError::StreamClosed).into()));
+        }
+        let count = bytes.len().min(MAX_BUFFERED.saturating_sub(state.buffer.len()));
+        if count == 0 && !bytes.is_empty() {
+            state.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        state.buffer.extend_from_slice(&bytes[..count]);
+        let tell = !std::mem::replace(&mut state.told, true);
+        drop(state);
+        if tell {
+            self.controls.command(Command::Written(self.flow));
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Returns at once: nothing is held back to be sent later.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// [`SendStream::finish`]. It does not wait for the bytes to arrive; [`SendStream::sent`] does.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.reset(DROPPED);
+        }
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendStream").field("flow", &self.flow).field("closed", &self.closed).finish_non_exhaustive()
+    }
+}
+
+/// The reading end of a stream that the peer opened.
+///
+/// It reads 0 bytes only after the peer has finished the stream; a break is an error that carries a [`NetError`]. Dropping it before the
+/// end stops the stream. All methods can be cancelled without losing a byte.
+pub struct RecvStream {
+    controls: Controls,
+    flow: FlowId,
+    tag: u64,
+    half: Arc<ReadHalf>,
+    /// Taken from the shared buffer, and not yet read from `at` on.
+    chunk: Vec<u8>,
+    at: usize,
+    /// It was read to its end, or stopped.
+    over: bool,
+}
+
+impl RecvStream {
+    pub(crate) const fn new(controls: Controls, flow: FlowId, tag: u64, half: Arc<ReadHalf>) -> Self {
+        Self { controls, flow, tag, half, chunk: Vec::new(), at: 0, over: false }
+    }
+
+    /// What the peer's program calls it. Nothing keeps a peer from using a tag twice.
+    #[must_use]
+    pub const fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    /// Reads no more: what has come is dropped, and the peer's writer fails with [`NetError::StreamStopped`].
+    pub fn stop(mut self, code: u32) {
+        self.give_up(code);
+    }
+
+    fn give_up(&mut self, code: u32) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.controls.command(Command::Stop { flow: self.flow, code });
+        }
+    }
+}
+
+impl AsyncBufRead for RecvStream {
+    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let stream = self.get_mut();
+        if stream.at == stream.chunk.len() {
+            stream.chunk.clear();
+            stream.at = 0;
+            let mut state = stream.half.lock();
+            std::mem::swap(&mut stream.chunk, &mut state.buffer);
+            if !stream.chunk.is_empty() {
+                if std::mem::take(&mut state.full) {
+                    drop(state);
+                    stream.controls.command(Command::Read(stream.flow));
+                }
+            } else if let Some(end) = &state.end {
+                stream.over = true;
+                end.clone()?;
+            } else {
+                state.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(&stream.chunk[stream.at..]))
+    }
+
+    fn consume(mut self: Pin<&mut Self>, count: usize) {
+        self.at = (self.at + count).min(self.chunk.len());
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if out.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let found = std::task::ready!(self.as_mut().poll_fill_buf(context))?;
+        let count = found.len().min(out.remaining());
+        out.put_slice(&found[..count]);
+        self.consume(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        self.give_up(DROPPED);
+    }
+}
+
+impl fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvStream").field("flow", &self.flow).field("tag", &self.tag).finish_non_exhaustive()
+    }
+}

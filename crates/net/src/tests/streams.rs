@@ -1,0 +1,227 @@
+//! Streams over pipes and over loopback: whole or visibly broken, bounded both ways, and told apart whatever the peer calls them.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use tokio::io::{AsyncBufRead as _, AsyncRead as _, AsyncWrite as _, ReadBuf};
+
+use super::*;
+use crate::buffers::MAX_BUFFERED;
+
+/// What the engine holds of a stream that is in no block yet.
+const ENGINE_BUFFER: usize = 4 << 20;
+
+fn write(stream: &mut SendStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = block_on(poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)))?;
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+/// As much as is taken without waiting.
+fn write_some(stream: &mut SendStream, bytes: &[u8]) -> usize {
+    let mut context = Context::from_waker(Waker::noop());
+    match Pin::new(stream).poll_write(&mut context, bytes) {
+        Poll::Ready(count) => count.unwrap(),
+        Poll::Pending => 0,
+    }
+}
+
+fn read(stream: &mut RecvStream, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    block_on(poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut buffer)))?;
+    let count = buffer.filled().len();
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// Reads to the end, or to the break.
+fn read_all(stream: &mut RecvStream) -> (Vec<u8>, Option<NetError>) {
+    let mut all = Vec::new();
+    loop {
+        match read(stream, 100_000) {
+            Ok(bytes) if bytes.is_empty() => return (all, None),
+            Ok(bytes) => all.extend(bytes),
+            Err(error) => return (all, Some(error.downcast().unwrap())),
+        }
+    }
+}
+
+fn connections() -> (Endpoint, End, Endpoint, End) {
+    let joined = joined(sockets());
+    block_on(joined.1.connection.established()).unwrap();
+    joined
+}
+
+fn open(sending: &End, receiving: &End, tag: u64) -> (SendStream, RecvStream) {
+    let send = block_on(sending.connection.open_stream(tag)).unwrap();
+    let receive = block_on(receiving.connection.accept_stream()).unwrap();
+    assert_eq!(receive.tag(), tag);
+    (send, receive)
+}
+
+fn broken(result: io::Result<()>) -> NetError {
+    result.unwrap_err().downcast().unwrap()
+}
+
+#[test]
+fn what_is_written_and_finished_is_read_to_its_end_both_ways() {
+    let (_here, a, _there, b) = connections();
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let bytes = pattern(12_000_001);
+        let (mut send, mut receive) = open(from, to, 1);
+        let expected = bytes.clone();
+        let reader = thread::spawn(move || read_all(&mut receive));
+        write(&mut send, &bytes).unwrap();
+        send.finish();
+        block_on(send.sent()).unwrap();
+        assert!(matches!(broken(write(&mut send, b"more")), NetError::StreamClosed));
+        let (read, end) = reader.join().unwrap();
+        assert!(end.is_none() && read == expected, "{} bytes, {end:?}", read.len());
+    }
+}
+
+#[test]
+fn a_repeated_tag_is_another_stream() {
+    let (_here, a, _there, b) = connections();
+    let (mut first, mut first_read) = open(&a, &b, 7);
+    write(&mut first, b"one, ").unwrap();
+    assert_eq!(read(&mut first_read, 100).unwrap(), b"one, ");
+    let (mut second, mut second_read) = open(&a, &b, 7);
+    write(&mut second, b"two").unwrap();
+    write(&mut first, b"still one").unwrap();
+    first.finish();
+    second.finish();
+    assert_eq!(read_all(&mut second_read).0, b"two");
+    assert_eq!(read_all(&mut first_read).0, b"still one");
+}
+
+#[test]
+fn a_stream_that_breaks_does_not_end() {
+    let (_here, a, _there, b) = connections();
+    // Given up by its writer, on purpose or not.
+    for code in [Some(9), None] {
+        let (mut send, mut receive) = open(&a, &b, 1);
+        write(&mut send, b"a part").unwrap();
+        assert_eq!(read(&mut receive, 100).unwrap(), b"a part");
+        if let Some(code) = code {
+            send.reset(code);
+        }
+        drop(send);
+        let expected = code.unwrap_or_default();
+        assert!(
+            matches!(read_all(&mut receive), (rest, Some(NetError::StreamReset { code })) if code == expected && rest.is_empty())
+        );
+    }
+    // Not wanted by its reader, on purpose or not.
+    for code in [Some(9), None] {
+        let (mut send, receive) = open(&a, &b, 1);
+        match code {
+            Some(code) => receive.stop(code),
+            None => drop(receive),
+        }
+        let expected = code.unwrap_or_default();
+        let stopped = block_on(send.sent()).unwrap_err();
+        assert!(matches!(stopped, NetError::StreamStopped { code } if code == expected), "{stopped}");
+        assert!(matches!(broken(write(&mut send, b"more")), NetError::StreamStopped { .. }));
+    }
+    // The connection ends.
+    let (mut send, mut receive) = open(&a, &b, 1);
+    write(&mut send, b"a part").unwrap();
+    assert_eq!(read(&mut receive, 2).unwrap(), b"a ");
+    a.connection.close(5, "enough");
+    let (rest, end) = read_all(&mut receive);
+    assert_eq!(rest, b"part");
+    assert!(matches!(end, Some(NetError::ClosedByPeer { code: 5, .. })), "{end:?}");
+    assert!(matches!(block_on(send.sent()), Err(NetError::ClosedLocally)));
+    assert!(matches!(block_on(a.connection.open_stream(1)), Err(NetError::ClosedLocally)));
+    assert!(matches!(block_on(b.connection.accept_stream()), Err(NetError::ClosedByPeer { code: 5, .. })));
+}
+
+#[test]
+fn neither_side_buffers_what_the_other_does_not_take() {
+    let (_here, a, _there, b) = connections();
+    let (mut send, mut receive) = open(&a, &b, 1);
+    let chunk = pattern(1 << 16);
+    let (mut written, mut idle) = (0, Instant::now());
+    // Until nothing more is taken: the receiver's credit is used up, and every buffer is full.
+    while idle.elapsed() < Duration::from_millis(500) {
+        let count = write_some(&mut send, &chunk);
+        if count > 0 {
+            (written, idle) = (written + count, Instant::now());
+        }
+        assert!(written < 256 << 20, "a writer feels nothing of a reader that does not read");
+        thread::yield_now();
+    }
+    assert!(written > MAX_BUFFERED + ENGINE_BUFFER, "{written} bytes");
+    let held = block_on(poll_fn(|context| Pin::new(&mut receive).poll_fill_buf(context).map_ok(<[u8]>::len))).unwrap();
+    assert!(held <= MAX_BUFFERED, "{held} bytes");
+    // It goes on when the reader does, and nothing is lost at the edges.
+    send.finish();
+    let (read, end) = read_all(&mut receive);
+    assert!(end.is_none());
+    assert_eq!(read.len(), written);
+}
+
+/// A read or a write that is dropped while it waits loses and repeats nothing.
+#[test]
+fn reads_that_are_cancelled_lose_nothing() {
+    let (_here, a, _there, b) = connections();
+    let (mut send, mut receive) = open(&a, &b, 1);
+    let bytes = pattern(3_000_000);
+    let expected = bytes.clone();
+    let writer = thread::spawn(move || {
+        write(&mut send, &bytes).unwrap();
+        send.finish();
+        block_on(send.sent()).unwrap();
+    });
+    let mut all = Vec::new();
+    let mut some = [0; 1000];
+    while all.len() < expected.len() {
+        let mut buffer = ReadBuf::new(&mut some);
+        // As a branch of a `select!` that another one wins.
+        if Pin::new(&mut receive).poll_read(&mut Context::from_waker(Waker::noop()), &mut buffer).is_ready() {
+            all.extend_from_slice(buffer.filled());
+        }
+    }
+    writer.join().unwrap();
+    assert!(all == expected);
+    assert!(read_all(&mut receive).0.is_empty());
+}
+
+#[test]
+fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
+    let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
+    let server = Endpoint::bind(&bind, DEAD_AFTER, ()).unwrap();
+    let client = Endpoint::bind(&bind, DEAD_AFTER, ()).unwrap();
+    let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
+    let mut streams = Vec::new();
+    for tag in 0..3 {
+        let here = connect_to(&client, server.local_address());
+        block_on(here.connection.established()).unwrap();
+        let there = block_on(incoming.accept()).unwrap();
+        let mut send = block_on(here.connection.open_stream(tag)).unwrap();
+        write(&mut send, &tag.to_be_bytes()).unwrap();
+        send.finish();
+        streams.push((here, send, block_on(there.accept_stream()).unwrap(), there));
+    }
+    for (tag, (_, _, stream, _)) in (0_u64..).zip(&mut streams) {
+        assert_eq!((stream.tag(), read_all(stream).0), (tag, tag.to_be_bytes().to_vec()));
+    }
+    assert_eq!(block_on(server.refused()).unwrap().total(), 0);
+    server.stop_listening();
+    assert!(block_on(incoming.accept()).is_none());
+    drop(server);
+    let (here, ..) = streams.remove(0);
+    let end = block_on(here.connection.closed());
+    assert!(matches!(end, NetError::ClosedByPeer { .. }), "{end}");
+}
+
+#[test]
+fn settings_change_while_a_connection_runs() {
+    let (_here, a, _there, _b) = connections();
+    block_on(a.connection.set("congestion", "reno")).unwrap();
+    assert!(matches!(block_on(a.connection.set("congestion", "none-such")), Err(NetError::Set(_))));
+}
