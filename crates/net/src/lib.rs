@@ -1,4 +1,53 @@
-//! Connections over UDP, or over a pair of pipes: sockets, clocks and threads for the `transport` engine.
+//! Reliable, encrypted connections over UDP, or over a pair of pipes: the sockets, clocks and threads around the sans-IO engine in
+//! [`transport`].
+//!
+//! An [`Endpoint`] owns a socket and any number of [`Connection`]s over it. Both sides of a connection hold the same 32-byte key; an
+//! endpoint does not answer anybody who does not. A connection carries:
+//!
+//! - **streams**: ordered bytes in one direction, [`SendStream`] and [`RecvStream`]. They are tokio's `AsyncWrite` and `AsyncRead`,
+//!   can be cancelled anywhere, and hold a bounded number of bytes. The end of a stream is told apart from a break.
+//! - **objects**: bytes of known length, read from a [`Source`] and written to a [`Sink`] in blocks, several at once and in any order.
+//!   What happens to them is told by [`Event`]s.
+//! - a **control stream** for the program's short messages, which go before everything else.
+//!
+//! ```
+//! use net::{AcceptOptions, Bind, ConnectOptions, Endpoint};
+//! use std::time::{Duration, SystemTime};
+//! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let (key, dead_after) = ([7; 32], Duration::from_secs(30));
+//! let loopback = Bind::Address("127.0.0.1:0".parse()?);
+//! let server = Endpoint::bind(&loopback, dead_after, ())?;
+//! let expires = SystemTime::now() + Duration::from_secs(60);
+//! let mut incoming = server.incoming(key, expires, AcceptOptions::default());
+//!
+//! let client = Endpoint::bind(&loopback, dead_after, ())?;
+//! let here = client.connect(key, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
+//! here.established().await?;
+//! let there = incoming.accept().await.ok_or("no longer listening")?;
+//!
+//! let mut send = here.open_stream(1).await?;
+//! send.write_all(b"hello").await?;
+//! send.finish();
+//! let mut text = String::new();
+//! there.accept_stream().await?.read_to_string(&mut text).await?;
+//! assert_eq!(text, "hello");
+//!
+//! for (reason, count) in there.stats().await.refused.by_reason() {
+//!     assert_eq!(count, 0, "{reason}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Threads
+//!
+//! Each endpoint has a network thread that owns the engine and the socket. It is not a task of an async runtime, because pacing needs
+//! finer timers than a runtime gives and because feedback to the peer must not wait for the program. Commands reach it through a queue
+//! that wakes it; it wakes the tasks that wait for a stream, an answer or the end of a connection, on whatever executor they run.
+//! Workers read and write objects, hash, encode and decode.
 
 mod bind;
 mod buffers;

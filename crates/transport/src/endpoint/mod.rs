@@ -55,6 +55,14 @@ pub struct ConnectOptions {
     pub qlog: bool,
 }
 
+impl ConnectOptions {
+    /// The `auto` profile, 10 s for the handshake, no application bytes and no qlog.
+    pub fn new(remotes: Vec<SocketAddr>) -> Self {
+        let handshake_timeout = Duration::from_secs(10);
+        Self { profile: Profile::auto(), application: Vec::new(), remotes, handshake_timeout, qlog: false }
+    }
+}
+
 /// How to accept connections with a key.
 #[derive(Clone, Debug)]
 pub struct AcceptOptions {
@@ -64,6 +72,13 @@ pub struct AcceptOptions {
     pub application: Vec<u8>,
     /// Whether to record qlog.
     pub qlog: bool,
+}
+
+impl Default for AcceptOptions {
+    /// The `auto` profile, no application bytes and no qlog.
+    fn default() -> Self {
+        Self { profile: Profile::auto(), application: Vec::new(), qlog: false }
+    }
 }
 
 /// Why a connection cannot be opened.

@@ -1,0 +1,53 @@
+//! An echo over streams: one side sends back what the other has sent, both over loopback.
+
+use std::error::Error;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, NetError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_buf};
+
+/// What both sides know and nobody else does. Draw it at random, and exchange it over a channel you trust.
+const KEY: [u8; 32] = [7; 32];
+
+/// A peer that is silent for so long is given up.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+
+/// Sends every stream of the peer back on one of its own.
+async fn serve(connection: Connection) -> io::Result<NetError> {
+    loop {
+        let Ok(mut from) = connection.accept_stream().await else { return Ok(connection.closed().await) };
+        let mut to = connection.open_stream(from.tag()).await?;
+        copy_buf(&mut from, &mut to).await?;
+        to.finish();
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let loopback = Bind::Address("127.0.0.1:0".parse()?);
+    let server = Endpoint::bind(&loopback, DEAD_AFTER, ())?;
+    let an_hour = SystemTime::now() + Duration::from_secs(3600);
+    let mut incoming = server.incoming(KEY, an_hour, AcceptOptions::default());
+    let serving = tokio::spawn(async move { serve(incoming.accept().await.ok_or(NetError::PeerLost)?).await });
+
+    let client = Endpoint::bind(&loopback, DEAD_AFTER, ())?;
+    let connection = client.connect(KEY, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
+    connection.established().await?;
+    let mut send = connection.open_stream(1).await?;
+    send.write_all(b"hello").await?;
+    send.finish();
+    let mut answer = String::new();
+    connection.accept_stream().await?.read_to_string(&mut answer).await?;
+    println!("{answer}");
+    assert_eq!(answer, "hello");
+
+    connection.close(0, "that was all");
+    println!("{}", serving.await??);
+    Ok(())
+}
+
+#[test]
+fn what_is_sent_comes_back() {
+    main().unwrap();
+}
