@@ -62,7 +62,7 @@ impl Job {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
                 let range = offset..offset.saturating_add(length as u64);
                 told = Some((key, BlockDigest { tag, block, range, digest }));
-                Ok(Reply::Digest { key, block, digest })
+                Ok(Reply::Digested { key, block })
             }
             (Err(_), _) => Err(storage(io::Error::other("work for an object that was never opened"))),
         };

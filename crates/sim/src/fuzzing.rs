@@ -246,7 +246,7 @@ impl Case {
                 self.storing += length as u64;
                 return self.writes.push(Reply::Written { flow, block });
             }
-            Err(Request::Digest { key, block, .. }) => Reply::Digest { key, block, digest: [0; 32] },
+            Err(Request::Digest { key, block, .. }) => Reply::Digested { key, block },
             Err(Request::Encode(_) | Request::Decode(_)) => return,
         };
         let now = self.now;

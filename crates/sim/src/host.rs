@@ -346,8 +346,7 @@ impl Host {
                 tally.control_wrong += u64::from(!object(self.config.seed, CONTROL).matches(tally.control, &bytes));
                 tally.control += bytes.len() as u64;
             }
-            Event::Digest { .. }
-            | Event::StreamAnnounced { .. }
+            Event::StreamAnnounced { .. }
             | Event::StreamReadable { .. }
             | Event::StreamFinished { .. }
             | Event::StreamReset { .. }

@@ -407,7 +407,7 @@ mod tests {
         let written = |block| (Reply::Written { flow, block }, None);
         let digested = |block, key| {
             let digest = BlockDigest { tag: 1, block, range: 0..10, digest: [3; 32] };
-            (Reply::Digest { key, block, digest: [3; 32] }, Some((key, digest)))
+            (Reply::Digested { key, block }, Some((key, digest)))
         };
         let steps = [
             (digested(1, receiving(flow)), vec![]),

@@ -49,7 +49,7 @@ impl Host {
                 }
                 Reply::Written { flow, block }
             }
-            Err(Request::Digest { key, block, .. }) => Reply::Digest { key, block, digest: [0; 32] },
+            Err(Request::Digest { key, block, .. }) => Reply::Digested { key, block },
             Err(Request::Encode(_) | Request::Decode(_)) => return,
         };
         if let Some(connection) = self.endpoint.connection(handle) {

@@ -1,6 +1,5 @@
 //! The events of a connection.
 
-use crate::flow::FlowKey;
 use crate::wire::FlowId;
 
 /// Something that the program has to know.
@@ -18,15 +17,6 @@ pub enum Event {
         length: u64,
         /// The peer's tag.
         tag: u64,
-    },
-    /// A block's digest has been computed.
-    Digest {
-        /// The flow.
-        key: FlowKey,
-        /// The block.
-        block: u32,
-        /// BLAKE3.
-        digest: [u8; 32],
     },
     /// Every byte of an accepted flow has been written, and every digest computed.
     Received {

@@ -204,12 +204,9 @@ impl Connection {
         if !matches!(self.phase, Phase::Open) {
             return;
         }
-        if let Reply::Digest { key, block, digest } = &reply {
-            self.events.push_back(Event::Digest { key: *key, block: *block, digest: *digest });
-        }
         match &reply {
             Reply::Read { .. } | Reply::Encoded(_) => self.requests.extend(self.outgoing.on_reply(reply)),
-            Reply::Digest { key, .. } if key.direction == Direction::Sending => {
+            Reply::Digested { key, .. } if key.direction == Direction::Sending => {
                 self.requests.extend(self.outgoing.on_reply(reply));
             }
             _ => self.recv_flows.on_reply(reply),

@@ -350,7 +350,7 @@ impl Outgoing {
                 self.flow(job.flow)?.on_encoded(job);
                 None
             }
-            Reply::Digest { key: FlowKey { direction: Direction::Sending, flow }, block, .. } => {
+            Reply::Digested { key: FlowKey { direction: Direction::Sending, flow }, block } => {
                 self.object(flow)?.on_digest(block);
                 None
             }

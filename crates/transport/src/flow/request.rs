@@ -52,7 +52,7 @@ pub enum Request {
         /// The block.
         data: Arc<Block>,
     },
-    /// BLAKE3 of the first `length` bytes of `data`.
+    /// BLAKE3 of the first `length` bytes of `data`. It is the caller's; the engine only waits until it is made.
     Digest {
         /// The flow.
         key: FlowKey,
@@ -90,14 +90,12 @@ pub enum Reply {
         /// The block.
         block: u32,
     },
-    /// The digest asked for.
-    Digest {
+    /// The digest asked for is made.
+    Digested {
         /// The flow.
         key: FlowKey,
         /// The block.
         block: u32,
-        /// BLAKE3.
-        digest: [u8; 32],
     },
     /// Repair symbols are ready.
     Encoded(EncodeJob),

@@ -315,7 +315,7 @@ impl RecvFlows {
                 return;
             }
             Reply::Written { flow, block } => (flow, block),
-            Reply::Digest { key: FlowKey { direction: Direction::Receiving, flow }, block, .. } => (flow, block),
+            Reply::Digested { key: FlowKey { direction: Direction::Receiving, flow }, block } => (flow, block),
             _ => return,
         };
         if let Some((cost, bytes)) = self.flows.named_mut(first).and_then(|flow| flow.on_stored(block)) {
