@@ -11,25 +11,25 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::NetError;
 
-/// Where to bind.
+/// Where an endpoint binds its UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Exactly there; port 0 stands for any free one, `[::]` for every address of this host, of IPv4 too.
+    /// This address. Port 0 stands for any free port, and `[::]` for every address of this host, IPv4 included.
     Address(SocketAddr),
-    /// Every address of this host.
+    /// Every address of this host, at a port of a range.
     Ports {
-        /// Of which kind.
+        /// The IP versions.
         family: Family,
-        /// The first free one of these; 0 stands for any free one.
+        /// The first free port of these is taken; 0 stands for any free port.
         ports: RangeInclusive<u16>,
     },
 }
 
-/// The kind of IP addresses.
+/// Which versions of IP are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     #[default]
-    /// IPv6 and IPv4, or what the host has of them.
+    /// IPv6 and IPv4, or the one that the host has.
     Any,
     /// IPv4 only.
     V4,

@@ -92,3 +92,50 @@ impl ReadHalf {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_gets_what_came_before_the_first_end_and_no_more_than_there_is_room_for() {
+        let half = ReadHalf::default();
+        half.fill(|buffer, room| {
+            assert_eq!(room, MAX_BUFFERED);
+            buffer.extend([1; 10]);
+            10
+        });
+        assert!(!half.lock().full, "the engine has no more");
+        half.fill(|buffer, room| {
+            assert_eq!(room, MAX_BUFFERED - 10);
+            buffer.resize(MAX_BUFFERED, 2);
+            room
+        });
+        assert!(half.lock().full, "the engine may have more");
+        half.end(Ok(()), |buffer| buffer.push(3));
+        half.end(Err(NetError::PeerLost), |buffer| buffer.push(4));
+        let state = half.lock();
+        assert!(matches!(state.end, Some(Ok(()))));
+        assert_eq!((state.buffer.len(), state.buffer.last()), (MAX_BUFFERED + 1, Some(&3)));
+    }
+
+    #[test]
+    fn a_writer_is_told_of_its_end_and_what_it_wrote_is_let_go() {
+        let half = WriteHalf::default();
+        half.lock().buffer.extend(b"bytes");
+        half.lock().told = true;
+        let mut taken = Vec::new();
+        assert!(!half.take(&mut taken), "more may follow");
+        assert_eq!(taken, b"bytes");
+        assert!(!half.lock().told, "the next write tells the network thread again");
+        half.lock().finished = true;
+        taken.clear();
+        assert!(half.take(&mut taken));
+        half.lock().buffer.extend(b"late");
+        half.end(Err(NetError::StreamStopped { code: 1 }));
+        half.end(Ok(()));
+        let state = half.lock();
+        assert!(matches!(state.end, Some(Err(NetError::StreamStopped { code: 1 }))));
+        assert!(state.buffer.is_empty());
+    }
+}

@@ -151,7 +151,7 @@ impl Endpoint {
             let queue = Arc::clone(&end.0);
             Box::new(move |event| {
                 if let Event::Connected { .. } = event {
-                    change(&queue, |queue| queue.connections.push_back(connection.clone()));
+                    change(&queue, |queue| queue.add(connection.clone()));
                 }
             })
         };
@@ -171,15 +171,32 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Peers that have come, from [`Endpoint::incoming`].
+/// The code that a peer is told when nobody accepts its connection.
+const NOT_ACCEPTED: u32 = 0x100;
+
+/// Peers that have come, from [`Endpoint::incoming`]. When it is dropped, those that nobody has accepted are turned away, and those who
+/// come later too.
 #[derive(Debug)]
 pub struct Incoming(Arc<Mutex<Queue>>);
 
 #[derive(Debug, Default)]
 struct Queue {
     connections: VecDeque<Connection>,
+    /// Nobody comes any more.
     closed: bool,
+    /// Nobody is accepted any more.
+    dropped: bool,
     waker: Option<Waker>,
+}
+
+impl Queue {
+    fn add(&mut self, connection: Connection) {
+        if self.dropped {
+            connection.close(NOT_ACCEPTED, "nobody accepts connections");
+        } else {
+            self.connections.push_back(connection);
+        }
+    }
 }
 
 /// Held by the acceptor: nobody comes after it is dropped.
@@ -213,5 +230,15 @@ impl Incoming {
             }
         })
         .await
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.dropped = true;
+        for connection in std::mem::take(&mut queue.connections) {
+            queue.add(connection);
+        }
     }
 }

@@ -139,3 +139,24 @@ fn ports_are(ports: &RangeInclusive<u16>) -> String {
         format!("every UDP port from {} to {} is", ports.start(), ports.end())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_error_gives_back_what_it_carries() {
+        let error = io::Error::from(NetError::StreamReset { code: 3 });
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert!(matches!(error.downcast(), Ok(NetError::StreamReset { code: 3 })));
+    }
+
+    #[test]
+    fn a_peer_that_was_never_reached_is_explained_by_the_kernel() {
+        let kernel = io::Error::new(io::ErrorKind::NetworkUnreachable, "no route");
+        let error = NetError::closed(Closed::HandshakeTimeout, Some(kernel));
+        assert_eq!(error.to_string(), "no answer from the other side: no route");
+        let error = NetError::closed(Closed::HandshakeTimeout, None);
+        assert_eq!(error.to_string(), "no answer from the other side");
+    }
+}

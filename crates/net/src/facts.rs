@@ -1,4 +1,4 @@
-//! What the kernel gives a UDP socket and the thread that serves it: where a slow transfer may have its cause on this side.
+//! What the kernel grants a UDP socket and its network thread: possible local causes of a slow transfer.
 
 use std::fs;
 use std::io;
@@ -10,35 +10,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::carrier::{KERNEL_BUFFER, Socket};
 
-/// What the kernel gave the UDP socket of a driver when it was bound.
+/// What the kernel granted the UDP socket of an endpoint when it was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketFacts {
-    /// Datagrams that one call to the kernel may send (`UDP_SEGMENT`); 1 where it does not segment.
+    /// Datagrams that one system call can send (`UDP_SEGMENT`); 1 without segmentation offload.
     pub send_segments: usize,
-    /// Datagrams that the kernel may join into one (`UDP_GRO`); 1 where it does not.
+    /// Datagrams that the kernel can coalesce into one buffer (`UDP_GRO`); 1 without receive offload.
     pub receive_segments: usize,
-    /// The queue of datagrams that have come.
+    /// The receive buffer.
     pub receive_buffer: BufferFacts,
-    /// The queue of datagrams that have not left.
+    /// The send buffer.
     pub send_buffer: BufferFacts,
-    /// Whether the kernel tells the ECN marks of datagrams; the path may erase them all the same.
+    /// Whether the kernel reports the ECN marks of datagrams. The path may still erase them.
     pub ecn: bool,
 }
 
-/// A queue of the kernel, in bytes as they are asked for: the kernel itself counts double, for its bookkeeping (socket(7)).
+/// A socket buffer, in bytes. The kernel itself counts twice as many, for its bookkeeping (socket(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferFacts {
-    /// Asked for.
+    /// Requested.
     pub asked: usize,
     /// Granted.
     pub granted: usize,
-    /// What a program without privileges gets at most (`net.core.rmem_max`, `net.core.wmem_max`), where that can be read.
+    /// The limit for unprivileged programs (`net.core.rmem_max`, `net.core.wmem_max`), where it can be read.
     pub limit: Option<usize>,
 }
 
 impl SocketFacts {
     /// # Errors
-    /// When the kernel does not tell about its own socket.
+    /// When the kernel does not report the options of the socket.
     pub(crate) fn of(socket: &Socket) -> io::Result<Self> {
         let descriptor = socket.descriptor();
         let buffer = |counted: usize, limit| BufferFacts { asked: KERNEL_BUFFER, granted: counted / 2, limit };
@@ -57,21 +57,21 @@ impl SocketFacts {
     }
 }
 
-/// A number below `/proc/sys/net/core`, which a network namespace may not have.
+/// A number in `/proc/sys/net/core`, which a network namespace may not have.
 fn kernel_limit(name: &str) -> Option<usize> {
     fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
 }
 
-/// A thread of this process, as the kernel counts it; nothing is known of it before it runs.
+/// A thread of this process, to ask the kernel for its CPU time. Unknown until the thread runs.
 #[derive(Clone, Debug, Default)]
 pub struct Thread(Arc<OnceLock<rustix::process::Pid>>);
 
-/// What a thread has had of a core since it began.
+/// The CPU time of a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// It ran.
+    /// Time it ran.
     pub running: Duration,
-    /// It could have run, but every core had other work.
+    /// Time it was ready to run and waited for a core.
     pub waiting: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Thread {
         self.0.get_or_init(rustix::thread::gettid);
     }
 
-    /// Nothing where the kernel does not count (proc(5), schedstat), or the thread has ended.
+    /// Nothing where the kernel keeps no such statistics (proc(5), schedstat), or when the thread has ended.
     pub fn time(&self) -> Option<ThreadTime> {
         let text = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid())).ok()?;
         let mut nanoseconds = text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);

@@ -1,4 +1,4 @@
-//! What other threads have for the driver's thread, and the way to wake it: one lock and at most one wake-up for any number of
+//! The queue of messages to the network thread, and the way to wake it: one lock, and at most one wake-up for any number of
 //! messages.
 
 use std::io;

@@ -71,3 +71,42 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn everybody_who_waits_is_woken_once_and_only_the_first_end_counts() {
+        let (shared, counts) = (Shared::default(), [Arc::<Count>::default(), Arc::default()]);
+        let established = |count: &Arc<Count>| {
+            let waker = Waker::from(Arc::clone(count));
+            shared.poll(&Context::from_waker(&waker), |state| state.established.then_some(()))
+        };
+        for count in &counts {
+            // Asked twice, as by a `select!`.
+            assert!(established(count).is_pending() && established(count).is_pending());
+        }
+        shared.end(NetError::PeerLost, Stats::default());
+        shared.end(NetError::ClosedLocally, Stats::default());
+        for count in &counts {
+            assert_eq!(count.0.load(Ordering::Relaxed), 1);
+            assert!(matches!(established(count), Poll::Ready(Err((NetError::PeerLost, _)))));
+        }
+        // What had come before the end is still there.
+        shared.establish();
+        assert!(matches!(established(&counts[0]), Poll::Ready(Ok(()))));
+    }
+}

@@ -1,4 +1,4 @@
-//! Threads for the work a connection asks for: coding, hashing, and reading and writing the objects it carries.
+//! Threads for the work that connections ask for: coding, hashing, and reading and writing objects.
 
 use std::collections::VecDeque;
 use std::io;
@@ -92,7 +92,7 @@ impl Workers {
     pub(crate) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new((Mutex::new(Queue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
         let workers = Self { shared };
-        // One core is the driver's.
+        // One core is for the network thread.
         let count = thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4));
         for number in 0..count {
             let (shared, deliver) = (Arc::clone(&workers.shared), deliver.clone());

@@ -155,7 +155,7 @@ impl CommonOptions {
 /// Nobody who can be reached needs longer, and nobody who cannot is worth a longer wait.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Design section 10.
+/// See docs/design/recovery.md.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
 /// What happens during a transfer.

@@ -225,3 +225,18 @@ fn settings_change_while_a_connection_runs() {
     block_on(a.connection.set("congestion", "reno")).unwrap();
     assert!(matches!(block_on(a.connection.set("congestion", "none-such")), Err(NetError::Set(_))));
 }
+
+#[test]
+fn peers_are_turned_away_when_nobody_accepts_them() {
+    let (a, b) = sockets();
+    let (client, server) = (start(a), start(b));
+    let incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
+    let early = connect(&client);
+    block_on(early.connection.established()).unwrap();
+    drop(incoming);
+    let late = connect(&client);
+    for end in [early, late] {
+        let error = block_on(end.connection.closed());
+        assert!(matches!(error, NetError::ClosedByPeer { code: 0x100, .. }), "{error}");
+    }
+}

@@ -262,9 +262,12 @@ impl End {
 fn heard(event: Event) -> Result<(), Error> {
     match event {
         Event::Failed(error) => Err(error.into()),
-        Event::Closed(NetError::ClosedByPeer { .. } | NetError::HandshakeTimedOut { .. } | NetError::Undecodable) => {
-            Err(Error::Vanished)
-        }
+        Event::Closed(
+            NetError::ClosedByPeer { .. }
+            | NetError::ClosedLocally
+            | NetError::HandshakeTimedOut { .. }
+            | NetError::Undecodable,
+        ) => Err(Error::Vanished),
         Event::Closed(error) => Err(error.into()),
         _ => Ok(()),
     }
