@@ -198,7 +198,9 @@ fn silence_after_a_large_packet_is_probed_with_a_small_one() {
 #[test]
 fn another_path_is_searched_anew_and_has_its_own_headers() {
     let mut mtu = mtu("1408:per-packet=4", 1_451);
-    mtu.set_per_packet(4);
+    mtu.begin_search(counting());
+    assert!(mtu.poll_probe(at(0), TIMES, counting()).is_some());
+    assert_eq!(mtu.on_response(1u64.to_be_bytes(), true, counting()), ProbeResponse::Raised(4));
     mtu.on_migration(48);
     assert_eq!((mtu.per_packet(), mtu.full_packet()), (1, 1_451 + 48));
     mtu.begin_search(counting());
