@@ -1,45 +1,45 @@
-//! Measures the rate at which packets are delivered (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate estimation (draft-cheng-iccrg-delivery-rate-estimation).
 
 use super::sent_packets::SentPacket;
 use crate::time::Time;
 use std::time::Duration;
 
-/// A sample of the rate at which packets were delivered (draft-cheng-iccrg-delivery-rate-estimation).
+/// A delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSample {
     /// Bytes delivered over `interval`.
     pub delivered: u64,
     /// The longer of the send and the acknowledgement interval.
     pub interval: Duration,
-    /// The sender had nothing to send during the sample: it is a lower bound.
+    /// The sender was application-limited during the sample, which is then a lower bound.
     pub app_limited: bool,
-    /// Bytes that were in flight when the newest packet of the sample had left, that one included.
+    /// Bytes in flight when the newest packet of the sample was sent, including it.
     pub in_flight: u64,
-    /// Bytes called lost since then, up to the last report.
+    /// Bytes declared lost since then, up to the previous report.
     pub lost: u64,
 }
 
-/// State of the sampler when a packet left, kept with the packet.
+/// State of the sampler when a packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Snapshot {
     delivered: u64,
     delivered_time: Time,
     first_sent_time: Time,
     app_limited: bool,
-    /// Bytes in flight with it.
+    /// Bytes in flight, including the packet.
     in_flight: u64,
-    /// Bytes lost until then.
+    /// Bytes declared lost before.
     lost: u64,
 }
 
-/// Counts deliveries and compares them with the state when the newest delivered packet left.
+/// The sampler: compares the bytes delivered with those when the newest delivered packet was sent.
 #[derive(Debug)]
 pub(super) struct DeliveryRate {
     delivered: u64,
     lost: u64,
     delivered_time: Time,
     first_sent_time: Time,
-    /// The sender had nothing to send until this many bytes are delivered.
+    /// Application-limited until this many bytes are delivered.
     app_limited_until: Option<u64>,
     sample: Option<(Snapshot, Time)>,
 }
@@ -49,7 +49,7 @@ impl DeliveryRate {
         Self { delivered: 0, lost: 0, delivered_time: now, first_sent_time: now, app_limited_until: None, sample: None }
     }
 
-    /// A packet of `bytes` leaves while `in_flight` are on their way.
+    /// A packet of `bytes` is sent while `in_flight` bytes are in flight.
     pub(super) fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64) -> Snapshot {
         if in_flight == 0 {
             self.first_sent_time = now;
@@ -69,13 +69,13 @@ impl DeliveryRate {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
 
-    /// Since it last had nothing to send, not everything it sent until then has been delivered.
+    /// Whether packets are in flight that were sent before the end of an application-limited phase.
     pub(super) fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// Packets were lost, which leaves `in_flight` bytes: they no longer stand between now and the end of an
-    /// application-limited phase.
+    /// Packets were declared lost, which leaves `in_flight` bytes: the end of an application-limited phase does not
+    /// wait for them.
     pub(super) fn on_lost(&mut self, lost: &[SentPacket], in_flight: u64) {
         self.lost += lost.iter().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let all_gone = self.delivered + in_flight;
@@ -91,7 +91,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The sample of one feedback, once all its deliveries are known. None when it covers less than `min_rtt`.
+    /// The sample of a feedback frame, after all its deliveries. `None` if it covers less than `min_rtt`.
     pub(super) fn take_sample(&mut self, min_rtt: Duration) -> Option<RateSample> {
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;

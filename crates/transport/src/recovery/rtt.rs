@@ -1,4 +1,4 @@
-//! Round-trip time as RFC 9002 section 5 estimates it, with a choice of what is averaged.
+//! Round-trip time estimation (RFC 9002 section 5), with a choice of what is averaged.
 
 use crate::settings::{Count, Number, Setting, Settings, choices, field};
 use crate::time::Time;
@@ -12,13 +12,12 @@ pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// How the round-trip time is smoothed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RttConfig {
-    /// A moving average, each sample weighing less the older it is (RFC 6298, RFC 9002 section 5.3).
+    /// An exponentially weighted moving average of the samples (RFC 6298, RFC 9002 section 5.3).
     Ewma(RttWeights),
-    /// The same, where the samples of a round trip share the weight of one: many of them do not shorten its memory (RFC
-    /// 7323 appendix G). For receivers that answer every packet, as lt-tcp's and arq's do.
+    /// The same, with the samples of a round trip sharing the weight of one, so that many samples do not shorten its
+    /// memory (RFC 7323 appendix G). For receivers that answer every packet, as in lt-tcp and arq.
     PerRound(RttWeights),
-    /// The same over the median of the last samples: one that is far too large, which lt-tcp's own estimator suffers
-    /// from (§2.2), counts for nothing.
+    /// The same over the median of the last samples, which ignores outliers such as those that lt-tcp §2.2 observes.
     Median(MedianConfig),
 }
 
@@ -41,7 +40,7 @@ impl RttConfig {
         }
     }
 
-    /// Samples that it looks back at.
+    /// Samples remembered.
     const fn memory(&self) -> usize {
         match self {
             Self::Ewma(_) | Self::PerRound(_) => 0,
@@ -53,9 +52,9 @@ impl RttConfig {
 /// Weights of a new sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RttWeights {
-    /// In the average: 1/8 (RFC 9002 section 5.3, RFC 6298 section 2.3, arq §2.1.1).
+    /// Weight in the average: 1/8 (RFC 9002 section 5.3, RFC 6298 section 2.3, arq §2.1.1).
     pub alpha: f64,
-    /// In the mean deviation from it: 1/4 (the same).
+    /// Weight in the mean deviation: 1/4 (the same sources).
     pub beta: f64,
 }
 
@@ -75,7 +74,7 @@ impl Settings for RttWeights {
 /// Numbers of the median.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MedianConfig {
-    /// Samples that it is the median of: 5, so that two wild ones in a row do not show (chosen).
+    /// Samples in the median: 5, so that two outliers in a row have no effect (chosen).
     pub samples: u32,
     /// Weights of the median in the averages.
     pub weights: RttWeights,
@@ -95,19 +94,19 @@ impl Settings for MedianConfig {
     ];
 }
 
-/// Weights are kept in this many parts of one: whole numbers, so that a duration is averaged exactly.
+/// Weights are whole multiples of 1/`PARTS`, so that durations are averaged exactly.
 const PARTS: u32 = 1 << 16;
 
 fn parts(weight: f64) -> u32 {
     (weight * f64::from(PARTS)).round() as u32
 }
 
-/// The average, in which a new value weighs `parts`.
+/// The average with a new value of weight `parts`.
 fn weigh(average: Duration, value: Duration, parts: u32) -> Duration {
     (average * (PARTS - parts) + value * parts) / PARTS
 }
 
-/// Samples of a round trip, counted.
+/// Counts the samples in a round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// When it began.
@@ -119,8 +118,9 @@ struct Round {
 }
 
 impl Round {
-    /// A sample now; how many share a round trip. Departs: RFC 7323 appendix G takes half of the packets in flight,
-    /// since TCP acknowledges every second one. Feedback here may be rarer, so they are counted.
+    /// Counts a sample, and returns the number of samples in a round trip. Departs: RFC 7323 appendix G derives it from
+    /// the packets in flight, of which TCP acknowledges every second. Feedback here may be rarer, so samples are
+    /// counted.
     fn shares(&mut self, now: Time, smoothed: Duration) -> u32 {
         if now.since(self.start) >= smoothed {
             *self = Self { start: now, samples: 0, last: self.samples };
@@ -130,12 +130,12 @@ impl Round {
     }
 }
 
-/// What timers add to a round trip.
+/// What timers add to the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slack {
-    /// Timers are no finer than this.
+    /// Timer granularity.
     pub(super) granularity: Duration,
-    /// How long the peer may hold feedback back.
+    /// The longest delay of feedback (max_ack_delay).
     pub(super) feedback_delay: Duration,
 }
 
@@ -149,7 +149,7 @@ pub struct RttEstimator {
     min: Duration,
     has_sample: bool,
     round: Round,
-    /// The last samples, as many as the choice looks back at.
+    /// The last samples, for the median.
     recent: VecDeque<Duration>,
 }
 
@@ -167,12 +167,12 @@ impl RttEstimator {
         }
     }
 
-    /// Smoothed otherwise from the next sample on; what is known of the path stays known.
+    /// Changes the estimator from the next sample on; the current estimates stay.
     pub(super) fn reconfigure(&mut self, config: &RttConfig) {
         self.config = config.clone();
     }
 
-    /// Takes one sample at `now`: `latest` as measured, of which the peer says it spent `delay` before it answered.
+    /// Takes a sample at `now`: `latest` was measured, and the peer reports to have delayed its feedback by `delay`.
     pub(super) fn sample(&mut self, now: Time, latest: Duration, delay: Duration) {
         self.latest = latest;
         if !self.has_sample {
@@ -184,7 +184,7 @@ impl RttEstimator {
             return;
         }
         self.min = self.min.min(latest);
-        // A delay that would take the sample below the minimum cannot be true: the sample then counts as it is.
+        // A delay that would take the sample below the minimum is ignored (RFC 9002 section 5.3).
         let adjusted = if latest >= self.min.saturating_add(delay) { latest - delay } else { latest };
         let value = self.settle(adjusted);
         let shares = match self.config {
@@ -197,7 +197,7 @@ impl RttEstimator {
         self.smoothed = weigh(self.smoothed, value, share(alpha));
     }
 
-    /// What goes into the averages for a sample: itself, or the median of the last ones, it among them.
+    /// What the averages take for a sample: itself, or the median of the last ones including it.
     fn settle(&mut self, sample: Duration) -> Duration {
         let memory = self.config.memory();
         if memory == 0 {
@@ -208,31 +208,32 @@ impl RttEstimator {
         self.recent.push_front(sample);
         let mut sorted: Vec<Duration> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
-        // Of an even number the larger of the two in the middle: a timeout is better too long than too short.
+        // With an even number, the larger of the two in the middle: a timeout is better too long than too short.
         sorted[sorted.len() / 2]
     }
 
-    /// Starts the minimum afresh from the latest sample: the path may have changed (RFC 9002 section 5.2).
+    /// Resets the minimum to the latest sample after persistent congestion: the path may have changed (RFC 9002 section
+    /// 5.2).
     pub(super) fn forget_minimum(&mut self) {
         self.min = self.latest;
     }
 
-    /// The last sample, as measured: the peer's delay is in it.
+    /// `latest_rtt`: the last sample as measured, including the delay of feedback.
     pub fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// `smoothed_rtt`: the moving average, without the peer's delay.
+    /// `smoothed_rtt`: the moving average, without the delay of feedback.
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// `rttvar`: the mean deviation from the average.
+    /// `rttvar`: the mean deviation.
     pub fn variance(&self) -> Duration {
         self.variance
     }
 
-    /// The smallest sample so far.
+    /// `min_rtt`: the smallest sample.
     pub fn min(&self) -> Duration {
         self.min
     }

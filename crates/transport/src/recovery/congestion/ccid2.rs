@@ -1,8 +1,8 @@
-//! CCID 2, TCP-like congestion control of DCCP (RFC 4341): a Reno whose acknowledgements name every packet, as TCP's with SACK do, and
-//! which counts packets. It was one of Tornado transfer's two (tornado-transfer §2.2).
+//! CCID 2, TCP-like congestion control of DCCP (RFC 4341): Reno with acknowledgements that name every packet, as in TCP
+//! with SACK. One of the two controllers of tornado-transfer §2.2.
 //!
-//! Departs: the ack ratio (section 6.1) is not negotiated. How often feedback comes is the profile's choice, and it is never congestion
-//! controlled beyond that.
+//! Departs: the ack ratio (section 6.1) is not negotiated. The profile decides how often feedback is sent, and feedback
+//! is not congestion controlled otherwise.
 
 use super::reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
 use crate::settings::{Count, Setting, Settings, field};
@@ -10,7 +10,7 @@ use crate::settings::{Count, Setting, Settings, field};
 /// Numbers of CCID 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ccid2Config {
-    /// cwnd at first, in packets: 3, which is what RFC 3390 allows for packets of 1460 bytes (RFC 4341 section 5).
+    /// Initial cwnd in packets: 3, as RFC 3390 allows for packets of 1460 bytes (RFC 4341 section 5).
     pub initial: u32,
 }
 
@@ -24,8 +24,8 @@ impl Settings for Ccid2Config {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
 }
 
-/// RFC 4341 section 5: ssthresh is arbitrarily high at first, the window is halved once per window of data that lost or marked a packet, a
-/// timeout leaves one packet. No window is inflated, since "pipe" leaves out what has arrived.
+/// RFC 4341 section 5: ssthresh is initially infinite, the window is halved once per window of data with a lost or
+/// marked packet, a timeout leaves one packet. The window is not inflated, since "pipe" excludes received packets.
 pub(super) fn ccid2(config: Ccid2Config, max_packet: u32) -> Reno {
     let numbers = RenoConfig {
         initial: config.initial,

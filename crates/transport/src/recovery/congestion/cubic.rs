@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438, or arq §4.1 where that differs). Windows are in bytes, so a segment of the RFC is a full packet here.
+//! CUBIC (RFC 9438, or arq §4.1 where it differs). Windows are in bytes; a segment of the RFC is a full packet here.
 
 use super::hystart::HyStart;
 use super::period::{Congestion, RecoveryPeriod};
@@ -12,23 +12,23 @@ use std::str::FromStr;
 /// Numbers of CUBIC (RFC 9438 section 4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicConfig {
-    /// What a congestion event leaves of the window: 0.7, between 0.1 and 0.95.
+    /// beta_cubic, the factor by which a congestion event reduces the window: 0.7, between 0.1 and 0.95.
     pub beta: f64,
     /// C, in packets per second cubed: 0.4, between 0.01 and 10.
     pub c: f64,
-    /// A flow that loses ground gives up more (section 4.7): on.
+    /// Fast convergence (section 4.7): on.
     pub fast_convergence: bool,
-    /// Whose rules hold where two texts differ.
+    /// The text that applies where two differ.
     pub form: CubicForm,
 }
 
-/// The text that CUBIC follows where two differ.
+/// The text that applies where two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CubicForm {
     /// RFC 9438: K is the time from the window to `W_max` (section 4.2); a timeout forgets `W_max` (section 4.8).
     Rfc9438,
-    /// arq §4.1: K follows from `W_max` and beta alone, whatever fast convergence made of `W_max`; a timeout reduces `W_max`. The document
-    /// does not say by how much: here by beta, as the window at a loss.
+    /// arq §4.1: K follows from `W_max` and beta alone, whatever fast convergence made of `W_max`; a timeout reduces
+    /// `W_max`. The document does not give the factor: here it is beta, as for the window after a loss.
     Document,
 }
 
@@ -68,10 +68,11 @@ impl Settings for CubicConfig {
     ];
 }
 
-/// CUBIC with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2), collapse on persistent
-/// congestion (section 7.6) and undoing of reductions that turn out to be mistaken (RFC 9438 section 4.9).
+/// CUBIC with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2),
+/// collapse on persistent congestion (section 7.6), and restoration of the window after a spurious congestion event
+/// (RFC 9438 section 4.9).
 ///
-/// A probe timeout alone changes nothing: the probe brings feedback, and that tells what was lost. A timeout that calls everything lost
+/// A probe timeout alone changes nothing: the feedback for the probe shows what was lost. A retransmission timeout
 /// leaves one packet.
 #[derive(Debug)]
 pub(super) struct Cubic {
@@ -81,13 +82,13 @@ pub(super) struct Cubic {
     growth: Growth,
     hystart: HyStart,
     period: RecoveryPeriod,
-    /// No growth since then, because the window was not used.
+    /// When the window stopped growing because it was not used.
     paused: Option<Time>,
     undo: Option<Undo>,
     started: bool,
 }
 
-/// What a reduction changes.
+/// The state that a reduction changes.
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     /// cwnd, in bytes.
@@ -104,7 +105,7 @@ struct Growth {
 /// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// Time without pauses counts from here.
+    /// Start of the epoch; pauses are not counted.
     start: Time,
     /// K: seconds from the start to the plateau.
     to_plateau: f64,
@@ -112,7 +113,7 @@ struct Epoch {
     reno: f64,
 }
 
-/// State before the last reduction, as long as every loss behind it may still turn out to be late.
+/// State before the last reduction, while all of its losses may still prove spurious.
 #[derive(Debug)]
 struct Undo {
     growth: Growth,
@@ -141,12 +142,12 @@ impl Cubic {
         f64::from(MIN_PACKETS) * self.packet
     }
 
-    /// One reduction per round trip: what was sent before the last one does not count again.
+    /// One reduction per round trip: packets sent before the last one do not count again.
     fn on_congestion(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         let Congestion { lost, marked } = self.period.congestion(report, path);
         let losses = report.lost.len() as u64;
         if lost || marked {
-            // A mark is never mistaken, so a reduction with one cannot be undone.
+            // A mark is never spurious, so that a reduction with one is not undone.
             self.undo = (!marked).then_some(Undo { growth: self.growth, losses });
             self.reduce(report.now);
         } else if let Some(undo) = &mut self.undo {
@@ -154,8 +155,8 @@ impl Cubic {
         }
     }
 
-    /// Section 4.6 and 4.7. Of the two bases the RFC allows, flight size and window, this is the window: it does not
-    /// grow unused, and a flight cut short by pacing would give up too much.
+    /// Sections 4.6 and 4.7. Of the two bases that the RFC allows, this is the window and not the flight size: it does
+    /// not grow while unused, and a flight size that pacing keeps small would reduce it too much.
     fn reduce(&mut self, now: Time) {
         let window = self.growth.window;
         let loses_ground = window < self.growth.plateau && self.config.fast_convergence;
@@ -168,7 +169,7 @@ impl Cubic {
         self.paused = None;
     }
 
-    /// RFC 9002 section 7.6.2: back to the smallest window, in slow start up to the threshold of the reduction.
+    /// RFC 9002 section 7.6.2: the minimum window, then slow start up to the threshold of the reduction.
     fn collapse(&mut self) {
         self.growth.window = self.smallest();
         self.growth.epoch = None;
@@ -176,8 +177,9 @@ impl Cubic {
         self.undo = None;
     }
 
-    /// RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and there a new epoch with its plateau where it
-    /// begins; in the document's form (arq §4.1) where it was, reduced. A timeout after a timeout leaves the threshold (RFC 5681 section 3.1).
+    /// RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and there a new epoch with its
+    /// plateau where it begins; in the document's form (arq §4.1) where it was, reduced. A timeout after a timeout
+    /// leaves the threshold (RFC 5681 section 3.1).
     fn on_timeout(&mut self, now: Time) {
         let plateau = self.growth.plateau;
         if self.growth.window > self.packet {
@@ -192,7 +194,7 @@ impl Cubic {
         self.undo = None;
     }
 
-    /// Losses that were none: the window from before comes back when all losses of the reduction are refuted.
+    /// Spurious losses: when all losses of a reduction were, the window before it is restored.
     fn on_spurious(&mut self, report: &Report<'_>) {
         let Some(start) = self.period.start() else {
             return;
@@ -202,7 +204,7 @@ impl Cubic {
         undo.losses = undo.losses.saturating_sub(refuted);
         if undo.losses == 0 && refuted > 0 {
             self.growth = Growth { window: undo.growth.window.max(self.growth.window), ..undo.growth };
-            // Time went on while the window was reduced; the cubic starts anew from where it stood.
+            // Time has passed while the window was reduced; the cubic continues from where it stood.
             self.growth.epoch = None;
             self.undo = None;
             self.period.clear();
@@ -248,7 +250,7 @@ impl Cubic {
         growth.window = if cubic(elapsed) < epoch.reno {
             epoch.reno.max(window)
         } else {
-            // Several packets per report: the sum of the RFC's steps, which never passes the target.
+            // Several packets per report: the sum of the steps of the RFC, which never exceeds the target.
             (window + (target - window) * acked / window).min(target)
         };
     }
@@ -282,7 +284,7 @@ impl CongestionControl for Cubic {
         if report.app_limited {
             self.paused.get_or_insert(report.now);
         } else if acked > 0 {
-            // Later slow starts have a threshold that a loss has set, and need no guess.
+            // Later slow starts have a threshold set by a loss, and need no HyStart.
             if self.growth.threshold.is_infinite() && self.hystart.on_report(report) {
                 self.growth.threshold = self.growth.window;
             }

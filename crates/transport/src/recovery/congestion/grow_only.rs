@@ -1,4 +1,4 @@
-//! The control case of lt-tcp's table 2.9: a window that grows and never shrinks (lt-tcp §2.3).
+//! A window that never shrinks: the control case of lt-tcp §2.3, table 2.9.
 
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
@@ -6,10 +6,10 @@ use crate::recovery::report::Report;
 use crate::settings::{Count, Setting, Settings, field};
 use crate::time::{Rate, Time};
 
-/// Numbers of the controller that only grows.
+/// Numbers of the window that never shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrowOnlyConfig {
-    /// The window at first, in packets: 10 (RFC 6928).
+    /// The initial window in packets: 10 (RFC 6928).
     pub initial: u32,
 }
 
@@ -23,7 +23,7 @@ impl Settings for GrowOnlyConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
 }
 
-/// Slow start until the first loss or mark, then a packet per round trip, whatever happens: a Reno whose reductions take nothing.
+/// Slow start until the first loss or mark, then one packet per round trip whatever happens: Reno without reductions.
 #[derive(Debug)]
 pub(super) struct GrowOnly {
     config: GrowOnlyConfig,

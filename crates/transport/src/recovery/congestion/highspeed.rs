@@ -1,5 +1,5 @@
-//! The response function of HighSpeed TCP (RFC 3649): [`Reno`](super::reno) below 38 packets, and above them a window that grows faster
-//! and falls less the larger it is.
+//! The response function of HighSpeed TCP (RFC 3649): [`Reno`](super::reno) below 38 packets; above, the larger the
+//! window, the faster it grows and the less it is reduced.
 
 use super::reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
 use crate::settings::{Count, Setting, Settings, field};
@@ -7,9 +7,9 @@ use crate::settings::{Count, Setting, Settings, field};
 /// Numbers of HighSpeed TCP; those of its response function are fixed (RFC 3649 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighSpeedConfig {
-    /// cwnd at first, in packets: 10 (RFC 6928).
+    /// Initial cwnd in packets: 10 (RFC 6928).
     pub initial: u32,
-    /// By how many packets the window is inflated in fast recovery: 0, see [`RenoConfig::inflation`].
+    /// Packets by which the window is inflated in fast recovery: 0, see [`RenoConfig::inflation`].
     pub inflation: u32,
 }
 
@@ -24,7 +24,7 @@ impl Settings for HighSpeedConfig {
         &[field!("initial", initial, Count(1, 1000)), field!("inflation", inflation, Count(0, 100))];
 }
 
-/// Reno with that response function, and no ssthresh at first.
+/// Reno with that response function and an infinite initial ssthresh.
 pub(super) fn highspeed(config: HighSpeedConfig, max_packet: u32) -> Reno {
     let HighSpeedConfig { initial, inflation } = config;
     let (signal, limit) = (Signal::Loss, WindowLimit::None);
@@ -35,12 +35,12 @@ pub(super) fn highspeed(config: HighSpeedConfig, max_packet: u32) -> Reno {
 /// Low_Window and High_Window, in packets (RFC 3649 section 5).
 const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
-/// Low_P and High_P: the loss rates at which the response function passes these windows.
+/// Low_P and High_P: the loss rates at these windows.
 const LOW_LOSS: f64 = 1e-3;
 const HIGH_LOSS: f64 = 1e-7;
 /// High_Decrease: b(High_Window).
 const HIGH_DECREASE: f64 = 0.1;
-/// Above it the response function would only be extrapolated, to a decrease of 0 in the end.
+/// Above it the response function would be extrapolated, down to a decrease of 0.
 const LARGEST: f64 = HIGH_WINDOW;
 
 /// How far `window` is from Low_Window to High_Window, on a logarithmic scale.
@@ -48,12 +48,12 @@ fn position(window: f64) -> f64 {
     (window.clamp(LOW_WINDOW, LARGEST) / LOW_WINDOW).ln() / (HIGH_WINDOW / LOW_WINDOW).ln()
 }
 
-/// b(w): the share of a window of `window` packets that a congestion event takes (RFC 3649 section 5).
+/// b(w): the share by which a congestion event reduces a window of `window` packets (RFC 3649 section 5).
 pub(super) fn decrease(window: f64) -> f64 {
     (HIGH_DECREASE - 0.5) * position(window) + 0.5
 }
 
-/// a(w): packets by which a round trip without congestion raises a window of `window` packets (RFC 3649 section 5).
+/// a(w): packets that a round trip without congestion adds to a window of `window` packets (RFC 3649 section 5).
 pub(super) fn increase(window: f64) -> f64 {
     if window <= LOW_WINDOW {
         return 1.0;

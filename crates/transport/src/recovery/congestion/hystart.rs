@@ -1,10 +1,10 @@
-//! HyStart++ (RFC 9406): leaves slow start when the round-trip time rises, before the queue overflows.
+//! HyStart++ (RFC 9406): ends slow start when the round-trip time rises, before the queue overflows.
 
 use crate::recovery::report::Report;
 use crate::time::Time;
 use std::time::Duration;
 
-/// Section 4.3 of RFC 9406. A path shorter than 8 ms gives fewer samples a round than it takes, and keeps classic slow start.
+/// RFC 9406 section 4.3. Paths shorter than 8 ms have too few samples in a round, and keep classic slow start.
 const SAMPLES: u32 = 8;
 const MIN_RISE: Duration = Duration::from_millis(4);
 const MAX_RISE: Duration = Duration::from_millis(16);
@@ -15,7 +15,7 @@ const CAUTIOUS_ROUNDS: u32 = 5;
 /// The first slow start of a path. L, the RFC's cap on growth per acknowledgement, is infinite: we pace.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
-    /// The round ends when a packet sent from then on has arrived.
+    /// The round ends when a packet sent from then on is acknowledged.
     round_start: Time,
     samples: u32,
     minimum: Option<Duration>,
@@ -26,13 +26,13 @@ pub(super) struct HyStart {
 
 #[derive(Debug)]
 struct Cautious {
-    /// Below this the rise was a mistake.
+    /// The round-trip time below which the rise was spurious.
     baseline: Duration,
     rounds: u32,
 }
 
 impl HyStart {
-    /// Takes the round-trip time of a report. True when slow start is over.
+    /// Takes the round-trip time sample of a report. True when slow start has ended.
     pub(super) fn on_report(&mut self, report: &Report<'_>) -> bool {
         let over =
             report.delivered.last().is_some_and(|sent| sent.time >= self.round_start) && self.end_round(report.now);
@@ -70,7 +70,7 @@ impl HyStart {
         }
     }
 
-    /// What the growth of slow start is divided by.
+    /// The divisor of the growth in slow start.
     pub(super) fn divisor(&self) -> f64 {
         if self.cautious.is_some() { CAUTIOUS_DIVISOR } else { 1.0 }
     }

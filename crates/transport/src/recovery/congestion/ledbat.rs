@@ -1,7 +1,7 @@
-//! LEDBAT (RFC 6817): takes what others leave, by keeping the delay it adds near a target.
+//! LEDBAT (RFC 6817): uses the capacity that others leave, by keeping the queueing delay near a target.
 //!
-//! Departs: the RFC measures one-way delays, which needs the receiver's clock. Feedback here carries none, so these are round-trip times; a
-//! queue on the way back counts too.
+//! Departs: the RFC measures one-way delays by the receiver's clock, which feedback here does not carry. Delays are
+//! round-trip times, so that a queue on the reverse path counts too.
 
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
@@ -14,17 +14,17 @@ use std::time::Duration;
 /// Numbers of LEDBAT (RFC 6817 section 2.5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatConfig {
-    /// TARGET, the delay it adds at most: 100 ms.
+    /// TARGET, the longest queueing delay it causes: 100 ms.
     pub target: Duration,
-    /// GAIN: 1, packets per round trip when nothing is queued; 1 is also the most that is allowed.
+    /// GAIN, packets per round trip without queueing delay: 1, the largest value that the RFC allows.
     pub gain: f64,
     /// BASE_HISTORY: 10 minutes of minima.
     pub base_history: u32,
-    /// CURRENT_FILTER: the least of 4 samples counts as the present delay.
+    /// CURRENT_FILTER: the minimum of 4 samples is the current delay.
     pub current_filter: u32,
     /// INIT_CWND in packets: 2.
     pub initial: u32,
-    /// ALLOWED_INCREASE: the window is at most so many packets larger than what was in flight: 1.
+    /// ALLOWED_INCREASE, in packets: the window exceeds the packets in flight by at most this: 1.
     pub allowed_increase: u32,
 }
 
@@ -58,14 +58,14 @@ const MIN_PACKETS: f64 = 2.0;
 /// How long each base delay is collected.
 const BASE_SPAN: Duration = Duration::from_secs(60);
 
-/// Linear control of the window by the delay it adds, halved by a loss.
+/// Adjusts the window linearly by the queueing delay, and halves it on loss.
 #[derive(Debug)]
 pub(super) struct Ledbat {
     config: LedbatConfig,
     /// Bytes of a full packet.
     packet: f64,
     window: f64,
-    /// The least delay of each minute, the newest last.
+    /// The minimum delay of each minute, the newest last.
     base: VecDeque<Duration>,
     /// When the newest of them began.
     base_since: Time,
@@ -113,7 +113,7 @@ impl Ledbat {
         }
     }
 
-    /// Delay beyond the base: what stands in queues. None before the first sample.
+    /// The queueing delay: the delay beyond the base. `None` before the first sample.
     fn queueing_delay(&self) -> Option<Duration> {
         let current = self.current.iter().min()?;
         let base = self.base.iter().min()?;

@@ -4,14 +4,14 @@ use super::PathView;
 use crate::recovery::report::Report;
 use crate::time::Time;
 
-/// The recovery period that a reduction begins: what was sent until then belongs to it, and its losses and marks do not count again.
-/// The period ends with the first arrival of a packet sent later, which is where a window may grow again.
+/// The recovery period that a reduction starts: losses and marks of packets sent before it do not cause another
+/// reduction. It ends with the first acknowledgement of a packet sent later, when the window may grow again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryPeriod {
     start: Option<Time>,
 }
 
-/// What a report says of packets sent after the last reduction.
+/// What a report says about packets sent after the last reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
     /// One of them was lost.
@@ -21,12 +21,12 @@ pub struct Congestion {
 }
 
 impl RecoveryPeriod {
-    /// The controller reduces now.
+    /// The controller reduces its window.
     pub const fn begin(&mut self, now: Time) {
         self.start = Some(now);
     }
 
-    /// There was no reduction, or it does not stand any more.
+    /// The last reduction was undone.
     pub const fn clear(&mut self) {
         self.start = None;
     }
@@ -36,7 +36,7 @@ impl RecoveryPeriod {
         self.start
     }
 
-    /// Whether a packet that left at `sent` left after the last reduction.
+    /// Whether a packet sent at `sent` was sent after the last reduction.
     pub fn is_new(&self, sent: Time) -> bool {
         self.start.is_none_or(|start| sent > start)
     }
@@ -44,13 +44,13 @@ impl RecoveryPeriod {
     /// Whether `report` calls for a reduction, and why.
     pub fn congestion(&self, report: &Report<'_>, path: &PathView<'_>) -> Congestion {
         let lost = report.lost.last().is_some_and(|sent| self.is_new(sent.time));
-        // Feedback that marks packets but names none tells of what was sent about a round trip ago.
+        // Feedback with marks that names no packet is about those sent a round trip ago.
         let round_trip_ago = report.now - path.rtt.smoothed();
         let marked_time = report.delivered.last().map_or(round_trip_ago, |sent| sent.time);
         Congestion { lost, marked: report.newly_marked > 0 && self.is_new(marked_time) }
     }
 
-    /// IP bytes that `report` delivers of packets sent after the last reduction: those that a window grows by.
+    /// IP bytes delivered of packets sent after the last reduction, by which a window grows.
     pub fn acknowledged(&self, report: &Report<'_>) -> u64 {
         let first = report.delivered.partition_point(|sent| !self.is_new(sent.time));
         report.delivered[first..].iter().map(|sent| u64::from(sent.bytes)).sum()

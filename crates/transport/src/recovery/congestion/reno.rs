@@ -1,5 +1,5 @@
-//! Reno and NewReno, as the arq document and RFC 5681 and 6582 have them. Which loss is found when is loss detection's: one reduction
-//! for all losses of a window is NewReno.
+//! Reno and NewReno (arq §3, RFC 5681, RFC 6582). Loss detection decides when a loss is detected; one reduction for all
+//! losses of a window makes it NewReno.
 
 use super::highspeed;
 use super::period::{Congestion, RecoveryPeriod};
@@ -10,22 +10,22 @@ use crate::time::{Rate, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// Numbers of Reno. They stand as the arq document has them (§3.1); RFC 5681 and 6928 are `initial=10,threshold=none`.
+/// Numbers of Reno. The defaults are those of arq §3.1; those of RFC 5681 and RFC 6928 are `initial=10,threshold=none`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoConfig {
-    /// cwnd at first, in packets: 1 (arq §3.1).
+    /// Initial cwnd in packets: 1 (arq §3.1).
     pub initial: u32,
-    /// ssthresh at first, in packets: 64 (arq §3.1); none: until the first loss.
+    /// Initial ssthresh in packets: 64 (arq §3.1); `none` is infinite.
     pub threshold: Option<u32>,
-    /// What a congestion event leaves of the window: 0.5 (arq §3.1, RFC 5681 section 3.1).
+    /// The factor by which a congestion event reduces the window: 0.5 (arq §3.1, RFC 5681 section 3.1).
     pub beta: f64,
-    /// By how many packets the window is inflated when a loss begins fast recovery: 3, for three duplicate acknowledgements (arq §3.1, RFC 5681
-    /// section 3.2). 0 where feedback names what has arrived beyond a gap: those packets are out of the flight already. A mark inflates
-    /// nothing, for nothing has left the path that is not named.
+    /// Packets by which the window is inflated at the start of fast recovery: 3, for three duplicate acknowledgements
+    /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback names packets beyond a gap, which are then not in flight. CE
+    /// marks do not inflate the window.
     pub inflation: u32,
-    /// What the window falls for.
+    /// What reduces the window.
     pub signal: Signal,
-    /// What the window never passes.
+    /// An upper bound on the window.
     pub limit: WindowLimit,
 }
 
@@ -47,24 +47,24 @@ impl Settings for RenoConfig {
     ];
 }
 
-/// What a window falls for.
+/// What reduces the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Loss, and CE marks, which count like a loss (RFC 3168 section 6.1.2).
+    /// Losses, and CE marks, which count as losses (RFC 3168 section 6.1.2).
     Loss,
-    /// CE marks alone: neither loss nor a timeout (lt-tcp §1.1, §3.5). The document wants ECN deployed (§1.1), and nothing else would
-    /// govern the window: where the path fails ECN's validation it is loss, as on any path without ECN (RFC 9000 section 13.4.2.2), until a later
-    /// test succeeds. A path that passes the marks of hosts and makes none of its own looks like one without congestion: the window
-    /// grows there without end.
+    /// CE marks alone: neither losses nor timeouts (lt-tcp §1.1, §3.5). The document requires ECN (§1.1), without which
+    /// nothing would limit the window: on a path that fails ECN validation it responds to losses (RFC 9000 section
+    /// 13.4.2.2), until a later test succeeds. A path that carries ECT marks but never sets CE cannot be distinguished
+    /// from one without congestion; the window grows there without limit.
     Ecn,
 }
 
-/// A window that is never passed, beside the one that is controlled.
+/// An upper bound on the window, beside congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowLimit {
-    /// There is none.
+    /// None.
     None,
-    /// So many packets: TTP's NewReno has a receive window of 20 (ttp §III-A).
+    /// A number of packets: the receive window of NewReno in ttp §III-A has 20.
     Packets(u32),
     /// Dynamic right-sizing: the product of a given rate and the smallest round-trip time (ttp §III-A).
     Told(Rate),
@@ -128,12 +128,12 @@ impl WindowLimit {
     }
 }
 
-/// How much the window grows in a round trip, and what a congestion event takes of it.
+/// How much the window grows in a round trip, and by how much a congestion event reduces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Response {
-    /// One packet, and a share that is the same at any window.
+    /// One packet, and a fixed factor.
     Standard,
-    /// HighSpeed TCP: more and less with the window ([`highspeed`]).
+    /// HighSpeed TCP: both depend on the window ([`highspeed`]).
     HighSpeed,
 }
 
@@ -149,13 +149,13 @@ pub(super) struct Reno {
     window: f64,
     /// ssthresh.
     threshold: f64,
-    /// What stands in for packets that have arrived beyond a gap and that no feedback names.
+    /// Inflation for packets that were received beyond a gap but not named.
     inflation: f64,
     /// The limit, in bytes.
     most: f64,
     period: RecoveryPeriod,
     started: bool,
-    /// Losses are what the window falls for now.
+    /// Whether losses reduce the window at present.
     by_loss: bool,
 }
 
@@ -171,13 +171,13 @@ impl Reno {
         reno
     }
 
-    /// ssthresh before anything is known.
+    /// The initial ssthresh.
     fn first_threshold(&self) -> f64 {
         self.config.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * self.packet)
     }
 
-    /// What the window falls for now. Where marks say again what losses had to stand in for, the window that losses took is looked for as
-    /// at first: a mark will end that.
+    /// Updates what reduces the window. When ECN works again after losses had replaced it, the window grows as in the
+    /// first slow start, until a mark ends it.
     fn choose_signal(&mut self, path: &PathView<'_>) {
         let by_loss = self.config.signal == Signal::Loss || !path.ecn_usable;
         if self.by_loss && !by_loss {
@@ -186,7 +186,7 @@ impl Reno {
         self.by_loss = by_loss;
     }
 
-    /// What a congestion event leaves of the window, and packets that a round trip adds.
+    /// The factor of a congestion event, and the packets that a round trip adds.
     fn response(&self) -> (f64, f64) {
         match self.response {
             Response::Standard => (self.config.beta, 1.0),
@@ -197,14 +197,15 @@ impl Reno {
         }
     }
 
-    /// ssthresh after an event now. Departs: RFC 5681 (4) has half the flight; this is the share of the window, as arq §3.1 has it,
-    /// which does not grow unused here.
+    /// ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of the window
+    /// as in arq §3.1, which does not grow while it is unused here.
     fn reduced(&self) -> f64 {
         let (left, _) = self.response();
         (self.window * left).max(f64::from(MIN_PACKETS) * self.packet)
     }
 
-    /// Fast recovery begins (RFC 5681 section 3.2 step 2 and 3) for a loss; a mark only halves (RFC 3168 section 6.1.2).
+    /// A loss starts fast recovery (RFC 5681 section 3.2 steps 2 and 3); a mark only reduces the window (RFC 3168
+    /// section 6.1.2).
     fn reduce(&mut self, now: Time, lost: bool) {
         self.threshold = self.reduced();
         self.window = self.threshold;
@@ -212,7 +213,8 @@ impl Reno {
         self.period.begin(now);
     }
 
-    /// arq §3.1: one packet, and slow start again. A timeout after a timeout leaves ssthresh (RFC 5681 section 3.1).
+    /// arq §3.1: one packet, then slow start. A second timeout in a row leaves ssthresh unchanged (RFC 5681 section
+    /// 3.1).
     fn collapse(&mut self, now: Time) {
         if self.window > self.packet {
             self.threshold = self.reduced();
@@ -222,8 +224,9 @@ impl Reno {
         self.period.begin(now);
     }
 
-    /// In fast recovery a duplicate acknowledgement adds a packet (RFC 5681 section 3.2 step 4), a partial one takes away what it
-    /// acknowledges but one packet (RFC 6582 section 3.2 step 5), and the first arrival of what was sent since ends it (step 6).
+    /// In fast recovery a duplicate acknowledgement adds a packet (RFC 5681 section 3.2 step 4), a partial
+    /// acknowledgement deducts what it acknowledges less one packet (RFC 6582 section 3.2 step 5), and the first
+    /// acknowledgement of a packet sent since ends it (step 6).
     fn recover(&mut self, report: &Report<'_>, acked: u64) {
         if self.inflation == 0.0 {
             return;
@@ -232,7 +235,7 @@ impl Reno {
         if acked > 0 {
             self.inflation = 0.0;
         } else if duplicate {
-            // No more can have left than were in the window.
+            // No more can have been acknowledged than were in the window.
             self.inflation = (self.inflation + self.packet).min(self.window / self.config.beta);
         } else if report.delivered_bytes > 0 {
             self.inflation = (self.inflation - report.delivered_bytes as f64 + self.packet).max(self.packet);
@@ -269,7 +272,7 @@ impl CongestionControl for Reno {
         self.most = self.config.limit.bytes(path);
         self.choose_signal(path);
         let silent = report.cause == Cause::Timeout || path.persistent_congestion;
-        // lt-tcp §1.1, §3.5: where losses are no sign of congestion, that all of a window is lost is none either.
+        // lt-tcp §1.1, §3.5: where losses do not signal congestion, the loss of a whole window does not either.
         if silent && self.by_loss {
             self.collapse(report.now);
             return;

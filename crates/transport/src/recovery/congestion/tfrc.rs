@@ -1,8 +1,8 @@
-//! CCID 3 of DCCP, TCP-friendly rate control (RFC 5348): the rate that a Reno would average at the rate of loss events. It was the other one
-//! of Tornado transfer's two (tornado-transfer §2.2).
+//! CCID 3 of DCCP, TCP-friendly rate control (RFC 5348): the average rate of Reno at the measured loss event rate. One
+//! of the two controllers of tornado-transfer §2.2.
 //!
-//! Departs: the sender keeps the loss history, as section 3.1 allows, since it learns what became of every packet; and it acts once per round
-//! trip on all feedback of that time, as if the receiver had sent it at once (section 6.2).
+//! Departs: the sender keeps the loss history, as section 3.1 allows, since it knows the fate of every packet; and it
+//! acts once per round trip on all feedback of that time, as if the receiver had sent it together (section 6.2).
 
 mod history;
 
@@ -20,7 +20,8 @@ use std::time::Duration;
 pub struct TfrcConfig {
     /// n, loss intervals remembered: 8 (RFC 5348 section 5.4).
     pub intervals: u32,
-    /// The initial window in packets, sent over a round trip: 3, which is what RFC 3390 allows for packets of 1460 bytes (section 4.2).
+    /// The initial window in packets, sent over a round trip: 3, as RFC 3390 allows for packets of 1460 bytes (section
+    /// 4.2).
     pub initial: u32,
 }
 
@@ -35,13 +36,13 @@ impl Settings for TfrcConfig {
         &[field!("intervals", intervals, Count(2, 64)), field!("initial", initial, Count(1, 100))];
 }
 
-/// q: what an old round-trip time weighs (section 4.3).
+/// q: the weight of the previous round-trip time (section 4.3).
 const OLD_RTT: f64 = 0.9;
-/// t_mbi: never less than a packet in so many seconds (section 4.3).
+/// t_mbi, in seconds: at least one packet is sent in this time (section 4.3).
 const LEAST_EVERY: f64 = 64.0;
 
-/// X_Bps, the throughput equation (section 3.1), in bytes per second: packets of `packet` bytes, a round trip of `rtt` seconds, a loss event
-/// rate of `loss`, with b = 1 and t_RTO = 4 R.
+/// X_Bps, the throughput equation (section 3.1), in bytes per second: packets of `packet` bytes, a round trip of `rtt`
+/// seconds, a loss event rate of `loss`, with b = 1 and t_RTO = 4 R.
 fn throughput(packet: f64, rtt: f64, loss: f64) -> f64 {
     let timeouts = 4.0 * (3.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss));
     packet / (rtt * ((2.0 * loss / 3.0).sqrt() + timeouts))
@@ -57,7 +58,7 @@ fn loss_for(packet: f64, rtt: f64, rate: f64) -> f64 {
     high
 }
 
-/// The rate and what it follows from.
+/// The rate and the state it follows from.
 #[derive(Debug)]
 pub(super) struct Tfrc {
     config: TfrcConfig,
@@ -68,9 +69,9 @@ pub(super) struct Tfrc {
     /// R, in seconds; None before the first sample.
     rtt: Option<f64>,
     history: LossHistory,
-    /// What the last two round trips delivered: X_recv_set, in bytes per second (section 4.3).
+    /// X_recv_set: the receive rates of the last two round trips, in bytes per second (section 4.3).
     received: [f64; 2],
-    /// Since then what is delivered counts for the next of them.
+    /// Start of the interval of the next receive rate.
     round: Option<Round>,
     /// When the no-feedback timer was last restarted (section 4.3).
     heard: Option<Time>,
@@ -115,28 +116,29 @@ impl Tfrc {
         self.packet / LEAST_EVERY
     }
 
-    /// Feedback of a round trip is complete, or tells of a new loss event (section 4.3 step 4).
+    /// The feedback of a round trip is complete, or shows a new loss event (section 4.3 step 4).
     fn adjust(&mut self, round: Round, now: Time) {
         let span = now.since(round.start).as_secs_f64();
-        // A round that a loss event cuts short says little of the rate of arrival.
+        // A round that a loss event cuts short is too short for a receive rate.
         if span >= 0.5 * self.rtt() {
             let rate = round.delivered as f64 / span;
             let last = self.received[1];
-            // Over a data-limited interval the most that was received stands (section 4.3).
+            // Over a data-limited interval the maximum receive rate is kept (section 4.3).
             let kept = if round.app_limited && last.is_finite() { rate.max(last) } else { rate };
             self.received = [last, kept];
         }
-        // max(X_recv_set): what is infinite has not been measured yet.
+        // max(X_recv_set); an infinite rate has not been measured yet.
         let measured = self.received.iter().copied().filter(|rate| rate.is_finite()).fold(0.0, f64::max);
         let limit = if measured > 0.0 { 2.0 * measured } else { self.initial_rate() };
         self.rate = match self.history.event_rate() {
-            // Slow start: X doubles each round trip, as far as twice what arrives.
+            // Slow start: X doubles in each round trip, up to twice the receive rate.
             None => (2.0 * self.rate).min(limit).max(self.initial_rate()),
             Some(loss) => throughput(self.packet, self.rtt(), loss).min(limit).max(self.least()),
         };
     }
 
-    /// Section 6.3.1: the interval before the first loss event is the one that would have led to the rate at which it came.
+    /// Section 6.3.1: the interval before the first loss event is the one for which the equation gives the rate at that
+    /// event.
     fn first_interval(&self, round: Option<Round>, now: Time) -> f64 {
         let partial =
             round.map_or(0.0, |round| round.delivered as f64 / now.since(round.start).as_secs_f64().max(self.rtt()));
@@ -145,8 +147,8 @@ impl Tfrc {
         1.0 / loss_for(self.packet, self.rtt(), target)
     }
 
-    /// The no-feedback timer, max(4 R, 2 s / X), has run out once or several times: the rate is halved each time (section 4.4). Looked at when
-    /// something is sent, which at a rate is often enough.
+    /// Checks the no-feedback timer, max(4 R, 2 s / X), and halves the rate for each time that it has expired (section
+    /// 4.4). Done whenever a packet is sent, which is often enough.
     fn check_silence(&mut self, now: Time) {
         let Some(heard) = self.heard else {
             self.heard = Some(now);
@@ -201,7 +203,7 @@ impl CongestionControl for Tfrc {
         }
     }
 
-    /// The rate is what controls; the window only stops a sender that hears nothing before the no-feedback timer does.
+    /// The rate controls; the window only stops a sender without feedback before the no-feedback timer expires.
     fn window(&self) -> u64 {
         let span = 4.0 * self.rtt() + LATE_WAKING.as_secs_f64();
         (self.rate * span + 2.0 * self.packet) as u64

@@ -1,8 +1,8 @@
-//! Flow control of the Tornado transport protocol (ttp §II-B, figure 1): a rate that is halved when loss passes one of two thresholds,
-//! raised when nothing is lost, and held otherwise.
+//! Flow control of the Tornado Transport Protocol (ttp §II-B, figure 1): the rate is halved when loss exceeds one of
+//! two thresholds, raised when nothing is lost, and kept otherwise.
 //!
-//! Departs: a CE mark, which the document does not know, is congestion; so is a timeout. Feedback comes as the profile has it; the document's
-//! control packets come every n packets.
+//! Departs: CE marks, which the document does not have, and timeouts count as congestion. The profile decides when
+//! feedback is sent; in the document, control packets are sent every n packets.
 
 use super::{CongestionControl, PathView};
 use crate::recovery::loss_window::LossWindow;
@@ -15,19 +15,20 @@ use std::time::Duration;
 /// Numbers of TTP's flow control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TtpConfig {
-    /// The bottleneck's rate, which the document takes as known (§II-B): 50 Mbit/s, that of its short-slim network (§III-A).
+    /// The rate of the bottleneck, which the document takes as known (§II-B): 50 Mbit/s, that of its short-slim network
+    /// (§III-A).
     pub bottleneck: Rate,
-    /// The share of it to start with: 80 % (§III-A), within `min` and `max`.
+    /// The share of it to start at: 80 % (§III-A), within `min` and `max`.
     pub start: f64,
-    /// The least rate: 8 Mbit/s (§III-A).
+    /// The lowest rate: 8 Mbit/s (§III-A).
     pub min: Rate,
     /// The highest rate: 10 Mbit/s in the short-slim network, 100 Mbit/s in the long-fat one (§III-A).
     pub max: Rate,
-    /// By how much feedback without loss raises the rate. Chosen: 1 Mbit/s; the document says "a constant" (§II-B).
+    /// The increase of the rate by feedback without loss. Chosen: 1 Mbit/s; the document has "a constant" (§II-B).
     pub add: Rate,
-    /// q: so many packets lost in a row are congestion: 3 (§III-A).
+    /// q, the packets lost in a row that count as congestion: 3 (§III-A).
     pub q: u32,
-    /// n: the perceived loss is that of the last so many packets: 1024 (§III-A, control packets of 1K bits).
+    /// n, the packets over which the perceived loss is taken: 1024 (§III-A, control packets of 1K bits).
     pub last: u32,
 }
 
@@ -50,11 +51,11 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// Feedback becomes rarer than every n packets by a constant factor while nothing is lost (§II-B), here by at most 16
-/// ([`Counting::factor`](crate::wire::Counting)): the window must not stand in its way.
+/// While nothing is lost, feedback is rarer than every n packets by a constant factor (§II-B), here by at most 16
+/// ([`Counting::factor`](crate::wire::Counting)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 
-/// What became of packets, and the last run of losses.
+/// The losses, and the last burst of them.
 #[derive(Debug)]
 struct Losses {
     fates: LossWindow,
@@ -63,7 +64,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// Settles packets in the order of their numbers. True when one that is lost makes `q` in a row.
+    /// Counts packets in the order of their numbers. True if a loss is the `q`th in a row.
     fn on_report(&mut self, report: &Report<'_>, q: u32) -> bool {
         self.fates.on_spurious(report.spurious.len());
         let (mut delivered, mut reached) = (report.delivered, false);
@@ -75,7 +76,7 @@ impl Losses {
             let before = self.run.filter(|(number, _)| number + 1 == sent.number);
             let count = before.map_or(1, |(_, count)| count + 1);
             self.run = Some((sent.number, count));
-            // One run is one event, however long it becomes.
+            // A burst is one event, however long it becomes.
             reached |= count == q;
         }
         self.fates.on_delivered(delivered.len());
@@ -83,7 +84,7 @@ impl Losses {
     }
 }
 
-/// The rate and the losses it follows from.
+/// The rate, and the losses on which it depends.
 #[derive(Debug)]
 pub(super) struct Ttp {
     config: TtpConfig,
@@ -102,12 +103,13 @@ impl Ttp {
         ttp
     }
 
-    /// §II-B: never beyond the maximum and the minimum. A maximum below the minimum wins.
+    /// §II-B: within the minimum and the maximum. A maximum below the minimum wins.
     fn set_rate(&mut self, rate: Rate) {
         self.rate = rate.max(self.config.min).min(self.config.max);
     }
 
-    /// The document has no window. This one only stops a sender that hears nothing: two round trips, and the packets between feedbacks.
+    /// The document has no window. This one only stops a sender without feedback: two round trips, and the packets
+    /// between two feedback frames.
     fn resize(&mut self, rtt: Duration, max_packet: u32) {
         let unreported = RAREST_FEEDBACK * u64::from(self.config.last) * u64::from(max_packet);
         self.window = self.rate.bytes_in(2 * rtt).saturating_add(unreported);

@@ -1,11 +1,12 @@
-//! BBR, version 3 (draft-ietf-ccwg-bbr of 2026): keeps in flight what the bandwidth and the round-trip time that it measures make up, and goes
-//! beyond at times to see whether there is more.
+//! BBR, version 3 (draft-ietf-ccwg-bbr of 2026): keeps the product of the measured bandwidth and round-trip time in
+//! flight, and periodically probes for more.
 //!
 //! Departs, each for the reason given:
-//! - losses are looked at once per feedback, by its rate sample, not packet by packet: feedback comes 32 times a round trip here;
-//! - a CE mark makes a round lossy like a loss; the draft leaves ECN to a later one;
-//! - how long to wait before probing again follows from the number of the cycle, since the engine has no randomness of its own;
-//! - a loss that turns out to be none lifts the lower bounds; the draft also restores the upper one.
+//! - losses are processed once per feedback frame, by its rate sample, not packet by packet: feedback arrives 32 times
+//!   in a round trip here;
+//! - a CE mark makes a round lossy, as a loss does; the draft leaves ECN to a later version;
+//! - the wait between probes depends on the number of the cycle, since the engine has no randomness of its own;
+//! - a spurious loss lifts the lower bounds; the draft also restores the upper one.
 
 mod model;
 mod phases;
@@ -24,11 +25,11 @@ use std::time::Duration;
 pub struct BbrConfig {
     /// StartupPacingGain: 2.77.
     pub startup: f64,
-    /// LossThresh: 2 % lost of what was in flight is too much in flight.
+    /// LossThresh: with 2 % of the data in flight lost, there was too much in flight.
     pub loss: f64,
-    /// Beta: 0.7, what a lossy round leaves of the lower bounds.
+    /// Beta: 0.7, the factor by which a lossy round reduces the lower bounds.
     pub beta: f64,
-    /// Headroom: 15 % of what fits is left to others while cruising.
+    /// Headroom: 15 % of the estimate is left to other flows while cruising.
     pub headroom: f64,
     /// ProbeRTTInterval: 5 s.
     pub probe_rtt: Duration,
@@ -54,7 +55,7 @@ impl Settings for BbrConfig {
 const PACING_MARGIN: f64 = 0.99;
 /// MinPipeCwnd, in packets.
 const MIN_PIPE: f64 = 4.0;
-/// StartupFullLossCnt: so many gaps in a round, beside LossThresh, end Startup.
+/// StartupFullLossCnt: loss bursts in a round that end Startup, together with LossThresh.
 const STARTUP_LOSSES: u32 = 6;
 
 /// The controller.
@@ -83,7 +84,7 @@ pub(super) struct Bbr {
     started: bool,
 }
 
-/// Limits that losses have taught, in bytes and bytes per second.
+/// Bounds set by losses, in bytes and bytes per second.
 #[derive(Debug)]
 struct Bounds {
     /// inflight_longterm: more than that was too much the last time.
@@ -145,7 +146,8 @@ impl Bbr {
         MIN_PIPE * self.packet
     }
 
-    /// BBRInflight: the product, and what keeps sender, network and receiver busy in batches (BBRQuantizationBudget, section 5.6.4.2).
+    /// BBRInflight: the product, and what keeps sender, network and receiver busy in batches (BBRQuantizationBudget,
+    /// section 5.6.4.2).
     fn inflight(&self, bandwidth: f64, gain: f64) -> f64 {
         let quantum = (self.pacing_rate * 1e-3).clamp(2.0 * self.packet, 65_536.0_f64.max(2.0 * self.packet));
         let inflight = self.bdp(bandwidth, gain).max(3.0 * quantum).max(self.min_pipe());

@@ -1,4 +1,5 @@
-//! What BBR knows of the path (draft-ietf-ccwg-bbr section 2): the most bandwidth, the least round-trip time, and how much comes at once.
+//! What BBR knows of the path (draft-ietf-ccwg-bbr section 2): the most bandwidth, the least round-trip time, and how
+//! much comes at once.
 
 use crate::recovery::delivery_rate::RateSample;
 use crate::recovery::report::Report;
@@ -66,7 +67,8 @@ pub(super) fn bandwidth(sample: &RateSample) -> f64 {
     sample.delivered as f64 / sample.interval.as_secs_f64().max(1e-9)
 }
 
-/// The least round-trip time: of 10 s, and of the time since the queue was last drained to measure it (section 5.5.7 and 5.3.4.3).
+/// The least round-trip time: of 10 s, and of the time since the queue was last drained to measure it (section 5.5.7
+/// and 5.3.4.3).
 #[derive(Debug)]
 pub(super) struct MinRtt {
     least: Option<Duration>,

@@ -114,7 +114,8 @@ pub(super) struct Probing {
     answers: Answers,
     /// Losses still answer to a probe of ours.
     samples: bool,
-    /// Rounds that the window has been raised for, packets acknowledged towards the next packet, and how many that takes.
+    /// Rounds that the window has been raised for, packets acknowledged towards the next packet, and how many that
+    /// takes.
     up_rounds: u32,
     up_acked: f64,
     up_count: f64,

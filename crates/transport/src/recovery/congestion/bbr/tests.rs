@@ -1,4 +1,5 @@
-//! BBR's phases over a path of known bandwidth, and its rules one by one. How fast it is stands in the tests of recovery.
+//! BBR's phases over a path of known bandwidth, and its rules one by one. How fast it is stands in the tests of
+//! recovery.
 
 use super::super::bench::{self, Event};
 use super::*;

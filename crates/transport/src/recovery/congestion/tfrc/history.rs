@@ -29,8 +29,8 @@ impl LossHistory {
         Self { remembered, closed: VecDeque::new(), open: 0.0, event: None }
     }
 
-    /// Takes what a report tells, in the order in which it was sent; returns how many loss events began. A packet belongs to the event of
-    /// one that left up to a round trip before it (section 5.2).
+    /// Takes what a report tells, in the order in which it was sent; returns how many loss events began. A packet
+    /// belongs to the event of one that left up to a round trip before it (section 5.2).
     pub(super) fn on_report(&mut self, report: &Report<'_>, rtt: Duration) -> usize {
         let mut delivered = report.delivered.iter().peekable();
         let mut events = 0;
@@ -47,7 +47,8 @@ impl LossHistory {
         }
         self.open += delivered.count() as f64;
         if report.newly_marked > 0 && report.lost.is_empty() {
-            // A mark is a loss event like a loss (section 5.1); which packet bears it is not said: the newest that arrived.
+            // A mark is a loss event like a loss (section 5.1); which packet bears it is not said: the newest that
+            // arrived.
             let time = report.delivered.last().map_or(report.now - rtt, |sent| sent.time);
             if self.event.is_none_or(|began| time > began + rtt) {
                 self.begin_event(time);
