@@ -34,13 +34,6 @@ pub struct SymbolId {
     pub esi: u32,
 }
 
-impl SymbolId {
-    /// The block this symbol belongs to.
-    pub const fn block_id(self) -> BlockId {
-        BlockId { flow: self.flow, block: self.block }
-    }
-}
-
 /// Symbols of one block with consecutive esi: what a symbol packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolRun {
