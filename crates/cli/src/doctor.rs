@@ -4,6 +4,7 @@ use downpour::remote;
 use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
 
 use crate::args::DoctorArgs;
+use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::json::{self, Line};
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
         };
         match event {
             Some(DoctorEvent::Finding(finding)) if args.output.json => json::print(&Line::Finding(&finding)),
-            Some(DoctorEvent::Finding(finding)) if args.output.verbose => err(finding),
+            Some(DoctorEvent::Finding(finding)) if args.output.verbose => err(escape::lines(&finding.to_string())),
             Some(DoctorEvent::Finding(_)) => {}
             Some(DoctorEvent::Done(result)) => {
                 let checkup = match (result, stopped) {
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
                 if args.output.json {
                     json::print(&Line::Checkup(&checkup));
                 } else {
-                    out(&checkup);
+                    out(escape::lines(&checkup.to_string()));
                 }
                 return Ok(if matches!(checkup.udp, Udp::Open { .. }) { 0 } else { Code::Unreachable as u8 });
             }

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use downpour::files::FilesError;
+use downpour::remote::Served;
+use downpour::{ErrorKind, Summary};
 
+use crate::escape;
 use crate::interrupt::Stop;
 
 /// The exit codes. They are part of the interface: scripts tell failures apart by them.
@@ -26,6 +29,12 @@ pub(crate) enum Code {
     Integrity = 6,
     /// A file or a folder that cannot be read or written, or a full disk.
     Disk = 7,
+    /// The other side fell silent.
+    Timeout = 8,
+    /// Some names did not come across.
+    Partial = 23,
+    /// Some names did not come across: all of those vanished from the source meanwhile.
+    Vanished = 24,
     /// SIGTERM; the same command goes on.
     Resumable = 75,
     /// Ctrl-C.
@@ -79,6 +88,43 @@ Environment, besides:
   DOWNPOUR_CONFIG  the configuration, or none for none
   DOWNPOUR_TICKET  the ticket, instead of the prompt";
 
+impl From<ErrorKind> for Code {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::NotFound => Self::SourceAbsent,
+            ErrorKind::Authentication => Self::Authentication,
+            ErrorKind::Unreachable => Self::Unreachable,
+            ErrorKind::Integrity => Self::Integrity,
+            ErrorKind::Storage => Self::Disk,
+            ErrorKind::Timeout => Self::Timeout,
+            ErrorKind::Cancelled => Self::Interrupted,
+            ErrorKind::Terminated => Self::Resumable,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<&Summary> for Code {
+    fn from(summary: &Summary) -> Self {
+        match summary.failed_count {
+            0 => Self::Done,
+            failed if failed == summary.vanished_count => Self::Vanished,
+            _ => Self::Partial,
+        }
+    }
+}
+
+/// The exit code of the program that ssh starts: the other side has been told of an error already.
+pub(crate) fn of_remote(result: Result<Served, downpour::Error>) -> u8 {
+    match result {
+        Ok(Served::Transfer(summary)) => Code::from(&*summary) as u8,
+        Ok(Served::Command(code)) => code,
+        Ok(Served::Examination) => Code::Done as u8,
+        Err(error) => Code::from(error.kind()) as u8,
+    }
+}
+
 /// Why a command did not end well.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -91,7 +137,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure of the program itself.
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { message: one_line(&message.to_string()), code: code as u8 }
+        Self { message: escape::text(&message.to_string()), code: code as u8 }
     }
 
     /// A signal before anything was under way.
@@ -117,11 +163,60 @@ impl From<downpour::Error> for Failure {
             }
             _ => "",
         };
-        Self { message: one_line(&format!("{error}{advice}")), code: error.exit_code() }
+        Self { message: escape::text(&format!("{error}{advice}")), code: Code::from(error.kind()) as u8 }
     }
 }
 
-/// Messages quote paths, and a line break in one must not look like a second message. What comes from the other side is escaped already.
-fn one_line(message: &str) -> String {
-    message.trim().replace(char::is_control, "\u{fffd}")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_errors_have_documented_exit_codes() {
+        let code = |error: downpour::Error| Failure::from(error).code;
+        let remote = |kind| downpour::Error::Remote { kind, message: String::new() };
+        for (kind, wanted) in [
+            (ErrorKind::Other, 1),
+            (ErrorKind::Usage, 2),
+            (ErrorKind::NotFound, 3),
+            (ErrorKind::Authentication, 4),
+            (ErrorKind::Unreachable, 5),
+            (ErrorKind::Integrity, 6),
+            (ErrorKind::Storage, 7),
+            (ErrorKind::Timeout, 8),
+            (ErrorKind::Terminated, 75),
+            (ErrorKind::Cancelled, 130),
+        ] {
+            assert_eq!(code(remote(kind)), wanted, "{kind:?}");
+            assert_eq!(of_remote(Err(remote(kind))), wanted, "{kind:?}");
+            assert!(HELP.contains(&format!("\n{wanted:5}  ")), "{wanted}");
+        }
+        assert_eq!((of_remote(Ok(Served::Command(42))), of_remote(Ok(Served::Examination))), (42, 0));
+    }
+
+    #[test]
+    fn a_transfer_is_partial_where_names_failed() {
+        let summary = |failed_count, vanished_count| Summary {
+            role: downpour::Role::Receives,
+            peer: ([192, 0, 2, 1], 1).into(),
+            into: None,
+            files: 3,
+            directories: 0,
+            symlinks: 0,
+            bytes: 0,
+            bytes_present: 0,
+            elapsed: std::time::Duration::from_secs(1),
+            failed: Vec::new(),
+            failed_count,
+            vanished_count,
+            wire_bytes: 0,
+            repair_share: None,
+            rtt: None,
+            loss: None,
+            refused: 0,
+            path_share: None,
+        };
+        let code = |failed, vanished| Code::from(&summary(failed, vanished)) as u8;
+        assert_eq!((code(0, 0), code(2, 1), code(2, 2)), (0, 23, 24));
+    }
 }

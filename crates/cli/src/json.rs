@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::escape;
 use crate::progress::Figures;
 use crate::stdout;
 
@@ -146,7 +147,10 @@ struct Failed {
 
 impl From<&downpour::Summary> for Summary {
     fn from(summary: &downpour::Summary) -> Self {
-        let failed = summary.failed.iter().map(|(path, reason)| Failed { path: path.clone(), reason: reason.clone() });
+        let failed = summary
+            .failed
+            .iter()
+            .map(|failed| Failed { path: escape::name(&failed.path), reason: failed.reason.to_string() });
         Self {
             files: summary.files,
             folders: summary.directories,

@@ -9,6 +9,7 @@ mod config;
 mod copy;
 mod demo;
 mod doctor;
+mod escape;
 mod exit;
 mod human;
 mod interrupt;
@@ -90,7 +91,7 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 async fn run(command: Command) -> Result<u8, Failure> {
     match command {
         // It minds the signals itself where it keeps something.
-        Command::Remote => Ok(downpour::remote::serve(names()).await),
+        Command::Remote => Ok(exit::of_remote(downpour::remote::serve(names()).await)),
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(papers::completions(&args)),
         Command::Man(args) => papers::man(&args),

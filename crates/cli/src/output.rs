@@ -8,7 +8,8 @@ use downpour::files::NoticeKind;
 use downpour::{Offer, Progress, Rate, Summary};
 
 use crate::args::{HowShown, OutputArgs};
-use crate::exit::Failure;
+use crate::escape;
+use crate::exit::{Code, Failure};
 use crate::human;
 use crate::json::{self, Line};
 use crate::limit::Limit;
@@ -164,9 +165,9 @@ impl Output {
     }
 
     /// An attempt failed, and the listener waits for the next: a line, whatever else is shown.
-    pub(crate) fn attempt_failed(&self, message: &str, exit_code: u8) {
+    pub(crate) fn attempt_failed(&self, message: &str, code: Code) {
         if self.shown.json {
-            json::print(&Line::Attempt { message, exit_code });
+            json::print(&Line::Attempt { message, exit_code: code as u8 });
         }
         self.showing.above(|| err(message));
     }
@@ -180,8 +181,8 @@ impl Output {
     pub(crate) fn done(&self, notices: Notices, summary: &Summary) {
         self.showing.clear();
         let why = if notices == Notices::Differences { "could not be compared: " } else { "" };
-        for (name, reason) in &summary.failed {
-            warn(format_args!("{name}: {why}{reason}"));
+        for failed in &summary.failed {
+            warn(format_args!("{}: {why}{}", escape::name(&failed.path), failed.reason));
         }
         let more = summary.failed_count.saturating_sub(summary.failed.len() as u64);
         if more > 0 {
@@ -222,7 +223,7 @@ impl Output {
 /// Two lines: what is coming, and where it goes.
 fn in_words(offer: &Offer) -> String {
     let more = offer.names.len().saturating_sub(NAMES);
-    let mut names = offer.names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let mut names = offer.names.iter().take(NAMES).map(|name| escape::name(name)).collect::<Vec<_>>().join(", ");
     if more > 0 {
         names += &format!(" and {more} more");
     }

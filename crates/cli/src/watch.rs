@@ -6,6 +6,7 @@ use std::{io, process};
 use downpour::{Error, Offer, Rate, Transfer, TransferEvent};
 use tokio::time::{Instant, interval, sleep_until};
 
+use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Heard, Interrupts, Stop};
 use crate::limit::{LOOK_AGAIN, Limit};
@@ -139,10 +140,19 @@ impl Watch<'_> {
             // Figures of several receivers cannot be told apart.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
-            TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
-            TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
-            TransferEvent::Note(note) => self.output.say(note),
-            TransferEvent::Attempt { message, exit_code } => self.output.attempt_failed(&message, exit_code),
+            TransferEvent::Files(files) => {
+                files.iter().for_each(|(path, bytes)| self.output.file(&escape::name(path), *bytes))
+            }
+            TransferEvent::Notice { kind, path } => {
+                self.output.notice(self.conduct.notices, kind, &escape::name(&path))
+            }
+            TransferEvent::LeftOut(left) => {
+                self.output.say(format_args!("left out: {} {}", escape::name(&left.path), left.reason));
+            }
+            TransferEvent::Note(note) => self.output.say(escape::text(&note)),
+            TransferEvent::Attempt { message, kind } => {
+                self.output.attempt_failed(&escape::text(&message), Code::from(kind))
+            }
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
                 if let Some(question) = self.question.take() {
@@ -158,7 +168,7 @@ impl Watch<'_> {
         match (result, self.stop) {
             (Ok(summary), _) => {
                 self.output.done(self.conduct.notices, &summary);
-                Ok(summary.exit_code())
+                Ok(Code::from(&summary) as u8)
             }
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
                 Err(Failure::goes_on(stop))

@@ -1,4 +1,4 @@
-//! What ends a transfer, in one line that says what to do, and the exit code that the program gives for it.
+//! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the peer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,12 +9,13 @@ use std::time::Duration;
 use net::NetError;
 use transport::FlowError;
 
-use crate::files::{Class, FilesError, display_name};
+use crate::files::{Class, FilesError};
 use crate::messages::MessageError;
 use crate::ticket::{Role, TicketError};
 
 /// Why a transfer ended without success.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Something about the files on this side.
     #[error(transparent)]
@@ -65,7 +66,7 @@ pub enum Error {
         peer: Role,
         /// Its code.
         code: CloseCode,
-        /// Its words, escaped.
+        /// Its words, which a program escapes before it shows them.
         reason: String,
     },
     /// The peer broke the protocol.
@@ -109,9 +110,9 @@ pub enum Error {
     /// The downpour on the other machine did not begin.
     #[error("on the other machine: {message}")]
     Remote {
-        /// Its exit code.
-        exit_code: u8,
-        /// Its words, escaped.
+        /// What kind of failure it reports.
+        kind: ErrorKind,
+        /// Its words, which a program escapes before it shows them.
         message: String,
     },
     /// Sources and target make no sense together.
@@ -157,48 +158,71 @@ pub enum Error {
     Internal(&'static str),
 }
 
+/// What kind of failure an error is, for programs that end with an exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What was asked for makes no sense.
+    Usage,
+    /// A source does not exist, or the other machine has no downpour.
+    NotFound,
+    /// A ticket is damaged, expired or not accepted.
+    Authentication,
+    /// The other side does not answer.
+    Unreachable,
+    /// What arrived is not what was sent, or cannot be decoded.
+    Integrity,
+    /// A file or directory cannot be read or written.
+    Storage,
+    /// The other side fell silent.
+    Timeout,
+    /// The user stopped it.
+    Cancelled,
+    /// A signal stopped it.
+    Terminated,
+    /// Anything else.
+    Other,
+}
+
 impl Error {
-    /// The program's exit code: 1 other, 2 usage, 3 source or program absent, 4 authentication, 5 unreachable, 6 integrity, 7 disk or quota,
-    /// 8 timeout, 75 stopped and resumable, 130 cancelled. A transfer that is partial succeeds: see [`crate::Summary::exit_code`].
+    /// What kind of failure it is. A transfer of which some names failed succeeds: see [`Summary::failed_count`](crate::Summary::failed_count).
     #[must_use]
-    pub fn exit_code(&self) -> u8 {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Files(error) => match error.class() {
-                Class::Source => 3,
-                Class::Usage => 2,
-                Class::Full | Class::Denied => 7,
-                Class::Integrity => 6,
-                Class::Exists | Class::Busy | Class::Protocol | Class::Other => 1,
+                Class::Source => ErrorKind::NotFound,
+                Class::Usage => ErrorKind::Usage,
+                Class::Full | Class::Denied => ErrorKind::Storage,
+                Class::Integrity => ErrorKind::Integrity,
+                Class::Exists | Class::Busy | Class::Protocol | Class::Other => ErrorKind::Other,
             },
-            Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => 2,
-            Self::Ticket(TicketError::Random(_)) => 1,
-            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => 4,
-            Self::NoneComplete { last, .. } => last.exit_code(),
-            Self::Unreachable { .. } => 5,
-            Self::Vanished => 8,
-            Self::Undecodable => 6,
-            Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => 2,
+            Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => ErrorKind::Usage,
+            Self::Ticket(TicketError::Random(_)) => ErrorKind::Other,
+            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => ErrorKind::Authentication,
+            Self::NoneComplete { last, .. } => last.kind(),
+            Self::Unreachable { .. } | Self::Ssh(_) => ErrorKind::Unreachable,
+            Self::Vanished => ErrorKind::Timeout,
+            Self::Undecodable => ErrorKind::Integrity,
             Self::Peer { code, .. } => match code {
-                CloseCode::NoSpace | CloseCode::Permission => 7,
-                CloseCode::Integrity | CloseCode::Undecodable => 6,
-                CloseCode::WrongRole => 4,
-                _ => 1,
+                CloseCode::NoSpace | CloseCode::Permission => ErrorKind::Storage,
+                CloseCode::Integrity | CloseCode::Undecodable => ErrorKind::Integrity,
+                CloseCode::WrongRole => ErrorKind::Authentication,
+                _ => ErrorKind::Other,
             },
-            Self::Cancelled => 130,
-            Self::Terminated => 75,
-            Self::Ssh(_) => 5,
-            Self::NotInstalled { .. } => 3,
-            Self::Remote { exit_code, .. } => *exit_code,
-            Self::Copy(_) => 2,
-            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) => 7,
-            Self::Kept { error, .. } => error.exit_code(),
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Terminated => ErrorKind::Terminated,
+            Self::NotInstalled { .. } => ErrorKind::NotFound,
+            Self::Remote { kind, .. } => *kind,
+            Self::Copy(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
+            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) => ErrorKind::Storage,
+            Self::Kept { error, .. } => error.kind(),
             Self::NoSsh { .. }
             | Self::Net(_)
             | Self::Version
             | Self::Violation(_)
             | Self::Declined
             | Self::System(_)
-            | Self::Internal(_) => 1,
+            | Self::Internal(_) => ErrorKind::Other,
         }
     }
 
@@ -249,7 +273,7 @@ impl Error {
     pub(crate) fn ended(error: NetError, other: &Other<'_>) -> Self {
         match (error, other.tried) {
             (NetError::ClosedByPeer { code, reason }, _) => {
-                Self::Peer { peer: other.role, code: CloseCode::from_code(code), reason: escaped(&reason) }
+                Self::Peer { peer: other.role, code: CloseCode::from_code(code), reason: reason_of_peer(reason) }
             }
             (NetError::HandshakeTimedOut { send_error }, Some((addresses, after))) => Self::Unreachable {
                 addresses: addresses.to_vec(),
@@ -349,9 +373,9 @@ impl CloseCode {
     }
 }
 
-/// A peer's words as they may stand on a terminal.
-pub(crate) fn escaped(reason: &str) -> String {
-    if reason.is_empty() { "nothing".to_owned() } else { display_name(reason.as_bytes()) }
+/// What a peer gave as its reason.
+pub(crate) fn reason_of_peer(reason: String) -> String {
+    if reason.is_empty() { "nothing".to_owned() } else { reason }
 }
 
 const fn verb(role: Role) -> &'static str {

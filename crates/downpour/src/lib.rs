@@ -14,7 +14,7 @@ pub mod ticket;
 mod transfer;
 mod wait;
 
-pub use error::{CloseCode, Error};
+pub use error::{CloseCode, Error, ErrorKind};
 pub use net::{Bind, Family, NetError};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{

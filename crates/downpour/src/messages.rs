@@ -60,20 +60,27 @@
 //!   between. It refuses by closing the
 //!   connection, with a code and a reason for the sender's user.
 
+mod entry;
 mod fuzz;
 mod layout;
+mod notice;
 mod reader;
 mod root;
+mod wanted;
 
 use std::ops::Range;
 
 use transport::Rate;
 
-use crate::files::{Attributes, Entry, Notice, Skipped, SourceId, VoidReason, Wanted};
-
+pub use entry::{
+    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason, Skipped,
+    SourceId, VoidReason,
+};
 pub use fuzz::fuzz_messages;
+pub use notice::{Notice, NoticeKind};
 pub use reader::MessageReader;
 pub use root::{Root, RootHasher};
+pub use wanted::{Wanted, WantedError};
 
 /// Largest message, counted as its length field does.
 pub const MAX_MESSAGE: usize = 1 << 20;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::entry::VoidReason;
+use crate::messages::VoidReason;
 
 /// Bytes read at a time to compare.
 const CHUNK: usize = 256 << 10;
@@ -30,7 +30,7 @@ pub(super) struct ReadConsistency {
 #[derive(Debug)]
 struct State {
     version: u64,
-    runs: Runs,
+    runs: PieceRuns,
     /// Pieces that were taken.
     taken: u64,
     comparisons: u32,
@@ -39,10 +39,10 @@ struct State {
 /// What was read of a file, by where it starts. Pieces of one length, each behind the other, are one run: a file that is read from its start
 /// to its end takes as little room as one piece does.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Runs(BTreeMap<u64, Run>);
+pub(super) struct PieceRuns(BTreeMap<u64, PieceRun>);
 
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct PieceRun {
     /// Bytes of each piece.
     each: usize,
     /// Pieces.
@@ -52,7 +52,7 @@ struct Run {
 }
 
 /// What a file is to be compared with, and how many pieces that is.
-pub(super) type Before = (Runs, u64);
+pub(super) type Before = (PieceRuns, u64);
 
 impl ReadConsistency {
     /// Takes a piece, start and length, that was read while the file had this version. False if other pieces were read in another
@@ -94,7 +94,7 @@ impl ReadConsistency {
 
 impl State {
     fn new(version: u64) -> Self {
-        Self { version, runs: Runs::default(), taken: 0, comparisons: 0 }
+        Self { version, runs: PieceRuns::default(), taken: 0, comparisons: 0 }
     }
 
     fn add(&mut self, piece: (u64, usize), sum: u64) {
@@ -103,9 +103,9 @@ impl State {
     }
 }
 
-impl Runs {
+impl PieceRuns {
     fn add(&mut self, (mut start, each): (u64, usize), sum: u64) {
-        let mut run = Run { each, count: 1, sum };
+        let mut run = PieceRun { each, count: 1, sum };
         if let Some((&before, &earlier)) = self.0.range(..=start).next_back() {
             if start < earlier.end(before) {
                 // Read again, in the same version: it is what it was.
@@ -143,7 +143,7 @@ impl Runs {
     }
 }
 
-impl Run {
+impl PieceRun {
     /// Where one that starts at `start` ends.
     const fn end(self, start: u64) -> u64 {
         start + self.count * self.each as u64
@@ -264,7 +264,7 @@ mod tests {
         const PIECES: usize = 50;
         let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();
         let file = tempfile::tempfile().unwrap();
-        let mut runs = Runs::default();
+        let mut runs = PieceRuns::default();
         // In an order as several readers have it, the second half first, some twice; the last one is short.
         let order = (0..PIECES).map(|at| ((at + PIECES / 2) % PIECES) ^ 1);
         for at in order.chain([3, 17, PIECES, PIECES]) {

@@ -67,7 +67,7 @@ pub(super) struct Deletion<'a> {
 }
 
 /// What is next in a walk; not by recursion, for a tree may be any depth.
-enum Step {
+enum Visit {
     Enter(Vec<u8>),
     Leave(Vec<u8>),
 }
@@ -109,18 +109,18 @@ impl Deletion<'_> {
         }
         // Folders in which something stays.
         let mut needed = HashSet::new();
-        let mut steps = vec![Step::Enter(path)];
+        let mut visits = vec![Visit::Enter(path)];
         while !(self.is_stopped)()
-            && let Some(step) = steps.pop()
+            && let Some(visit) = visits.pop()
         {
-            match step {
-                Step::Enter(folder) => match self.target.list(&folder) {
+            match visit {
+                Visit::Enter(folder) => match self.target.list(&folder) {
                     Ok(names) => {
-                        steps.push(Step::Leave(folder.clone()));
+                        visits.push(Visit::Leave(folder.clone()));
                         for (name, is_folder) in names {
                             let path = join(&folder, &name);
                             if is_folder && self.allows(&path, true) {
-                                steps.push(Step::Enter(path));
+                                visits.push(Visit::Enter(path));
                             } else if is_folder || !self.allows(&path, false) || !self.delete_name(&path) {
                                 needed.insert(folder.clone());
                             }
@@ -131,8 +131,8 @@ impl Deletion<'_> {
                         (self.failed)(&folder, error);
                     }
                 },
-                Step::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
-                Step::Leave(folder) => {
+                Visit::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
+                Visit::Leave(folder) => {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
                     // Something has appeared in it meanwhile.
                     let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);

@@ -1,5 +1,6 @@
 //! What can go wrong between a transfer and the file system, told apart as far as exit codes need it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use crate::messages::MessageError;
 
 /// A failure of scanning, reading or receiving files.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FilesError {
     /// A source named by the user does not exist.
     #[error("{} does not exist", path.display())]
@@ -33,10 +35,10 @@ pub enum FilesError {
         path: PathBuf,
     },
     /// Two sources would arrive under one name.
-    #[error("{} and {} would both arrive as {name}", first.display(), second.display())]
+    #[error("{} and {} would both arrive as {}", first.display(), second.display(), shown(name))]
     SameName {
-        /// The name, escaped for display.
-        name: String,
+        /// The name.
+        name: Vec<u8>,
         /// The source named first.
         first: PathBuf,
         /// The source named later.
@@ -101,10 +103,10 @@ pub enum FilesError {
         source: io::Error,
     },
     /// A received name is refused.
-    #[error("the peer sent a bad name, {name}: {reason}")]
+    #[error("the peer sent a bad name, {}: {reason}", shown(name))]
     BadName {
-        /// The name, escaped for display and cut to a sensible length.
-        name: String,
+        /// The name; the first 200 bytes of a longer one.
+        name: Vec<u8>,
         /// Which rule it breaks.
         reason: NameError,
     },
@@ -126,8 +128,8 @@ pub enum FilesError {
         batch: u32,
         /// Block.
         block: u32,
-        /// The first file the block touches, escaped for display.
-        path: Option<String>,
+        /// The first file the block touches.
+        path: Option<Vec<u8>>,
     },
     /// The root over manifests and digests differs: something was left out or changed on the way.
     #[error("the transfer's root does not match: what arrived is not what was sent")]
@@ -182,6 +184,13 @@ impl FilesError {
         }
     }
 
+    /// A name, which may be of any length, that breaks a rule.
+    pub(super) fn bad_name(name: &[u8], reason: NameError) -> Self {
+        /// Enough to recognise a name by; a hostile one may have megabytes.
+        const KEPT: usize = 200;
+        Self::BadName { name: name[..name.len().min(KEPT)].to_vec(), reason }
+    }
+
     /// Sorts a system error at `path` into the kinds that the program tells apart.
     pub(super) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
@@ -212,6 +221,22 @@ fn join(names: &[PathBuf]) -> String {
     text
 }
 
-fn of_file(path: Option<&str>) -> String {
-    path.map(|p| format!(" ({p})")).unwrap_or_default()
+fn of_file(path: Option<&[u8]>) -> String {
+    path.map(|path| format!(" ({})", shown(path))).unwrap_or_default()
+}
+
+/// A name in a message, which a program escapes before it shows it.
+fn shown(name: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_bad_name_makes_a_short_error() {
+        let text = FilesError::bad_name(&vec![b'\x1b'; 10 << 20], NameError::TooLong).to_string();
+        assert!(text.len() < 2000, "{} bytes", text.len());
+    }
 }

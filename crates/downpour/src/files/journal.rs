@@ -26,9 +26,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
-use super::entry::SourceId;
 use super::ranges::RangeSet;
 use super::staged_id::StagedId;
+use crate::messages::SourceId;
 
 const NAME: &str = "journal";
 const NEW_NAME: &str = "journal.new";

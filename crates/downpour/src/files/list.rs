@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-use super::entry::Mtime;
+use crate::messages::Mtime;
 
 /// Bytes kept in memory before they are written.
 const BUFFER: usize = 64 << 10;

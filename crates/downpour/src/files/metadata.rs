@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, futimens};
 use rustix::io::Errno;
 
-use super::entry::Mtime;
 use super::spec::Modes;
+use crate::messages::Mtime;
 
 const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;

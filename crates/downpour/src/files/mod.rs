@@ -5,10 +5,10 @@
 //! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
 //! made from worker threads.
 
+mod batch;
 mod consistency;
 mod cursor;
 mod delete;
-mod entry;
 mod error;
 mod filter;
 mod journal;
@@ -16,7 +16,6 @@ mod list;
 mod listing;
 mod metadata;
 mod names;
-mod notice;
 mod open;
 mod ranges;
 mod root;
@@ -27,20 +26,18 @@ mod source;
 mod spec;
 mod staged_id;
 mod staging;
-mod wanted;
 
-pub use entry::{
-    Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason,
-    Skipped, SourceId, VoidReason, Voided,
+pub use crate::messages::{
+    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, Notice, NoticeKind,
+    SkipReason, Skipped, SourceId, VoidReason, Wanted, WantedError,
 };
+pub use batch::{Batch, Voided};
 pub(crate) use error::Class;
 pub use error::FilesError;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
-pub use names::{NameError, check_path, check_target, display_name};
-pub use notice::{Notice, NoticeKind};
+pub use names::{NameError, check_path, check_target};
 pub use root::{Links, Root, Roots};
 pub use scan::{ScanOptions, Scanner};
-pub use sink::{FailReason, Failed, FileSink, ManifestState, Outcome};
+pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::BatchSource;
 pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, Modes, ReceiveSpec, Requested};
-pub use wanted::{Wanted, WantedError};

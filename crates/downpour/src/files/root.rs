@@ -10,12 +10,11 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Attributes, MAX_COMPONENT};
 use super::error::FilesError;
 use super::filter::Filter;
 use super::listing::Listing;
 use super::metadata::Status;
-use super::names::display_name;
+use crate::messages::{Attributes, MAX_COMPONENT};
 
 /// How symbolic links are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -98,7 +97,7 @@ impl Root {
         }
         let name = match &self.name {
             Some(name) if is_component(name) || name.is_empty() => name.clone(),
-            Some(name) => return Err(unusable(&format!("{} is no name", display_name(name)))),
+            Some(name) => return Err(unusable(&format!("{} is no name", String::from_utf8_lossy(name)))),
             None => own_name(&self.path)?,
         };
         Ok((name, seen))
@@ -277,5 +276,5 @@ impl Roots {
 }
 
 fn same_name(name: &[u8], first: &Path, second: &Path) -> FilesError {
-    FilesError::SameName { name: display_name(name), first: first.to_owned(), second: second.to_owned() }
+    FilesError::SameName { name: name.to_vec(), first: first.to_owned(), second: second.to_owned() }
 }

@@ -16,8 +16,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::entry::Mtime;
 use super::metadata::{Status, mode_of, timestamps, tolerate};
+use crate::messages::Mtime;
 
 /// Folders kept open: a few threads at different places of a tree.
 const KEPT: usize = 32;

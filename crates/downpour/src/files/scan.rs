@@ -16,19 +16,20 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
-use super::entry::{
-    Attributes, Batch, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId,
-};
+use super::batch::Batch;
 use super::error::FilesError;
 use super::filter::Filter;
 use super::root::{Links, Root, Roots};
+use crate::messages::{
+    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId,
+};
 use listed::Listed;
 use look::{Looked, Looker};
-use walk::{Role, Step, Walk};
+use walk::{Candidate, Provenance, Walk};
 
 /// The first batch closes at this many entries...
 const FIRST_ENTRIES: usize = 256;
-/// ... or at this many bytes; each next one may be [`GROWTH`] times larger (design section 7).
+/// ... or at this many bytes; each next one may be [`GROWTH`] times larger (`docs/design/block-sizes.md`).
 const FIRST_BYTES: u64 = 64 << 20;
 const GROWTH: usize = 4;
 /// Bytes at which a batch closes at the latest. One file is never cut: a larger one ends its batch.
@@ -140,22 +141,22 @@ impl Scanner {
 
     /// Looks at the next name, and adds what comes of it to `batch`; false if there is none.
     fn visit(&mut self, batch: &mut Batch) -> bool {
-        let step = match self.walk.next() {
+        let candidate = match self.walk.next() {
             None => return false,
             Some(Err(skipped)) => {
                 batch.skipped.push(skipped);
                 return true;
             }
-            Some(Ok(step)) => step,
+            Some(Ok(candidate)) => candidate,
         };
-        match self.look(&step) {
+        match self.look(&candidate) {
             Ok(Looked::Something(kind, seen)) => {
-                let walked = kind == Kind::Directory && self.recursive && step.role != Role::Way;
-                if let Some(listed) = self.walk.listed.as_mut().filter(|_| step.role != Role::Met) {
-                    listed.made(&step.sent, walked);
+                let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
+                if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
+                    listed.made(&candidate.sent, walked);
                 }
-                let inside = walked.then(|| step.sent.clone());
-                let entry = Entry { path: step.sent, kind, mode: seen.mode, mtime: seen.mtime };
+                let inside = walked.then(|| candidate.sent.clone());
+                let entry = Entry { path: candidate.sent, kind, mode: seen.mode, mtime: seen.mtime };
                 batch.length = batch.length.saturating_add(entry.size());
                 batch.entries.push(entry);
                 if let Some(path) = inside
@@ -166,15 +167,20 @@ impl Scanner {
             }
             Ok(Looked::LeftOut) => {}
             Err(reason) => {
-                let blocked = self.walk.listed.as_mut().filter(|_| step.role == Role::Way).and_then(Listed::blocked);
-                batch.skipped.push(Skipped { path: blocked.unwrap_or(step.sent), reason });
+                let blocked = self
+                    .walk
+                    .listed
+                    .as_mut()
+                    .filter(|_| candidate.provenance == Provenance::Way)
+                    .and_then(Listed::blocked);
+                batch.skipped.push(Skipped { path: blocked.unwrap_or(candidate.sent), reason });
             }
         }
         true
     }
 
-    fn look(&mut self, step: &Step) -> Result<Looked, SkipReason> {
-        let looked = self.looker.look(step, self.walk.cursor.place(&step.sent))?;
+    fn look(&mut self, candidate: &Candidate) -> Result<Looked, SkipReason> {
+        let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
         let leads_back = matches!(&looked, Looked::Something(Kind::Directory, seen) if self.walk.is_in(seen.identity));
         if leads_back && self.links == Links::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
@@ -185,7 +191,7 @@ impl Iterator for Scanner {
 
     /// The next batch; it may have no entries when all that was left was skipped.
     fn next(&mut self) -> Option<Batch> {
-        // Grown step by step a large batch would be copied as often; what stays unused is never touched.
+        // A large batch that grew step by step would be copied as often; what stays unused is never touched.
         let entries = Vec::with_capacity(self.entry_limit);
         let mut batch = Batch { number: self.number, entries, length: 0, skipped: Vec::new(), is_last: false };
         let mut name_bytes = 0;

@@ -37,16 +37,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::entries::Admission;
 use self::manifest::Manifest;
 use self::publisher::{Pipeline, Publisher};
-pub use self::report::{FailReason, Failed, Outcome};
+pub use self::report::{FailReason, Failed, ReceiveOutcome};
 use self::shared::Shared;
 use self::verifier::Verifier;
 use self::writer::Writer;
-use super::entry::{Attributes, Entry, Skipped, SourceId};
 use super::error::FilesError;
-use super::notice::Notice;
 use super::spec::{Destination, ReceiveSpec};
-use super::wanted::Wanted;
-use crate::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Void};
+use crate::messages::{
+    Attributes, Digest, End, Entry, MAX_OPEN_BATCHES, ManifestPart, Notice, Skipped, SourceId, Void, Wanted,
+};
 
 /// Receives one transfer.
 ///
@@ -179,7 +178,7 @@ impl FileSink {
     }
 
     /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
-    /// are counted only, in the [`Outcome`].
+    /// are counted only, in the [`ReceiveOutcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
         self.shared.report.take_notices()
@@ -339,7 +338,7 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`FileSink::stop`] was called, or a failure of the disk.
-    pub fn finish(&self, end: &End) -> Result<Outcome, FilesError> {
+    pub fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
         self.shared.check_going()?;
         self.shared.check_stopped()?;
         let unverified = self.unverified();

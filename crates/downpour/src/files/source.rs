@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
+use super::batch::{Batch, Voided};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
-use super::entry::{Batch, Entry, Kind, VoidReason, Voided};
 use super::metadata::Status;
 use super::open::OpenFiles;
 use super::root::{Links, Roots};
-use super::wanted::Wanted;
+use crate::messages::{Entry, Kind, VoidReason, Wanted};
 
 /// The object of one batch: what is wanted of its regular files, one after another.
 ///

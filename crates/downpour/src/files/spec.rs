@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, Kind};
 use super::filter::Filter;
 use crate::base64;
+use crate::messages::{Entry, Kind};
 
 /// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on another machine,
 /// to the [`FileSink`](super::FileSink), which changes nothing at the target that is not in it.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use data_encoding::BASE32_NOPAD;
 
-use super::entry::{Entry, Kind};
+use crate::messages::{Entry, Kind};
 
 /// Names one content of one file: two staged files of the same path and another size, time or version are told apart, and
 /// the older one can be found.

@@ -19,13 +19,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::entry::{Mtime, SourceId};
 use super::error::FilesError;
 use super::journal::{Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate};
 use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
+use crate::messages::{Mtime, SourceId};
 
 /// What all staging folders' names begin with.
 pub(super) const PREFIX: &str = ".downpour-";

@@ -2,9 +2,9 @@
 
 use transport::Rate;
 
-use super::{Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, Root, Void, Wants};
-use crate::files::{
-    Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason,
+use super::{
+    Attributes, Complete, Digest, End, Entry, Kind, MAX_MESSAGE, MAX_PATH, ManifestPart, Message, MessageError, Mtime,
+    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Void, VoidReason, Wants,
 };
 
 const MANIFEST: u8 = 1;

@@ -5,21 +5,20 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use net::Family;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
-use rustix::process::{Pid, Signal, kill_process};
 
+use super::process::{Process, STEP};
 use super::request::Request;
-use super::ssh::{Remote, remote_command};
+use super::ssh::{KINDS, Remote, remote_command};
 use super::{ANSWER, SshOptions};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::ticket::Ticket;
 use crate::transfer::Switch;
 
@@ -30,12 +29,6 @@ const MAX_LINE: usize = 16 << 10;
 /// What a shell answers when it finds no program, and what ssh answers when it fails itself.
 const NOT_FOUND: i32 = 127;
 const SSH_FAILED: i32 = 255;
-
-/// How long ssh may take to end when it is asked to: it gives the terminal back, whose echo it turns off for a password.
-const TO_END: Duration = Duration::from_millis(500);
-
-/// How often it is looked whether it has ended.
-const STEP: Duration = Duration::from_millis(5);
 
 /// How long the host's name is looked up after the answer is there: without it the addresses that the host itself knows are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
@@ -78,66 +71,6 @@ pub(super) fn log_in(
     let answer = starting.answer_within(PATIENCE, told);
     switch.unwatch(watch);
     answer
-}
-
-/// A process that does not outlive this.
-#[derive(Debug)]
-pub(super) struct Process(Arc<Mutex<Child>>);
-
-impl Process {
-    fn new(child: Child) -> Self {
-        Self(Arc::new(Mutex::new(child)))
-    }
-
-    /// How it has ended, if it has.
-    pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
-        lock(&self.0).try_wait()
-    }
-
-    /// Whether it ends by itself within `time`.
-    pub(super) fn ends_within(&self, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
-        while matches!(self.ended(), Ok(None)) {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            thread::sleep(STEP);
-        }
-        true
-    }
-
-    /// Asks it to end, if it has not.
-    pub(super) fn terminate(&self) {
-        terminate(&mut lock(&self.0));
-    }
-
-    /// What asks it to end from elsewhere, and does nothing when this is gone.
-    fn terminator(&self) -> impl FnMut() + Send + 'static {
-        let child = Arc::downgrade(&self.0);
-        move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.terminate();
-        if !self.ends_within(TO_END) {
-            let mut child = lock(&self.0);
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
-    child.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn terminate(child: &mut Child) {
-    if matches!(child.try_wait(), Ok(None)) {
-        // It was not waited for, so nobody else has its number.
-        let _ = kill_process(Pid::from_child(child), Signal::TERM);
-    }
 }
 
 /// An ssh that has been started.
@@ -357,10 +290,9 @@ pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {
             let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
-            // Neither success nor what only this side can tell: that its user stopped, or that names are missing.
-            let code = code.parse().ok().filter(|code| matches!(code, 1..=8 | 75));
-            let message = crate::error::escaped(message);
-            Err(Error::Remote { exit_code: code.unwrap_or(1), message })
+            let known = code.parse().ok().and_then(|code: u8| KINDS.into_iter().find(|(number, _)| *number == code));
+            let message = crate::error::reason_of_peer(message.to_owned());
+            Err(Error::Remote { kind: known.map_or(ErrorKind::Other, |(_, kind)| kind), message })
         }
         None => Ok(Ticket::parse(line)?),
     }
@@ -423,7 +355,7 @@ mod tests {
         let begun = Instant::now();
         let error = starting.answer_within(patience, &mut |line| told.push(line)).err().unwrap();
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-        assert_eq!(error.exit_code(), 5);
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
         (error.to_string(), told)
     }
 
@@ -518,21 +450,22 @@ mod tests {
             let options = SshOptions { command: vec![program.into()], ..SshOptions::default() };
             let error = launch(&options, "true".into()).err().unwrap();
             assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
-            assert_eq!(error.exit_code(), 1);
+            assert_eq!(error.kind(), ErrorKind::Other);
         }
         assert!(check_program(OsStr::new("sh")).is_ok());
     }
 
     #[test]
-    fn only_exit_codes_of_a_failed_start_are_taken_over() {
-        let code = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().exit_code();
-        for taken in [1, 2, 3, 4, 5, 6, 7, 8, 75] {
-            assert_eq!(code(&taken.to_string()), taken);
+    fn only_kinds_of_a_failed_start_are_taken_over() {
+        let kind = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().kind();
+        for (taken, known) in KINDS {
+            assert_eq!(kind(&taken.to_string()), known);
         }
+        assert_eq!(KINDS.map(|(number, _)| number), [1, 2, 3, 4, 5, 6, 7, 8, 75]);
         for forged in ["0", "+0", "9", "23", "24", "130", "255", "256", "-1", "x", ""] {
-            assert_eq!(code(forged), 1, "{forged}");
+            assert_eq!(kind(forged), ErrorKind::Other, "{forged}");
         }
-        assert_eq!(parse_answer("ERROR whatever").unwrap_err().exit_code(), 1);
+        assert_eq!(parse_answer("ERROR whatever").unwrap_err().kind(), ErrorKind::Other);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::launch::log_in;
 use super::request::Request;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
-use crate::error::{CloseCode, Error};
+use crate::error::{CloseCode, Error, ErrorKind};
 use crate::transfer::{PeerLocator, Route, Switch};
 
 /// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
@@ -86,10 +86,9 @@ pub(super) fn from_there(error: Error) -> Error {
     match error {
         // It interrupts what it does when its standard input ends, and that is when ssh has.
         Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
-        Error::Peer { code: CloseCode::Terminated, .. } => Error::Remote {
-            exit_code: Error::Terminated.exit_code(),
-            message: "downpour was stopped by a signal".into(),
-        },
+        Error::Peer { code: CloseCode::Terminated, .. } => {
+            Error::Remote { kind: ErrorKind::Terminated, message: "downpour was stopped by a signal".into() }
+        }
         other => other,
     }
 }

@@ -9,6 +9,7 @@ mod pipe;
 mod pipe_end;
 mod pipe_frames;
 mod place;
+mod process;
 mod request;
 mod serve;
 mod ssh;
@@ -28,7 +29,7 @@ pub use copy::copy;
 pub use doctor::doctor;
 pub use location::{Location, LocationError};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
-pub use serve::serve;
+pub use serve::{Served, serve};
 
 /// What the line begins with in which the other side says where it is.
 const ANSWER: &str = "DOWNPOUR1 ";

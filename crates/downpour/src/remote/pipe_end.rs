@@ -50,13 +50,13 @@ enum Input {
 /// Waits for the one peer, runs `command` with the stream as its input, and gives its exit code. Without `bind` it comes over ssh only.
 ///
 /// # Errors
-/// What keeps it from beginning.
+/// What keeps it from beginning; within the result, what ended it later.
 pub(super) fn run(
     command: &str,
     bind: Option<&Bind>,
     dead_after: Duration,
     profile: transport::Profile,
-) -> Result<u8, Error> {
+) -> Result<Result<u8, Error>, Error> {
     let (sender, inputs) = channel();
     let endpoint = bind.map(|bind| Endpoint::bind(bind, dead_after, ())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
@@ -78,8 +78,7 @@ pub(super) fn run(
         }
         wait_for_close(&inputs);
     }
-    // From the answer on, standard output belongs to the command: the code is all that is told.
-    Ok(result.unwrap_or_else(|error| error.exit_code()))
+    Ok(result)
 }
 
 /// Takes a connection that has begun. It counts, and is heard, when the peer has proved that it has the key and answers now, and is the

@@ -20,7 +20,7 @@ use crate::files::{ReceiveSpec, Root, Scanner};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{
-    ListenOptions, Peer, Stop, Task, Transfer, TransferConfig, TransferEvent, reachable, start, start_over,
+    ListenOptions, Peer, Stop, Summary, Task, Transfer, TransferConfig, TransferEvent, reachable, start, start_over,
 };
 
 /// How long the other side may take to come.
@@ -32,35 +32,47 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// What standard input says after the request: UDP is closed. Where nothing more comes, ssh or the other side has ended.
 struct GoOnOverSsh;
 
-/// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends. Gives the exit code.
+/// What was done for the other side.
+#[derive(Debug)]
+pub enum Served {
+    /// A transfer.
+    Transfer(Box<Summary>),
+    /// A command was run, which ended with this exit code.
+    Command(u8),
+    /// The machine was examined.
+    Examination,
+}
+
+/// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends.
 ///
-/// The profile may choose the controllers and schedules in `names`. Standard output gets one line, with a ticket or an error; both become the carrier when UDP is closed.
-pub async fn serve(names: &Names) -> u8 {
-    let request = match Request::read(&mut Unbuffered, names) {
-        Ok(request) => request,
-        Err(error) => return refuse(&error),
-    };
+/// The profile may choose the controllers and schedules in `names`. Standard output gets one line, with a ticket or an error; both become
+/// the carrier when UDP is blocked.
+///
+/// # Errors
+/// What ended it early. The other side has been told, as far as it can be.
+pub async fn serve(names: &Names) -> Result<Served, Error> {
+    let request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
     match &request.task {
         RemoteTask::Examine { .. } => apart(move || examine(request)).await,
         RemoteTask::Pipe { command } => {
             let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
-            apart(move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile)).await
+            let run = move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile);
+            // From the answer on, standard output belongs to the command.
+            apart(move || run().map(|ended| ended.map(Served::Command))).await
         }
-        RemoteTask::Send { .. } | RemoteTask::Receive(_) => match prepare(request) {
-            Ok(serving) => serving.run().await,
-            Err(error) => refuse(&error),
-        },
+        RemoteTask::Send { .. } | RemoteTask::Receive(_) => {
+            prepare(request).inspect_err(refuse)?.run().await.map(|summary| Served::Transfer(Box::new(summary)))
+        }
     }
 }
 
-/// Says what is wrong, and gives the exit code.
-fn refuse(error: &Error) -> u8 {
+/// Tells the other side what is wrong.
+fn refuse(error: &Error) {
     answer(&answer_error(error));
-    error.exit_code()
 }
 
-/// Runs `work`, which blocks, on a thread of its own; gives the exit code.
-async fn apart(work: impl FnOnce() -> Result<u8, Error> + Send + 'static) -> u8 {
+/// Runs `work`, which blocks, on a thread of its own. The other side is told of an error that it ends with, but not of one in its result.
+async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Send + 'static) -> Result<Served, Error> {
     let (done, ended) = tokio::sync::oneshot::channel();
     // Nobody waits for it when the program ends.
     let spawned = thread::Builder::new().name("downpour-apart".into()).spawn(move || drop(done.send(work())));
@@ -68,7 +80,7 @@ async fn apart(work: impl FnOnce() -> Result<u8, Error> + Send + 'static) -> u8 
         Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread that did not end"))),
         Err(error) => Err(Error::System(error)),
     };
-    result.unwrap_or_else(|error| refuse(&error))
+    result.inspect_err(refuse).flatten()
 }
 
 /// What asks this program to end; the other side is told then.
@@ -107,12 +119,12 @@ struct Serving {
 }
 
 /// Answers a doctor over standard input and output.
-fn examine(request: Request) -> Result<u8, Error> {
+fn examine(request: Request) -> Result<Result<Served, Error>, Error> {
     let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
     let read = own(io::stdin().as_fd().try_clone_to_owned())?;
     let write = own(io::stdout().as_fd().try_clone_to_owned())?;
     // What goes wrong is in the answers.
-    Ok(doctor::attend(request, read.into(), write.into()).map_or_else(|error| error.exit_code(), |()| 0))
+    Ok(doctor::attend(request, read.into(), write.into()).map(|()| Served::Examination))
 }
 
 fn prepare(request: Request) -> Result<Serving, Error> {
@@ -181,12 +193,9 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
 }
 
 impl Serving {
-    async fn run(mut self) -> u8 {
+    async fn run(mut self) -> Result<Summary, Error> {
         let mut words = listen_to_stdin();
-        let mut signals = match Signals::install() {
-            Ok(signals) => signals,
-            Err(error) => return Error::System(error).exit_code(),
-        };
+        let mut signals = Signals::install().map_err(Error::System)?;
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
@@ -196,23 +205,19 @@ impl Serving {
                     () = signals.next() => None,
                 };
                 match word {
-                    Some(GoOnOverSsh) => match self.over_ssh() {
-                        Ok(transfer) => transfer,
-                        Err(error) => return error.exit_code(),
-                    },
-                    None => return Error::Terminated.exit_code(),
+                    Some(GoOnOverSsh) => self.over_ssh()?,
+                    None => return Err(Error::Terminated),
                 }
             }
         };
-        let mut code = Error::Terminated.exit_code();
+        let mut last = Err(Error::Terminated);
         let (mut stopped, mut is_listening) = (false, true);
         loop {
             tokio::select! {
                 event = transfer.next() => match event {
-                    Some(TransferEvent::Done(Ok(summary))) => code = summary.exit_code(),
-                    Some(TransferEvent::Done(Err(error))) => code = error.exit_code(),
+                    Some(TransferEvent::Done(result)) => last = result,
                     Some(_) => {}
-                    None => return code,
+                    None => return last,
                 },
                 () = signals.next(), if !stopped => {
                     stopped = true;
@@ -224,10 +229,7 @@ impl Serving {
                         transfer.stop(Stop::Cancelled);
                         // It has had no peer, so it ends at once, and lets go of the target.
                         while transfer.next().await.is_some() {}
-                        match self.over_ssh() {
-                            Ok(other) => transfer = other,
-                            Err(error) => return error.exit_code(),
-                        }
+                        transfer = self.over_ssh()?;
                     }
                     // The carrier has standard input now.
                     None if over_ssh => is_listening = false,

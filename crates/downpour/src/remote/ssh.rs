@@ -12,8 +12,8 @@ use std::time::Duration;
 use net::Family;
 
 use super::SshOptions;
-use super::launch::Process;
-use crate::error::{CloseCode, Error};
+use super::process::Process;
+use crate::error::{CloseCode, Error, ErrorKind};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;
 
@@ -159,13 +159,28 @@ impl Drop for Remote {
     }
 }
 
+/// The kinds of failure by their numbers on the line that answers a request: the exit codes of the first release. That the user of a
+/// remote side stopped it, or that names are missing, is nothing it can tell.
+pub(super) const KINDS: [(u8, ErrorKind); 9] = [
+    (1, ErrorKind::Other),
+    (2, ErrorKind::Usage),
+    (3, ErrorKind::NotFound),
+    (4, ErrorKind::Authentication),
+    (5, ErrorKind::Unreachable),
+    (6, ErrorKind::Integrity),
+    (7, ErrorKind::Storage),
+    (8, ErrorKind::Timeout),
+    (75, ErrorKind::Terminated),
+];
+
 /// What a remote side says of an error, on its one line.
 pub(super) fn answer_error(error: &Error) -> String {
     let message = match error.close_code() {
         CloseCode::Done => String::new(),
         _ => error.close_reason(),
     };
-    format!("ERROR {} {}", error.exit_code(), message.replace(['\n', '\r'], " "))
+    let number = KINDS.into_iter().find(|(_, kind)| *kind == error.kind()).map_or(1, |(number, _)| number);
+    format!("ERROR {number} {}", message.replace(['\n', '\r'], " "))
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl TransferConfig {
             }
             (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(&mailbox) {
                 Ok(settle) => {
-                    mailbox.works_on(&target);
+                    mailbox.on_end(target.stopper());
                     Receiving::new(session, target, *ask, settle, checksums).run()
                 }
                 Err(error) => (session, Err(error)),

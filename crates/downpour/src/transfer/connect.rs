@@ -16,7 +16,7 @@ use super::mailbox::Mailbox;
 use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
-use crate::error::{CloseCode, Error};
+use crate::error::{CloseCode, Error, ErrorKind};
 use crate::ticket::Ticket;
 
 /// The first pause before a connection is made again; each next one is twice as long...
@@ -263,7 +263,10 @@ fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
 fn may_pass(error: &Error) -> bool {
     match error {
         // Another program over there may still have what this one needs.
-        Error::Vanished | Error::Unreachable { .. } | Error::Ssh(_) | Error::Remote { exit_code: 1 | 75, .. } => true,
+        Error::Vanished
+        | Error::Unreachable { .. }
+        | Error::Ssh(_)
+        | Error::Remote { kind: ErrorKind::Other | ErrorKind::Terminated, .. } => true,
         Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy),
         Error::Kept { error, .. } => may_pass(error),
         _ => false,

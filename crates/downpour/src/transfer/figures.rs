@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use transport::{ConnectionStats, LimitedBy};
 
+use crate::files::Failed;
 use crate::ticket::Role;
 
 /// Time over which the goodput shown is smoothed.
@@ -61,8 +62,8 @@ pub struct Summary {
     pub bytes_present: u64,
     /// From the first datagram to the completion; waiting for this side's user is not counted.
     pub elapsed: Duration,
-    /// The first thousand names that did not come across, escaped for a terminal, each with the reason.
-    pub failed: Vec<(String, String)>,
+    /// The first thousand names that did not come across, each with the reason.
+    pub failed: Vec<Failed>,
     /// All of them.
     pub failed_count: u64,
     /// Those among them that vanished at the sender between its scan and their turn.
@@ -121,16 +122,6 @@ impl Summary {
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    /// The program's exit code: 0, 23 when some names did not come across, 24 when all of those have vanished at the sender.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self.failed_count {
-            0 => 0,
-            failed if failed == self.vanished_count => 24,
-            _ => 23,
-        }
     }
 }
 
@@ -268,17 +259,13 @@ mod tests {
     fn a_summary_is_one_line() {
         let mut summary = summary();
         assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
-        assert_eq!(summary.exit_code(), 0);
         summary.path_share = Some(0.82);
         (summary.failed_count, summary.bytes_present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
             "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries, 1.0 MB of it there already; 1 name failed"
         );
-        assert_eq!(summary.exit_code(), 23);
         let none = Summary { files: 0, bytes: 0, bytes_present: 0, path_share: None, ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
-        summary.vanished_count = 1;
-        assert_eq!(summary.exit_code(), 24);
     }
 }

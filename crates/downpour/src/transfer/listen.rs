@@ -344,7 +344,7 @@ impl Listener {
                 } else {
                     let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
                     let message = format!("{what}: {error}; the ticket is still good");
-                    self.events.tell(TransferEvent::Attempt { message, exit_code: error.exit_code() });
+                    self.events.tell(TransferEvent::Attempt { message, kind: error.kind() });
                     self.last = Some(error);
                 }
                 false

@@ -1,46 +1,50 @@
 //! Where what a session is told goes in.
 
+use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use net::Event;
 
 use super::step::Input;
-use super::target::Target;
 use crate::error::Error;
 
-/// What a session's thread may be busy with, for hours, while its end waits in the queue.
-#[derive(Debug, Default)]
-struct Files {
+/// What has to stop when a session ends: its thread may be busy, for hours, while its end waits in the queue.
+#[derive(Default)]
+struct Work {
     /// The end has been put in.
     over: bool,
-    target: Weak<Target>,
+    stop: Option<Box<dyn FnMut() + Send>>,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").field("over", &self.over).finish_non_exhaustive()
+    }
 }
 
 /// Leads to a session; clones lead to the same one. What ends the session stops its work on files too.
 #[derive(Clone, Debug)]
 pub(super) struct Mailbox {
     inputs: Sender<Input>,
-    files: Arc<Mutex<Files>>,
+    work: Arc<Mutex<Work>>,
 }
 
 impl Mailbox {
     /// One, and what comes out of it.
     pub(super) fn new() -> (Self, Receiver<Input>) {
         let (inputs, receiver) = channel();
-        (Self { inputs, files: Arc::default() }, receiver)
+        (Self { inputs, work: Arc::default() }, receiver)
     }
 
     /// Puts something in; false when the session has ended, which needs no more.
     pub(super) fn put(&self, input: Input) -> bool {
         if input.is_end() {
-            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            files.over = true;
-            if let Some(target) = files.target.upgrade() {
-                target.stop();
-            }
+            let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+            work.over = true;
+            work.stop.iter_mut().for_each(|stop| stop());
         }
         self.inputs.send(input).is_ok()
     }
@@ -53,13 +57,13 @@ impl Mailbox {
         }
     }
 
-    /// The session works on `target` from now on.
-    pub(super) fn works_on(&self, target: &Arc<Target>) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.target = Arc::downgrade(target);
-        if files.over {
-            target.stop();
+    /// Calls `stop` when the session ends, at once if it has: from then on its work is in vain.
+    pub(super) fn on_end(&self, mut stop: impl FnMut() + Send + 'static) {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if work.over {
+            stop();
         }
+        work.stop = Some(Box::new(stop));
     }
 
     /// Starts a thread that works for the session. A panic in it ends the session, which would wait for ever.
@@ -80,10 +84,10 @@ impl Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use super::*;
-    use crate::files::ReceiveSpec;
     use crate::transfer::Stop;
 
     #[test]
@@ -95,22 +99,24 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_session_stops_its_files_whichever_comes_first() {
+    fn the_end_of_a_session_stops_its_work_whichever_comes_first() {
         for end_comes_first in [false, true] {
-            let folder = tempfile::tempdir().unwrap();
-            let target = Arc::new(Target::new(Arc::new(ReceiveSpec::into_directory(folder.path())), true).unwrap());
+            let stopped = Arc::new(AtomicBool::new(false));
             let (mailbox, _inputs) = Mailbox::new();
-            let put = |input| mailbox.put(input);
+            let works = || {
+                let stopped = Arc::clone(&stopped);
+                mailbox.on_end(move || stopped.store(true, Ordering::SeqCst));
+            };
             if end_comes_first {
-                put(Input::Stop(Stop::Terminated));
-                mailbox.works_on(&target);
+                mailbox.put(Input::Stop(Stop::Terminated));
+                works();
             } else {
-                mailbox.works_on(&target);
-                put(Input::Scanned);
-                assert!(!target.is_stopped());
-                put(Input::Gone);
+                works();
+                mailbox.put(Input::Scanned);
+                assert!(!stopped.load(Ordering::SeqCst));
+                mailbox.put(Input::Gone);
             }
-            assert!(target.is_stopped(), "{end_comes_first}");
+            assert!(stopped.load(Ordering::SeqCst), "{end_comes_first}");
         }
     }
 }

@@ -29,8 +29,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
-use crate::error::Error;
-use crate::files::{NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::error::{Error, ErrorKind};
+use crate::files::{Failed, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub(crate) use checksums::List;
@@ -158,7 +158,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// See docs/design/recovery.md.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// What happens during a transfer.
+/// What happens during a transfer. Names and texts are raw: a program escapes them before it shows them.
 #[derive(Debug)]
 pub enum TransferEvent {
     /// A peer with the right key is there.
@@ -170,24 +170,26 @@ pub enum TransferEvent {
     Offer(Offer),
     /// How far it is. Left out when the program does not keep up.
     Progress(Progress),
-    /// Files are across, each with its path in the transfer, escaped for a terminal, and its length in bytes. At the receiver they have
+    /// Files are across, each with its path in the transfer and its length in bytes. At the receiver they have
     /// their final names; at the sender the receiver has every byte of their batch.
-    Files(Vec<(String, u64)>),
+    Files(Vec<(Vec<u8>, u64)>),
     /// What becomes of a name at the receiver: in a dry run, what would.
     Notice {
         /// What.
         kind: NoticeKind,
-        /// The name, escaped for a terminal.
-        path: String,
+        /// The name.
+        path: Vec<u8>,
     },
-    /// Something that the user may want to know, such as a name left out.
+    /// A name that the sender left out on purpose, such as a socket.
+    LeftOut(Failed),
+    /// Something that the user may want to know. It may quote what the other side said.
     Note(String),
     /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still good.
     Attempt {
         /// What became of it, in one line.
         message: String,
-        /// The code that a program ends with where that is all there was, see [`Error::exit_code`].
-        exit_code: u8,
+        /// What kind of failure it was.
+        kind: ErrorKind,
     },
     /// The last event; with [`ListenOptions::keep`] the last of each peer.
     Done(Result<Summary, Error>),

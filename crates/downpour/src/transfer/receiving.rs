@@ -13,7 +13,7 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
-use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState, display_name};
+use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
 
 /// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
@@ -32,8 +32,8 @@ const MAX_NAMES: usize = 100;
 /// What a sender wants to send, as far as it is known when the user is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The items, escaped for a terminal; at most a hundred.
-    pub names: Vec<String>,
+    /// The items, as the sender named them; at most a hundred.
+    pub names: Vec<Vec<u8>>,
     /// Entries known so far: files, folders and links.
     pub entries: u64,
     /// Bytes known so far.
@@ -240,7 +240,7 @@ impl Receiving {
                     offer.bytes =
                         part.entries.iter().fold(offer.bytes, |bytes, entry| bytes.saturating_add(entry.size()));
                     let tops = part.entries.iter().filter(|entry| !entry.path.contains(&b'/'));
-                    offer.names.extend(tops.map(|entry| display_name(&entry.path)).take(MAX_NAMES - offer.names.len()));
+                    offer.names.extend(tops.map(|entry| entry.path.clone()).take(MAX_NAMES - offer.names.len()));
                 }
                 Message::Scanned | Message::End(_) => offer.is_all = true,
                 _ => {}
@@ -417,11 +417,11 @@ impl Receiving {
             self.session.events.tell(TransferEvent::Note(note));
         }
         for Failed { path, reason } in &outcome.special {
-            self.session.events.tell(TransferEvent::Note(format!("left out: {} {reason}", display_name(path))));
+            self.session.events.tell(TransferEvent::LeftOut(Failed { path: path.clone(), reason: *reason }));
         }
         // What was refused was told when it was.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
-            done.fail(path, reason, reason.has_vanished());
+            done.fail(path, *reason);
         }
         // More may have failed than is listed.
         (done.failed_count, done.vanished_count) = (outcome.failed_count, outcome.vanished_count);

@@ -12,7 +12,7 @@ use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted, display_name};
+use crate::files::{Batch, BatchSource, FailReason, Failed, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};
 
 /// Batches whose bytes are on their way at once: while one's last blocks cross, the next one's first are read.
@@ -230,7 +230,7 @@ impl Sending {
             self.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             if let Some(entry) = batch.entries.get(entry as usize) {
                 self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
-                self.done.fail(&entry.path, &reason, reason == VoidReason::Vanished);
+                self.done.fail(&entry.path, FailReason::Voided(reason));
             }
         }
         self.say(&Message::Digest(Digest { batch: batch.number, block: block.block, digest: block.digest }))
@@ -283,7 +283,7 @@ impl Sending {
             let end = start + size;
             while wanted.next_if(|range| range.end <= start).is_some() {}
             if wanted.peek().is_some_and(|range| range.start < end) {
-                files.push((display_name(&entry.path), size));
+                files.push((entry.path.clone(), size));
             }
             start = end;
         }
@@ -364,10 +364,10 @@ impl Sending {
         if skipped.reason == SkipReason::Link {
             self.links_left_out += 1;
         } else if skipped.reason.is_failure() {
-            self.done.fail(&skipped.path, &skipped.reason, skipped.reason == SkipReason::Vanished);
+            self.done.fail(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            let path = display_name(&skipped.path);
-            self.session.events.tell(TransferEvent::Note(format!("left out: {path} {}", skipped.reason)));
+            let reason = FailReason::Skipped(skipped.reason);
+            self.session.events.tell(TransferEvent::LeftOut(Failed { path: skipped.path.clone(), reason }));
         }
         self.totals.skipped += 1;
         self.say(&Message::Skipped(skipped.clone()))

@@ -16,7 +16,7 @@ use super::figures::{Meter, PriorAttempts, Progress, Summary};
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
-use crate::files::{Notice, display_name};
+use crate::files::{FailReason, Notice};
 use crate::messages::{Message, MessageReader};
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
@@ -176,9 +176,9 @@ impl Session {
     /// Tells the user what becomes of a name at the receiver.
     pub(super) fn notice(&self, notice: Notice, done: &mut Totals) {
         if notice.kind.is_failure() {
-            done.fail(&notice.path, &notice.kind, false);
+            done.fail(&notice.path, FailReason::Refused(notice.kind));
         } else {
-            self.events.tell(TransferEvent::Notice { kind: notice.kind, path: display_name(&notice.path) });
+            self.events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
 

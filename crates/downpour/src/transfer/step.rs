@@ -1,6 +1,5 @@
 //! What goes into a session and what comes out of it.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use net::{Event, Rate};
 
 use super::switch::Stop;
 use crate::error::Error;
-use crate::files::display_name;
+use crate::files::{FailReason, Failed};
 use crate::messages::Message;
 use crate::ticket::Role;
 
@@ -26,7 +25,7 @@ pub(super) enum Input {
     /// The scan has a batch ready, or is at its end.
     Scanned,
     /// Files have their final names, every byte of them verified: path and length.
-    Verified(Vec<(String, u64)>),
+    Verified(Vec<(Vec<u8>, u64)>),
     /// So many requests to settle files are dealt with.
     Settled(usize),
     /// A thread that works for the session cannot go on.
@@ -68,7 +67,7 @@ pub(super) enum Step {
     Message(Message),
     Network(Event),
     Scanned,
-    Verified(Vec<(String, u64)>),
+    Verified(Vec<(Vec<u8>, u64)>),
     Settled(usize),
     Accept,
     Refuse,
@@ -122,7 +121,7 @@ pub(super) struct Totals {
     /// Bytes that were there already.
     pub(super) present: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.
-    pub(super) failed: Vec<(String, String)>,
+    pub(super) failed: Vec<Failed>,
     pub(super) failed_count: u64,
     /// Those among them that vanished at the sender.
     pub(super) vanished_count: u64,
@@ -130,11 +129,11 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Counts a name that did not come across, and lists it while there is room.
-    pub(super) fn fail(&mut self, path: &[u8], reason: &dyn fmt::Display, vanished: bool) {
+    pub(super) fn fail(&mut self, path: &[u8], reason: FailReason) {
         self.failed_count += 1;
-        self.vanished_count += u64::from(vanished);
+        self.vanished_count += u64::from(reason.has_vanished());
         if self.failed.len() < MAX_FAILED {
-            self.failed.push((display_name(path), reason.to_string()));
+            self.failed.push(Failed { path: path.to_vec(), reason });
         }
     }
 }

@@ -11,7 +11,7 @@ use net::Sink;
 use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
-use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId, display_name};
+use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId};
 
 /// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -89,6 +89,12 @@ impl Target {
         self.files.stop();
     }
 
+    /// Calls [`Target::stop`] as long as the target exists.
+    pub(super) fn stopper(self: &Arc<Self>) -> impl FnMut() + Send + 'static {
+        let target = Arc::downgrade(self);
+        move || target.upgrade().into_iter().for_each(|target| target.stop())
+    }
+
     /// Whether [`Target::stop`] was called.
     pub(super) fn is_stopped(&self) -> bool {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
@@ -145,7 +151,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();
         let result = target.files().settle(|path, bytes| {
-            files.push((display_name(path), bytes));
+            files.push((path.to_vec(), bytes));
             if files.len() >= TOLD_AT_ONCE {
                 session.put(Input::Verified(std::mem::take(&mut files)));
             }

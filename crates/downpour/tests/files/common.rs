@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, Outcome, ReceiveSpec, Root, ScanOptions,
-    Scanner, SourceId, Wanted,
+    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, ReceiveOutcome, ReceiveSpec, Root,
+    ScanOptions, Scanner, SourceId, Wanted,
 };
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
@@ -148,7 +148,7 @@ pub(crate) fn transfer_with(
     into: &Path,
     seed: u64,
     mut before_read: impl FnMut(&Batch),
-) -> Result<Outcome, FilesError> {
+) -> Result<ReceiveOutcome, FilesError> {
     let settings = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into) };
     transfer_as(paths, settings, seed, &mut before_read).map(|done| done.outcome)
 }
@@ -156,7 +156,7 @@ pub(crate) fn transfer_with(
 /// What a transfer became, and what it took.
 #[derive(Debug)]
 pub(crate) struct Done {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReceiveOutcome,
     /// Bytes that were wanted.
     pub(crate) wanted: u64,
     pub(crate) notices: Vec<Notice>,
@@ -197,7 +197,7 @@ pub(crate) fn transfer_as(
     Ok(Done { outcome, wanted, notices })
 }
 
-pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> Outcome {
+pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> ReceiveOutcome {
     transfer_with(paths, into, 1, |_| {}).unwrap()
 }
 

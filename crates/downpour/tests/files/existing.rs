@@ -368,7 +368,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
     let foreseen = receive(entries(), ReceiveSpec { dry_run: true, ..replacing(dir.path()) });
     assert_eq!(names(dir.path()), ["taken"]);
     let outcome = receive(entries(), replacing(dir.path()));
-    let reasons = |outcome: &downpour::files::Outcome| {
+    let reasons = |outcome: &downpour::files::ReceiveOutcome| {
         let mut listed: Vec<_> = outcome.listed.iter().map(|failed| (failed.path.clone(), failed.reason)).collect();
         listed.sort_by(|a, b| a.0.cmp(&b.0));
         listed
@@ -392,7 +392,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
 }
 
 /// A transfer of entries without bytes.
-fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::Outcome {
+fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();

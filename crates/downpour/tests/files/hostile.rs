@@ -248,7 +248,7 @@ fn digests_that_do_not_fit_are_refused() {
     let (_dir, receiving) = open();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     let error = receiving.found_digest(0, 1, 10..20, [2; 32]).unwrap_err();
-    assert!(matches!(&error, FilesError::Integrity { batch: 0, block: 1, path: Some(p) } if p == "second"), "{error}");
+    assert!(matches!(&error, FilesError::Integrity { batch: 0, block: 1, path: Some(p) } if p == b"second"), "{error}");
     let (_dir, receiving) = open();
     receiving.found_digest(0, 1, 0..10, [2; 32]).unwrap();
     let error = receiving.expect_digest(&digest(1, 1)).unwrap_err();

@@ -33,7 +33,7 @@ fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
 }
 
 /// Sends the folder at `from`, in which no file has bytes.
-fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSpec) -> downpour::files::Outcome {
+fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::with_target(Arc::new(settings), false).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(vec![Root::new(from)], options).unwrap() {

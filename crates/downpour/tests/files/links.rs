@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use downpour::files::{Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, Outcome, ReceiveSpec, VoidReason};
+use downpour::files::{
+    Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, ReceiveOutcome, ReceiveSpec, VoidReason,
+};
 use downpour::messages::{Digest, Message, Void};
 use tempfile::tempdir;
 
@@ -28,7 +30,7 @@ fn receive(
     existing: Existing,
     entries: Vec<Entry>,
     void: Option<u32>,
-) -> (Outcome, Vec<(NoticeKind, String)>) {
+) -> (ReceiveOutcome, Vec<(NoticeKind, String)>) {
     let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(into) }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();

@@ -84,9 +84,9 @@ fn contents_of_several_folders_come_together_unless_names_are_the_same() {
     assert_eq!(paths(&scan(roots.clone(), &options)), ["1", "x", "x/2", "d", "d/4", "3", "same"]);
     assert_eq!(object(roots, &options), "a/1a/x/2d/4b/3b/same");
     let error = refused(vec![root("b"), root("c")], &options);
-    assert!(matches!(&error, FilesError::SameName { name, .. } if name == "same"), "{error}");
+    assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
     let error = refused(vec![root("b"), Root::new(from.path().join("c/same"))], &options);
-    assert!(matches!(&error, FilesError::SameName { name, .. } if name == "same"), "{error}");
+    assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
     options.filter = Arc::new(Filter::parse(b"- same").unwrap());
     assert_eq!(paths(&scan(vec![root("b"), root("c")], &options)), ["3"]);
 }
@@ -101,7 +101,7 @@ fn folders_need_to_be_asked_for() {
     for root in [Root::new(from.path().join("dir")), Root::contents(from.path().join("dir"))] {
         let error = refused(vec![root], &options);
         assert!(error.to_string().ends_with("dir is a folder; use -r"), "{error}");
-        assert_eq!(downpour::Error::Files(error).exit_code(), 2);
+        assert_eq!(downpour::Error::Files(error).kind(), downpour::ErrorKind::Usage);
     }
     options.links = Links::Follow;
     assert!(matches!(refused(vec![Root::new(from.path().join("link"))], &options), FilesError::NotRecursive { .. }));

@@ -90,7 +90,7 @@ fn two_sources_with_one_final_name_are_refused() {
         ScanOptions::default(),
     )
     .unwrap_err();
-    assert!(matches!(&error, FilesError::SameName { name, .. } if name == "same"), "{error}");
+    assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use downpour::files::{Existing, ReceiveSpec};
+use downpour::files::{Existing, FailReason, Failed, ReceiveSpec, VoidReason};
 use downpour::{
     CloseCode, CommonOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
     Transfer, TransferEvent, receive, send,
@@ -80,7 +80,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let words = error.to_string();
     assert!(!words.contains("the same command") && words.contains("with a new ticket"), "{words}");
     assert!(matches!(**cause, Error::Vanished), "{error}");
-    assert_eq!(error.exit_code(), 8);
+    assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
     assert!(staging.starts_with(to.path()) && staging.is_dir(), "{error}");
     assert!(!to.path().join("file").exists());
 }
@@ -103,7 +103,7 @@ fn a_receiver_that_vanishes_is_missed() {
         wait_for(&mut sender, done).await.unwrap_err()
     });
     assert!(matches!(error, Error::Vanished), "{error}");
-    assert_eq!(error.exit_code(), 8);
+    assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
 }
 
 /// Its kernel says that nobody listens any more.
@@ -128,7 +128,7 @@ fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
         let error = tokio::time::timeout(Duration::from_secs(10), wait_for(&mut sender, done)).await;
         let error = error.expect("it is missed").unwrap_err();
         assert!(matches!(error, Error::Vanished), "{error}");
-        assert_eq!(error.exit_code(), 8);
+        assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
         assert!(begun.elapsed() >= Duration::from_secs(3), "a hint is no proof: {:?}", begun.elapsed());
     });
 }
@@ -244,7 +244,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         .await;
         receiver.stop(Stop::Cancelled);
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
-        assert_eq!(received.unwrap_err().exit_code(), 130);
+        assert_eq!(received.unwrap_err().kind(), downpour::ErrorKind::Cancelled);
         let sent = sent.unwrap_err();
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
         assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
@@ -309,9 +309,10 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
         receiver.accept();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         let (sent, received) = (sent.unwrap(), received.unwrap());
-        let failed = vec![("dir/b".to_owned(), "shrank while it was sent".to_owned())];
+        let reason = FailReason::Voided(VoidReason::Shrank);
+        let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];
         assert_eq!((sent.failed, sent.files, received.failed.clone(), received.files), (failed.clone(), 2, failed, 2));
-        assert_eq!(received.exit_code(), 23);
+        assert_eq!((received.failed_count, received.vanished_count), (1, 0));
     });
     assert!(!to.path().join("dir/b").exists());
     for name in ["dir/a", "dir/c"] {
@@ -358,10 +359,10 @@ fn a_full_disk_is_told_to_both_sides() {
         .expect("this test needs user namespaces: allow unprivileged ones, or run it as root, for `unshare -rm`");
     let sent = run(wait_for(&mut sender, done)).unwrap_err();
     process.wait().unwrap();
-    assert!(received.starts_with("7 disk full while writing "), "{received}");
+    assert!(received.starts_with("Storage disk full while writing "), "{received}");
     assert!(received.contains("what has arrived is kept in "), "{received}");
     assert!(sent.to_string().starts_with("the receiver said: disk full while writing "), "{sent}");
-    assert_eq!(sent.exit_code(), 7);
+    assert_eq!(sent.kind(), downpour::ErrorKind::Storage);
 }
 
 #[test]
@@ -372,5 +373,5 @@ fn child_that_runs_full() {
     let receiver =
         receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), ReceiveOptions::default()).unwrap();
     let error = run(receiver.finish()).unwrap_err();
-    println!("received: {} {error}", error.exit_code());
+    println!("received: {:?} {error}", error.kind());
 }

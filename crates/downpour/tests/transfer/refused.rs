@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_millis(500);
 #[test]
 fn a_source_that_is_absent_is_told_at_once() {
     let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), SendOptions::default()).unwrap_err();
-    assert_eq!(error.exit_code(), 3, "{error}");
+    assert_eq!(error.kind(), downpour::ErrorKind::NotFound, "{error}");
     assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
 }
 
@@ -30,8 +30,8 @@ fn an_expired_ticket_is_told_at_once() {
     ticket.expires = SystemTime::now() - Duration::from_secs(300);
     let error = receive(to.path().to_owned(), Peer::Connect(ticket), ReceiveOptions::default()).unwrap_err();
     assert_eq!(
-        (error.exit_code(), error.to_string().as_str()),
-        (4, "this ticket expired 5 minutes ago: ask for a new one")
+        (error.kind(), error.to_string().as_str()),
+        (downpour::ErrorKind::Authentication, "this ticket expired 5 minutes ago: ask for a new one")
     );
 }
 
@@ -50,7 +50,7 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
         let receiver = receive(to.path().to_owned(), Peer::Connect(wrong), options.clone()).unwrap();
         let error = receiver.finish().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
-        assert_eq!(error.exit_code(), 5);
+        assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
         assert!(tree(to.path()).is_empty());
         let peer = Peer::Connect(ticket(&sender));
         let (sent, received) =
@@ -72,7 +72,7 @@ fn nobody_at_the_address_is_unreachable() {
     };
     let receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
     let error = run(receiver.finish()).unwrap_err();
-    assert_eq!(error.exit_code(), 5);
+    assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
     assert!(error.to_string().starts_with(&format!("no answer from {}", silent.local_addr().unwrap())), "{error}");
 }
 
@@ -83,7 +83,7 @@ fn nobody_comes_while_the_ticket_is_good() {
     let sender = send(vec![from.path().to_owned()], Peer::Listen(options), SendOptions::default()).unwrap();
     let error = run(sender.finish()).unwrap_err();
     assert!(matches!(error, Error::NobodyCame(_)), "{error}");
-    assert_eq!(error.exit_code(), 4);
+    assert_eq!(error.kind(), downpour::ErrorKind::Authentication);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn two_senders_tell_each_other() {
         let mut second = send(paths, Peer::Connect(forged), SendOptions::default()).unwrap();
         let error = wait_for(&mut second, done).await.unwrap_err();
         let told = matches!(error, Error::WrongRole { .. } | Error::Peer { code: CloseCode::WrongRole, .. });
-        assert!(told && error.exit_code() == 4, "{error}");
+        assert!(told && error.kind() == downpour::ErrorKind::Authentication, "{error}");
         let note = wait_for(&mut listener, note).await;
         assert!(note.starts_with("a peer came in vain"), "{note}");
         let peer = Peer::Connect(ticket(&listener));
@@ -125,7 +125,7 @@ fn what_is_there_already_is_not_overwritten() {
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
             assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
             assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
-            assert_eq!((sent.exit_code(), received.exit_code()), (1, 1));
+            assert_eq!((sent.kind(), received.kind()), (downpour::ErrorKind::Other, downpour::ErrorKind::Other));
             assert_eq!(tree(to.path()), before);
         }
     });

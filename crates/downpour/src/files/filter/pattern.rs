@@ -1,10 +1,9 @@
 //! One pattern of rsync's language.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::PatternError;
 use super::class::Class;
-use crate::files::names::display_name;
 
 /// A pattern for paths, as rsync understands it.
 ///
@@ -116,7 +115,13 @@ impl Pattern {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&display_name(&self.text))
+        for chunk in self.text.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() || c == '\\' { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            }
+            chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+        }
+        Ok(())
     }
 }
 

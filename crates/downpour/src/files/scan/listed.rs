@@ -2,9 +2,8 @@
 
 use super::super::cursor::shared_length;
 use super::super::error::FilesError;
-use super::super::names::display_name;
 use super::super::root::Item;
-use super::walk::{Role, Step, join};
+use super::walk::{Candidate, Provenance, join};
 
 /// The names of a list, each after the folders on its way, every one of them once.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Listed {
                 tidy(name);
                 continue;
             };
-            let reason = format!("the list names {}, which {reason}", display_name(name));
+            let reason = format!("the list names {}, which {reason}", String::from_utf8_lossy(name));
             return Err(FilesError::SourceUnusable { path: item.path.clone(), reason });
         }
         // A slash sorts before all else, so that what is beneath a folder follows it at once.
@@ -56,7 +55,7 @@ impl Listed {
         self.names.last().is_some_and(Vec::is_empty)
     }
 
-    pub(super) fn next(&mut self) -> Option<Step> {
+    pub(super) fn next(&mut self) -> Option<Candidate> {
         while self.current.is_none() {
             let path = join(&self.top, &self.names.pop()?);
             let path = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
@@ -73,9 +72,9 @@ impl Listed {
         match path[start..].iter().position(|b| *b == b'/') {
             Some(slash) => {
                 *sent = start + slash;
-                Some(Step { sent: path[..*sent].to_vec(), role: Role::Way })
+                Some(Candidate { sent: path[..*sent].to_vec(), provenance: Provenance::Way })
             }
-            None => self.current.take().map(|(sent, _)| Step { sent, role: Role::Listed }),
+            None => self.current.take().map(|(sent, _)| Candidate { sent, provenance: Provenance::Listed }),
         }
     }
 

@@ -10,13 +10,13 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::entry::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
 use super::super::filter::Filter;
 use super::super::metadata::Status;
 use super::super::root::Links;
 use super::hard_links::HardLinks;
-use super::walk::{Role, Step, reason_of};
+use super::walk::{Candidate, Provenance, reason_of};
 use super::{ScanOptions, skip_reason};
+use crate::messages::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
 
 /// Bytes read at once where a file is read only to be hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -70,11 +70,11 @@ impl Looker {
     /// Looks at a name in an open folder.
     pub(super) fn look(
         &mut self,
-        step: &Step,
+        candidate: &Candidate,
         place: io::Result<(BorrowedFd<'_>, &[u8])>,
     ) -> Result<Looked, SkipReason> {
-        let Step { sent, role } = step;
-        let allows = |is_folder| *role == Role::Way || self.filter.allows(sent, is_folder);
+        let Candidate { sent, provenance } = candidate;
+        let allows = |is_folder| *provenance == Provenance::Way || self.filter.allows(sent, is_folder);
         if !self.filter.is_empty() && !allows(true) && !allows(false) {
             return Ok(Looked::LeftOut);
         }
@@ -82,14 +82,14 @@ impl Looker {
         if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
             return Err(SkipReason::NameTooLong);
         }
-        let (folder, name) = place.map_err(|error| reason_of(*role, &error))?;
-        let seen = self.see(folder, name, *role)?;
+        let (folder, name) = place.map_err(|error| reason_of(*provenance, &error))?;
+        let seen = self.see(folder, name, *provenance)?;
         if !allows(seen.is_directory()) {
             return Ok(Looked::LeftOut);
         }
         let kind = match seen.file_type {
             FileType::Directory => Kind::Directory,
-            _ if *role == Role::Way => return Err(SkipReason::Absent),
+            _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
             FileType::RegularFile => return self.file(sent, folder, name, seen),
             FileType::Symlink if self.links == Links::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
@@ -102,7 +102,7 @@ impl Looker {
     }
 
     /// What stands under a name, or what a link there points to if links are followed.
-    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], role: Role) -> Result<Status, SkipReason> {
+    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], provenance: Provenance) -> Result<Status, SkipReason> {
         let flags = if self.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let error = match statat(folder, name, flags) {
             Ok(stat) => return Ok(stat.into()),
@@ -115,7 +115,7 @@ impl Looker {
         Err(match error {
             Errno::LOOP => SkipReason::Loop,
             Errno::NOENT | Errno::NOTDIR if self.links == Links::Follow && is_link() => SkipReason::Dangling,
-            _ => reason_of(role, &error.into()),
+            _ => reason_of(provenance, &error.into()),
         })
     }
 

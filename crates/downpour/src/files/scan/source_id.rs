@@ -3,9 +3,9 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::entry::SourceId;
 use super::super::filter::Filter;
 use super::super::root::Roots;
+use crate::messages::SourceId;
 
 /// Keeps these hashes apart from all others.
 const CONTEXT: &str = "downpour 1 source id";

@@ -9,24 +9,24 @@ use rustix::fs::fstat;
 use rustix::io::fcntl_dupfd_cloexec;
 
 use super::super::cursor::DirectoryCursor;
-use super::super::entry::{SkipReason, Skipped};
 use super::super::listing::Listing;
 use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
 use super::listed::Listed;
 use super::skip_reason;
+use crate::messages::{SkipReason, Skipped};
 
 /// A name to look at.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct Candidate {
     /// Path of the entry.
     pub(super) sent: Vec<u8>,
-    pub(super) role: Role,
+    pub(super) provenance: Provenance,
 }
 
 /// Why a name is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum Provenance {
     /// The walk has met it.
     Met,
     /// The user's list names it.
@@ -64,12 +64,12 @@ impl Walk {
     }
 
     /// The next name, or an item whose content cannot be listed.
-    pub(super) fn next(&mut self) -> Option<Result<Step, Skipped>> {
+    pub(super) fn next(&mut self) -> Option<Result<Candidate, Skipped>> {
         loop {
             while let Some(folder) = self.stack.last_mut() {
                 if let Some(name) = folder.listing.get(folder.next) {
                     folder.next += 1;
-                    return Some(Ok(Step { sent: join(&folder.sent, name), role: Role::Met }));
+                    return Some(Ok(Candidate { sent: join(&folder.sent, name), provenance: Provenance::Met }));
                 }
                 self.stack.pop();
             }
@@ -80,7 +80,7 @@ impl Walk {
             let name = &self.roots.items().get(item)?.name;
             self.next_item += 1;
             if !name.is_empty() {
-                return Some(Ok(Step { sent: name.clone(), role: Role::Met }));
+                return Some(Ok(Candidate { sent: name.clone(), provenance: Provenance::Met }));
             }
             if let Err(error) = self.enter_item(item) {
                 let path = self.roots.items()[item].path.as_os_str().as_bytes().to_vec();
@@ -142,10 +142,10 @@ pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The reason for which a name with this error is left out.
-pub(super) fn reason_of(role: Role, error: &io::Error) -> SkipReason {
+pub(super) fn reason_of(provenance: Provenance, error: &io::Error) -> SkipReason {
     match skip_reason(error) {
-        SkipReason::Vanished if role != Role::Met => SkipReason::Absent,
-        _ if role != Role::Met && error.kind() == io::ErrorKind::NotADirectory => SkipReason::Absent,
+        SkipReason::Vanished if provenance != Provenance::Met => SkipReason::Absent,
+        _ if provenance != Provenance::Met && error.kind() == io::ErrorKind::NotADirectory => SkipReason::Absent,
         reason => reason,
     }
 }

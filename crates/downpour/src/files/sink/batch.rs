@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::super::entry::Mtime;
 use super::super::journal::Record;
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
-use super::super::wanted::Wanted;
 use super::verifier::VerifyError;
+use crate::messages::{Mtime, Wanted};
 
 /// Digests that may be ahead of their blocks. Credit keeps an honest sender far below: it reads a block, and so has its
 /// digest, only when it may send it.

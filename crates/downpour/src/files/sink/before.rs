@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use super::place::Place;
 use super::shared::Shared;
-use crate::files::entry::{Entry, Kind, SourceId};
 use crate::files::error::FilesError;
 use crate::files::metadata::Status;
-use crate::files::names::{NameError, bad_name, check_path, display_name};
+use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::is_staging_name;
+use crate::messages::{Entry, Kind, SourceId};
 
 impl Shared {
     /// Whether an earlier, broken transfer from `source` created the target as its single item. A copy to a name that was free then finds
@@ -45,7 +45,7 @@ impl Shared {
             return Ok(names);
         }
         for entry in entries {
-            let top = check_path(&entry.path)?;
+            let top = check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
             if top.len() < entry.path.len() {
                 // DirectorySandbox an item of its own, which was looked at when it came.
                 continue;
@@ -63,7 +63,7 @@ impl Shared {
                 Err(error) => return Err(FilesError::system(path, error)),
             };
             if !self.staged().is_some_and(|place| place.is_own(name, &found)) {
-                names.push(self.destination().directory.join(display_name(name)));
+                names.push(self.destination().directory.join(OsStr::from_bytes(name)));
             }
         }
         Ok(names)
@@ -91,9 +91,9 @@ impl Shared {
 pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Result<bool, FilesError> {
     let into = destination.directory.as_path();
     if let Some(name) = &destination.rename {
-        check_path(name)?;
+        check_path(name).map_err(|reason| FilesError::bad_name(name, reason))?;
         if is_staging_name(name) {
-            return Err(bad_name(name, NameError::Reserved));
+            return Err(FilesError::bad_name(name, NameError::Reserved));
         }
     }
     let failed = |path: &Path, error: io::Error| match error.kind() {

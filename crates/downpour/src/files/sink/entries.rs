@@ -4,10 +4,8 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::super::entry::{Entry, Kind};
 use super::super::error::FilesError;
-use super::super::names::{NameError, bad_name};
-use super::super::notice::NoticeKind;
+use super::super::names::NameError;
 use super::super::ranges::RangeSet;
 use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
@@ -21,7 +19,7 @@ use super::shared::Shared;
 use super::writer::WRITABLE;
 use crate::files::list::encode_attributes;
 use crate::files::sandbox::{DirectorySandbox, errno};
-use crate::messages::ManifestPart;
+use crate::messages::{Entry, Kind, ManifestPart, NoticeKind};
 
 /// What a folder needs while names are made in it.
 pub(super) const FILLABLE: u32 = 0o700;
@@ -253,7 +251,7 @@ impl Admission<'_> {
     fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claim(id.path()) {
-            return Err(bad_name(path, NameError::Duplicate));
+            return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());
         let kept = if let Fate::Replace { mode } = fate { mode } else { None };

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::entry::{Entry, Kind};
 use super::super::metadata::{ModeRule, Status};
-use super::super::notice::NoticeKind;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Compare, Existing, ReceiveSpec};
+use crate::messages::{Entry, Kind, NoticeKind};
 
 /// Bytes read at a time to hash a file.
 const CHUNK: usize = 256 << 10;

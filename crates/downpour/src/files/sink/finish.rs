@@ -9,7 +9,6 @@ use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::list::decode_attributes;
 use super::super::metadata::{Status, set_metadata};
-use super::super::notice::NoticeKind;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
@@ -18,6 +17,7 @@ use super::manifest::Intake;
 use super::place::{Place, refusal};
 use super::shared::Shared;
 use crate::files::sandbox::errno;
+use crate::messages::NoticeKind;
 
 /// What the target itself is called in notices.
 const TOP: &[u8] = b".";
@@ -173,8 +173,7 @@ mod tests {
     use crate::files::FileSink;
     use crate::files::SourceId;
     use crate::files::staging::staging_name;
-    use crate::messages::End;
-    use crate::messages::RootHasher;
+    use crate::messages::{End, RootHasher};
 
     fn begin(dir: &std::path::Path) -> FileSink {
         let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use super::super::error::FilesError;
 use super::super::list::Backwards;
 use super::super::metadata::Status;
-use super::super::notice::NoticeKind;
 use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
 use super::lock;
 use super::place::Place;
 use super::shared::Shared;
 use crate::files::sandbox::errno;
+use crate::messages::NoticeKind;
 
 /// Bytes of the names of links that are dealt with at a time. For each such group the list of files is read once.
 const GROUP_BYTES: usize = 16 << 20;

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 use super::super::delete::SentPaths;
-use super::super::entry::{Attributes, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Skipped, SourceId};
 use super::super::error::FilesError;
 use super::super::names::{check_path, check_target};
-use super::super::wanted::Wanted;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
-use crate::messages::{End, ManifestPart, MessageError, RootHasher};
+use crate::messages::{
+    Attributes, End, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher, Skipped,
+    SourceId, Wanted,
+};
 
 /// The announcements of one sender.
 #[derive(Debug)]
@@ -147,10 +148,14 @@ impl Batches {
             (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
         }
         for entry in &part.entries {
-            check_path(&entry.path)?;
+            check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
             match &entry.kind {
-                Kind::Symlink { target } => check_target(target)?,
-                Kind::HardLink { target } => drop(check_path(target)?),
+                Kind::Symlink { target } => {
+                    check_target(target).map_err(|reason| FilesError::bad_name(target, reason))?
+                }
+                Kind::HardLink { target } => {
+                    check_path(target).map_err(|reason| FilesError::bad_name(target, reason))?;
+                }
                 Kind::File { .. } | Kind::Directory => {}
             }
             length = length.checked_add(entry.size()).ok_or(broken("its files are longer than any object"))?;

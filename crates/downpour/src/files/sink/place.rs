@@ -1,6 +1,8 @@
 //! The target folder, the staging folder in it, and the way from one to the other.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +10,15 @@ use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
 use rustix::io::Errno;
 
 use super::super::delete::Deletion;
-use super::super::entry::SourceId;
 use super::super::error::FilesError;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
-use super::super::names::display_name;
-use super::super::notice::NoticeKind;
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
 use super::lock;
+use crate::messages::{NoticeKind, SourceId};
 
 /// Where files go.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ impl Place {
         }))
     }
 
-    /// A path to show for a name of the target.
+    /// The path of a name of the target.
     pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
-        self.destination.directory.join(display_name(path))
+        self.destination.directory.join(OsStr::from_bytes(path))
     }
 
     /// Tells what concerns one name from what ends the transfer.

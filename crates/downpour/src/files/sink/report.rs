@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::super::entry::{Entry, Kind, SkipReason, VoidReason};
-use super::super::notice::{Notice, NoticeKind};
 use super::lock;
+use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
 
 /// Most notices that wait to be taken.
 const MAX_NOTICES: usize = 65_536;
@@ -15,7 +14,7 @@ const MAX_LISTED: usize = 1000;
 
 /// What a transfer became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ReceiveOutcome {
     /// Regular files that stand under their names as they were sent, hard links among them.
     pub files: u64,
     /// Bytes in them; those of a file with several hard links once.
@@ -53,7 +52,7 @@ pub struct Outcome {
 /// A name that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// As the sender named it; show it through [`display_name`](crate::files::display_name).
+    /// As the sender named it: any bytes, which a program escapes before it shows them.
     pub path: Vec<u8>,
     /// Why.
     pub reason: FailReason,
@@ -81,7 +80,7 @@ impl FailReason {
     }
 }
 
-impl Outcome {
+impl ReceiveOutcome {
     /// Whether something that should be there is not.
     #[must_use]
     pub fn is_partial(&self) -> bool {
@@ -114,18 +113,18 @@ impl Outcome {
 /// Gathers the outcome while the transfer runs, and the notices for the sender.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    outcome: Mutex<Outcome>,
+    outcome: Mutex<ReceiveOutcome>,
     notices: Mutex<Vec<Notice>>,
 }
 
 impl Report {
     /// Changes what is counted.
-    pub(super) fn update(&self, update: impl FnOnce(&mut Outcome)) {
+    pub(super) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
         update(&mut lock(&self.outcome));
     }
 
     /// The outcome so far.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> ReceiveOutcome {
         let mut outcome = lock(&self.outcome).clone();
         // Files that failed later were counted as present too.
         outcome.present = outcome.present.min(outcome.bytes);
@@ -178,7 +177,7 @@ mod tests {
 
     #[test]
     fn failures_are_listed_and_counted_however_much_else_is_left_out() {
-        let mut outcome = Outcome::default();
+        let mut outcome = ReceiveOutcome::default();
         let count = MAX_LISTED as u64 + 5;
         for _ in 0..count {
             outcome.add(b"pipe", FailReason::Skipped(SkipReason::SpecialFile));

@@ -4,17 +4,16 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::super::entry::{Entry, SourceId};
 use super::super::error::FilesError;
 use super::super::metadata::ModeRule;
 use super::super::names::check_path;
-use super::super::notice::NoticeKind;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
 use super::before::{check_usable, holds_staging};
 use super::lock;
 use super::place::{Place, open_target, sent_as};
 use super::report::{FailReason, Report};
+use crate::messages::{Entry, NoticeKind, SourceId};
 
 /// What the parts of a sink share. Every change of the target goes through its [`Place`], as its spec says.
 #[derive(Debug)]
@@ -175,7 +174,7 @@ impl Shared {
     /// The path of an entry beneath the target.
     pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
         let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
-        let top = check_path(path)?;
+        let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
         if self.renamed.get_or_init(|| top.to_vec()) != top {
             return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
         }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use super::super::error::FilesError;
 use super::super::journal::Record;
-use super::super::names::display_name;
 use super::batch::{OpenBatch, Verified};
 use super::lock;
 
@@ -25,7 +24,7 @@ impl VerifyError {
         match self {
             Self::Protocol(reason) => FilesError::Protocol { batch: batch.number, reason },
             Self::Mismatch { block, file } => {
-                let path = file.map(|file| display_name(&batch.files[file].path));
+                let path = file.map(|file| batch.files[file].path.to_vec());
                 FilesError::Integrity { batch: batch.number, block, path }
             }
         }
@@ -135,11 +134,10 @@ impl Verifier {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::entry::{Entry, Kind, Mtime};
     use super::super::super::staged_id::StagedId;
-    use super::super::super::wanted::Wanted;
     use super::super::batch::{FileState, ReceivedFile, SMALL_FILE};
     use super::*;
+    use crate::messages::{Entry, Kind, Mtime, Wanted};
 
     const BLOCK: u64 = 1000;
 
@@ -196,7 +194,7 @@ mod tests {
         assert!(!verifier.expect(0, 1, [2; 32]).unwrap());
         let error = verifier.found(0, 1, BLOCK..2 * BLOCK, [3; 32]).unwrap_err();
         let FilesError::Integrity { batch: 0, block: 1, path } = error else { panic!("{error}") };
-        assert_eq!(path.as_deref(), Some("two"));
+        assert_eq!(path.as_deref(), Some(&b"two"[..]));
         assert!(matches!(verifier.expect(0, 7, [0; 32]), Ok(false)));
         let twice = verifier.expect(0, 7, [0; 32]);
         assert!(matches!(twice, Err(FilesError::Protocol { reason: "a digest came twice", .. })));

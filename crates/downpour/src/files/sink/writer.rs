@@ -6,13 +6,13 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::super::entry::Mtime;
 use super::super::error::FilesError;
 use super::super::metadata::ModeRule;
 use super::super::open::OpenFiles;
 use super::batch::{OpenBatch, Piece, SMALL_FILE};
 use super::lock;
 use super::place::Place;
+use crate::messages::Mtime;
 
 /// What a file needs while it is written in several pieces.
 pub(super) const WRITABLE: u32 = 0o600;
@@ -214,7 +214,64 @@ fn is_zero(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::super::super::staged_id::StagedId;
+    use super::super::batch::{FileState, ReceivedFile};
     use super::*;
+    use crate::files::{Entry, Kind, Modes, ReceiveSpec, SourceId, Wanted};
+
+    /// A place in `dir`, and a batch of one file of `size` bytes.
+    fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {
+        let spec = Arc::new(ReceiveSpec::into_directory(dir));
+        let place = Place::open(&spec, &spec.in_target(), &Arc::default(), SourceId([1; 16]), true).unwrap().unwrap();
+        let mtime = Mtime { seconds: 77, nanoseconds: 0 };
+        let kind = Kind::File { size, version: 0, hash: None };
+        let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime };
+        let id = StagedId::new(&entry.path, &entry);
+        let path = entry.path.as_slice().into();
+        let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, mtime };
+        (place, OpenBatch::new(0, size, Wanted::all(), 1, vec![(file, FileState::fresh(size))]))
+    }
+
+    #[test]
+    fn pieces_in_any_order_make_a_file_with_its_length_mode_and_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let size = 2 * SMALL_FILE;
+        let (place, batch) = staged(dir.path(), size);
+        let writer = Writer::new(ModeRule::new(Modes::Exact));
+        let half = vec![7; SMALL_FILE as usize];
+        writer.write(&place, &batch, 0, &half).unwrap();
+        // Zeros at the end are left out, and padding behind it.
+        writer.write(&place, &batch, SMALL_FILE, &vec![0; SMALL_FILE as usize + 100]).unwrap();
+        assert!(writer.complete(&place, &batch, 0).unwrap());
+        let found = place.staging.look(batch.files[0].id).unwrap();
+        assert_eq!((found.size, found.mode, found.mtime.seconds), (size, 0o444, 77));
+    }
+
+    #[test]
+    fn a_voided_file_is_removed_once_and_not_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, batch) = staged(dir.path(), 1000);
+        let writer = Writer::new(ModeRule::new(Modes::Masked));
+        writer.write(&place, &batch, 0, &[7; 500]).unwrap();
+        assert!(writer.discard(&place, &batch, 0).unwrap());
+        assert!(!writer.discard(&place, &batch, 0).unwrap());
+        writer.write(&place, &batch, 500, &[7; 500]).unwrap();
+        assert!(!writer.complete(&place, &batch, 0).unwrap());
+        assert!(place.staging.look(batch.files[0].id).is_err());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, batch) = staged(dir.path(), 1000);
+        let writer = Writer::new(ModeRule::new(Modes::Masked));
+        std::fs::remove_dir_all(place.staging.path()).unwrap();
+        let error = writer.write(&place, &batch, 0, &[7; 1000]).unwrap_err().of(&batch, &place);
+        assert!(matches!(&error, FilesError::Io { path, .. } if *path == dir.path().join("file")), "{error}");
+    }
 
     #[test]
     fn what_is_read_back_is_what_was_written() {

@@ -2,14 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise, statvfs};
 use serde::{Deserialize, Serialize};
-
-use crate::files::display_name;
 
 /// Bytes written at most.
 const MAX_BYTES: usize = 256 << 20;
@@ -36,9 +33,9 @@ const RESERVE: u64 = 4;
 /// A disk, as a transfer would meet it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Where it was measured, escaped for a terminal: the folder asked for, or the nearest one above it that exists.
+    /// Where it was measured: the folder asked for, or the nearest one above it that exists.
     pub folder: String,
-    /// The folder asked for, escaped, where that does not exist.
+    /// The folder asked for, where that does not exist.
     #[serde(default)]
     pub absent: Option<String>,
     /// Bytes that a program without privileges may still write.
@@ -55,7 +52,7 @@ pub struct Disk {
 
 /// Measures the disk below `folder`.
 pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
-    let name = |folder: &Path| display_name(folder.as_os_str().as_bytes());
+    let name = |folder: &Path| folder.display().to_string();
     let absent = (!folder.is_dir()).then(|| name(folder));
     let folder = existing(folder);
     let mut disk = Disk { folder: name(&folder), absent, ..Disk::default() };

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use transport::secure::Cipher;
 
 use super::disk::{self, Disk};
-use crate::error::escaped;
 
 /// For how long each cipher, and the hash, runs.
 const SPELL: Duration = Duration::from_millis(50);
@@ -92,7 +91,12 @@ impl Machine {
 
 /// A text of the other machine, short and without control characters.
 pub(super) fn cleaned(text: &str) -> String {
-    escaped(text).chars().take(MAX_TEXT).collect()
+    let escaped = text.chars().flat_map(|c| {
+        let is_plain = !c.is_control();
+        let plain = is_plain.then_some(c);
+        plain.into_iter().chain((!is_plain).then(|| c.escape_default()).into_iter().flatten())
+    });
+    escaped.take(MAX_TEXT).collect()
 }
 
 impl Core {

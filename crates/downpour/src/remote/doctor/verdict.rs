@@ -146,7 +146,7 @@ impl Lane<'_> {
         }
     }
 
-    /// The network's floor (design section 8), or what the disks need if that is more.
+    /// The network's floor (`docs/design/floor.md`), or what the disks need if that is more.
     fn seconds(&self, files: u64, bytes: u64) -> f64 {
         let arrived = Rate::from_bits_per_second(self.traffic.rate_bits_per_second);
         let network = floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();

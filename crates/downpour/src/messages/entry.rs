@@ -4,7 +4,7 @@
 pub const MAX_PATH: usize = 4096;
 /// Longest single name inside a path, in bytes (POSIX `NAME_MAX` of the common file systems).
 pub const MAX_COMPONENT: usize = 255;
-/// Most entries of one batch (design section 7).
+/// Most entries of one batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
 /// Most bytes of paths and symlink targets in one batch; a scanner closes a batch that reaches it, so that what a
 /// receiver keeps for an open batch is bounded whatever the names are.
@@ -95,22 +95,6 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceId(pub [u8; 16]);
 
-/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`] entries and one object, made of the bytes of its regular
-/// files one after another, or of those among them that the receiver wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
-    /// Counts from 0.
-    pub number: u32,
-    /// In the order of the object; a folder stands before what is in it.
-    pub entries: Vec<Entry>,
-    /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
-    pub length: u64,
-    /// What the scan met and could not send.
-    pub skipped: Vec<Skipped>,
-    /// Nothing is left to scan after it.
-    pub is_last: bool,
-}
-
 /// A name that the sender met and left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
@@ -184,15 +168,6 @@ impl std::fmt::Display for SkipReason {
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
         })
     }
-}
-
-/// A file of a batch whose bytes cannot be trusted; they were sent as zeros and the receiver drops the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Voided {
-    /// Index into the batch's entries.
-    pub entry: u32,
-    /// Why.
-    pub reason: VoidReason,
 }
 
 /// Why a file was voided. The number is the one on the wire.

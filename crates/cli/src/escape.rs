@@ -1,0 +1,73 @@
+//! Names and messages as a terminal may show them: received ones are hostile, and even a user's own may hold control characters.
+
+use std::fmt::Write as _;
+
+/// A name as it may be shown: control characters, marks that turn the writing direction, bytes that are not UTF-8 and the backslash itself
+/// are escaped, so that a name can neither move the cursor nor pass for another.
+pub(crate) fn name(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                c => push(&mut out, c),
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
+/// A message of one line as it may be shown. It may quote names and what the other side said, so that nothing in it may look like a second
+/// message; its own backslashes stay.
+pub(crate) fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.trim().chars().for_each(|c| push(&mut out, c));
+    out
+}
+
+/// The same for a text of several lines, which the program has broken itself.
+pub(crate) fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| if c == '\n' { out.push(c) } else { push(&mut out, c) });
+    out
+}
+
+fn push(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c if c.is_control() || is_invisible_mark(c) => {
+            write!(out, "\\u{{{:x}}}", u32::from(c)).expect("writing to a String cannot fail");
+        }
+        c => out.push(c),
+    }
+}
+
+/// Zero-width and bidirectional marks, line and paragraph separators (Unicode general punctuation, and the BOM).
+fn is_invisible_mark(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_names_cannot_disturb_a_terminal() {
+        assert_eq!(name("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
+        assert_eq!(name(b"a\x1b[2Jb\nc\\"), "a\\u{1b}[2Jb\\nc\\\\");
+        assert_eq!(name(b"\xff\xfeok"), "\\xff\\xfeok");
+        assert_eq!(name("exe.\u{202e}gpj".as_bytes()), "exe.\\u{202e}gpj");
+    }
+
+    #[test]
+    fn a_message_stays_one_line_and_keeps_its_backslashes() {
+        assert_eq!(text("write \\[ for a [\n"), "write \\[ for a [");
+        assert_eq!(lines("  a\nb\r\u{1b}"), "  a\nb\\r\\u{1b}");
+        assert_eq!(text("a\ndownpour: done\u{1b}[2J\u{202e}"), "a\\ndownpour: done\\u{1b}[2J\\u{202e}");
+    }
+}

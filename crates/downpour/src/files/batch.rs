@@ -1,0 +1,28 @@
+//! A part of a transfer as one unit.
+
+use crate::messages::{Entry, Skipped, VoidReason};
+
+/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`] entries and one object, made of the bytes of its regular
+/// files one after another, or of those among them that the receiver wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Counts from 0.
+    pub number: u32,
+    /// In the order of the object; a folder stands before what is in it.
+    pub entries: Vec<Entry>,
+    /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
+    pub length: u64,
+    /// What the scan met and could not send.
+    pub skipped: Vec<Skipped>,
+    /// Nothing is left to scan after it.
+    pub is_last: bool,
+}
+
+/// A file of a batch whose bytes cannot be trusted; they were sent as zeros and the receiver drops the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Voided {
+    /// Index into the batch's entries.
+    pub entry: u32,
+    /// Why.
+    pub reason: VoidReason,
+}

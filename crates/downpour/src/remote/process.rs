@@ -1,0 +1,75 @@
+//! A child process that does not outlive its owner.
+
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long ssh may take to end when it is asked to: it gives the terminal back, whose echo it turns off for a password.
+const TO_END: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether it has ended.
+pub(super) const STEP: Duration = Duration::from_millis(5);
+
+/// A process that does not outlive this.
+#[derive(Debug)]
+pub(super) struct Process(Arc<Mutex<Child>>);
+
+impl Process {
+    pub(super) fn new(child: Child) -> Self {
+        Self(Arc::new(Mutex::new(child)))
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
+        lock(&self.0).try_wait()
+    }
+
+    /// Whether it ends by itself within `time`.
+    pub(super) fn ends_within(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while matches!(self.ended(), Ok(None)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(STEP);
+        }
+        true
+    }
+
+    /// Asks it to end, if it has not.
+    pub(super) fn terminate(&self) {
+        terminate(&mut lock(&self.0));
+    }
+
+    /// What asks it to end from elsewhere, and does nothing when this is gone.
+    pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
+        let child = Arc::downgrade(&self.0);
+        move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.terminate();
+        if !self.ends_within(TO_END) {
+            let mut child = lock(&self.0);
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn terminate(child: &mut Child) {
+    if matches!(child.try_wait(), Ok(None)) {
+        // It was not waited for, so nobody else has its number.
+        let _ = kill_process(Pid::from_child(child), Signal::TERM);
+    }
+}
