@@ -76,11 +76,11 @@ impl ReadHalf {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing follows but what `read` appends.
-    pub(crate) fn end(&self, end: Result<(), NetError>, read: impl FnOnce(&mut Vec<u8>)) {
+    /// Nothing follows but what `read` appends; it says whether that is the end of the stream or a break.
+    pub(crate) fn end(&self, read: impl FnOnce(&mut Vec<u8>) -> Result<(), NetError>) {
         let mut state = self.lock();
         if state.end.is_none() {
-            read(&mut state.buffer);
+            let end = read(&mut state.buffer);
             state.end = Some(end);
         }
         let waker = state.waker.take();
@@ -112,8 +112,11 @@ mod tests {
             room
         });
         assert!(half.lock().full, "the engine may have more");
-        half.end(Ok(()), |buffer| buffer.push(3));
-        half.end(Err(NetError::PeerLost), |buffer| buffer.push(4));
+        half.end(|buffer| {
+            buffer.push(3);
+            Ok(())
+        });
+        half.end(|_| panic!("it has ended"));
         let state = half.lock();
         assert!(matches!(state.end, Some(Ok(()))));
         assert_eq!((state.buffer.len(), state.buffer.last()), (MAX_BUFFERED + 1, Some(&3)));

@@ -299,7 +299,7 @@ impl Piped<'_> {
     /// # Errors
     /// What the user ends it with.
     fn next(&self) -> Result<Input, Error> {
-        match self.inputs.recv().map_err(|_| Error::Internal("the driver has ended"))? {
+        match self.inputs.recv().map_err(|_| Error::Internal("the network thread has ended"))? {
             Input::Stop(why) => Err(why.into()),
             input => Ok(input),
         }

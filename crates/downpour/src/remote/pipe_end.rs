@@ -204,7 +204,7 @@ impl End {
                 Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),
             }
         }
-        Err(Error::Internal("the driver has ended"))
+        Err(Error::Internal("the network thread has ended"))
     }
 
     fn event(&mut self, event: Event) -> Result<(), Error> {

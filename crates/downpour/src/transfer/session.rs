@@ -267,7 +267,7 @@ impl Session {
             let input = match self.inputs.recv_timeout(self.next_tick.saturating_duration_since(now)) {
                 Ok(input) => input,
                 Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the driver has ended")),
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the network thread has ended")),
             };
             if let Some(step) = self.take(input)? {
                 return Ok(step);

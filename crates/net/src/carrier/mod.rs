@@ -1,4 +1,4 @@
-//! What carries datagrams for the driver: a UDP socket, or a pair of descriptors such as ssh's pipes.
+//! What carries datagrams for the network thread: a UDP socket, or a pair of descriptors such as ssh's pipes.
 
 mod datagram;
 mod pipe;
@@ -15,7 +15,7 @@ pub(crate) use datagram::{Broken, Outgoing, Received, Sent};
 pub(crate) use pipe::Pipe;
 pub(crate) use socket::{KERNEL_BUFFER, Socket};
 
-/// What the driver's thread sends and receives with. Neither call blocks.
+/// What the network thread sends and receives with. Neither call blocks.
 pub(crate) enum Carrier {
     Socket(Box<Socket>),
     Pipe(Pipe),

@@ -104,8 +104,9 @@ impl Streams {
     /// The connection has ended: so does every stream, behind what has come of it.
     pub(super) fn end(&mut self, connection: &mut Connection, now: Time, error: &NetError) {
         for (flow, half) in std::mem::take(&mut self.incoming) {
-            half.end(Err(error.clone()), |buffer| {
+            half.end(|buffer| {
                 connection.read_stream(now, flow, buffer, usize::MAX);
+                if connection.is_stream_read(flow) { Ok(()) } else { Err(error.clone()) }
             });
         }
         self.abandon(error);
@@ -114,7 +115,7 @@ impl Streams {
     /// The same without a connection to read from.
     pub(super) fn abandon(&mut self, error: &NetError) {
         for half in std::mem::take(&mut self.incoming).into_values() {
-            half.end(Err(error.clone()), |_| ());
+            half.end(|_| Err(error.clone()));
         }
         for stream in std::mem::take(&mut self.outgoing).into_values() {
             stream.half.end(Err(error.clone()));
@@ -123,7 +124,7 @@ impl Streams {
 
     fn end_incoming(&mut self, flow: FlowId, end: Result<(), NetError>) {
         if let Some(half) = self.incoming.remove(&flow) {
-            half.end(end, |_| ());
+            half.end(|_| end);
         }
     }
 

@@ -140,6 +140,24 @@ fn a_stream_that_breaks_does_not_end() {
     assert!(matches!(block_on(b.connection.accept_stream()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 
+/// The writer has heard that everything has arrived, so the connection is no longer needed; a slow reader still gets it all.
+#[test]
+fn what_has_arrived_is_read_to_its_end_after_the_connection() {
+    let (_here, a, _there, b) = connections();
+    let bytes = pattern(3_000_000);
+    let (mut whole, mut whole_read) = open(&a, &b, 1);
+    let (mut part, mut part_read) = open(&a, &b, 2);
+    write(&mut part, b"a part").unwrap();
+    write(&mut whole, &bytes).unwrap();
+    whole.finish();
+    block_on(whole.sent()).unwrap();
+    a.connection.close(0, "");
+    block_on(b.connection.closed());
+    let (read, end) = read_all(&mut whole_read);
+    assert!(read == bytes && end.is_none(), "{} bytes, {end:?}", read.len());
+    assert!(matches!(read_all(&mut part_read), (_, Some(NetError::ClosedByPeer { .. }))));
+}
+
 #[test]
 fn neither_side_buffers_what_the_other_does_not_take() {
     let (_here, a, _there, b) = connections();

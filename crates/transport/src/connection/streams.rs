@@ -110,6 +110,12 @@ impl Connection {
         read
     }
 
+    /// Whether every byte of a stream of the peer has been read. It tells the end of a stream from a break once the connection has
+    /// ended, when no [`Event::StreamFinished`] follows any more.
+    pub fn is_stream_read(&self, flow: FlowId) -> bool {
+        self.recv_flows.is_read(flow)
+    }
+
     /// Wants no more of a stream of the peer: what has come of it is dropped, and its sender is to give it up with `code`.
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, Phase::Open) && self.recv_flows.stop(flow) {

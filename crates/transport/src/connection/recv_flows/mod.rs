@@ -340,6 +340,11 @@ impl RecvFlows {
         read
     }
 
+    /// Every byte of a stream has been read.
+    pub(super) fn is_read(&self, first: FlowId) -> bool {
+        self.flows.named(first).is_some_and(RecvFlow::is_over)
+    }
+
     /// The program wants no more of a stream; false when there is no more.
     pub(super) fn stop(&mut self, first: FlowId) -> bool {
         self.flows.named_mut(first).is_some_and(RecvFlow::stop)
