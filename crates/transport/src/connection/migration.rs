@@ -69,7 +69,7 @@ impl Connection {
         self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
         // The last feedback went to the old address.
         self.feedback.hurry();
-        if self.outgoing.has_objects() {
+        if self.send_flows.has_objects() {
             self.begin_mtu_search();
         }
     }

@@ -8,6 +8,7 @@
 
 mod batch;
 mod closing;
+mod control;
 mod crypto;
 mod event;
 mod feedback;
@@ -15,8 +16,6 @@ mod handshake;
 mod liveness;
 mod migration;
 mod options;
-mod outbox;
-mod outgoing;
 mod path_mtu;
 mod path_validator;
 mod pause;
@@ -24,12 +23,12 @@ mod receive;
 mod reconfiguring;
 mod recv_flows;
 mod seen_feedback;
+mod send_flows;
 mod stats;
 mod streams;
 mod timeouts;
 mod timer;
 mod transmit;
-mod turns;
 
 pub use batch::Batch;
 pub use event::{CloseCode, Closed, Event};
@@ -39,7 +38,7 @@ pub use reconfiguring::SetError;
 pub use stats::{ConnectionStats, LimitedBy};
 pub use streams::StreamOptions;
 
-use crate::flow::{ControlReceiver, Direction, ObjectSender, PathEstimate, Reply, Request};
+use crate::flow::{Direction, PathEstimate, Reply, Request, SendFlow};
 use crate::profile::Profile;
 use crate::recovery::{EcnState, Recovery};
 use crate::secure::Secrets;
@@ -47,17 +46,17 @@ use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
 use closing::Closing;
+use control::{Control, ReliableFrame};
 use crypto::Crypto;
 use feedback::Feedback;
 use handshake::Handshake;
 use liveness::Liveness;
-use outbox::Piece;
-use outgoing::Outgoing;
 use path_mtu::PathMtu;
 use path_validator::PathValidator;
 use pause::Pause;
 use recv_flows::{Broken, RecvFlows, Violation};
 use seen_feedback::SeenFeedback;
+use send_flows::SendFlows;
 use stats::Counters;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -93,10 +92,10 @@ pub struct Connection {
     mtu: PathMtu,
     liveness: Liveness,
     recovery: Recovery,
-    outgoing: Outgoing,
+    send_flows: SendFlows,
     recv_flows: RecvFlows,
     feedback: Feedback,
-    recv_control: ControlReceiver,
+    control: Control,
     seen: SeenFeedback,
     pause: Pause,
     next_flow: u16,
@@ -135,10 +134,10 @@ impl Connection {
             mtu: PathMtu::new(profile.symbols.clone(), path.datagram_overhead()),
             liveness: Liveness::new(now, &limits),
             recovery,
-            outgoing: Outgoing::new(),
+            send_flows: SendFlows::new(),
             recv_flows: RecvFlows::new(&limits, profile.feedback.blocks),
             feedback: Feedback::new(profile.feedback),
-            recv_control: ControlReceiver::new(limits.credit.control),
+            control: Control::new(limits.credit.control),
             seen: SeenFeedback::default(),
             pause: Pause::default(),
             next_flow: 1,
@@ -164,9 +163,9 @@ impl Connection {
     fn establish(&mut self, secrets: &Secrets, peer: Parameters) {
         self.crypto.on_handshake(secrets, &peer);
         self.mtu.on_parameters(&peer);
-        self.outgoing.credit.grant(peer.credit.symbols);
-        self.outgoing.control.grant(peer.credit.control);
-        self.outgoing.allow_streams(peer.streams);
+        self.send_flows.grant(peer.credit.symbols);
+        self.control.grant(peer.credit.control);
+        self.send_flows.allow_streams(peer.streams);
         self.recv_flows.set_told(peer.feedback.blocks);
         self.feedback = Feedback::new(peer.feedback);
         self.peer = Some(peer);
@@ -205,9 +204,9 @@ impl Connection {
             return;
         }
         match &reply {
-            Reply::Read { .. } | Reply::Encoded(_) => self.requests.extend(self.outgoing.on_reply(reply)),
+            Reply::Read { .. } | Reply::Encoded(_) => self.requests.extend(self.send_flows.on_reply(reply)),
             Reply::Digested { key, .. } if key.direction == Direction::Sending => {
-                self.requests.extend(self.outgoing.on_reply(reply));
+                self.requests.extend(self.send_flows.on_reply(reply));
             }
             _ => self.recv_flows.on_reply(reply),
         }
@@ -216,15 +215,14 @@ impl Connection {
 
     /// After anything that moves flows: opens blocks, collects requests, and reports what has ended.
     fn settle(&mut self, now: Time) {
-        self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
-        while let Some(flow) = self.outgoing.take_finished() {
-            self.trace.record(now, TraceEvent::FlowSent { flow });
-            self.events.push_back(Event::Sent { flow });
+        self.open_blocks(now);
+        for event in self.send_flows.take_events(&mut self.control) {
+            self.push_flow_event(now, event);
         }
-        let outbox = &mut self.outgoing.outbox;
-        self.recv_flows.collect(&mut self.requests, |flow, symbols| outbox.push(Piece::StreamRead(flow, symbols)));
+        let Self { recv_flows, control, requests, .. } = self;
+        recv_flows.collect(requests, |flow, symbols| control.push(ReliableFrame::StreamRead(flow, symbols)));
         self.feedback.on_progress(self.recv_flows.take_progress());
-        self.settle_streams(now);
+        self.move_recv_events(now);
         match self.recv_flows.take_broken() {
             Some(Broken::Violation(Violation(what))) => self.violation(now, what),
             Some(Broken::Undecodable) => self.close_undecodable(now, "a block was acknowledged and cannot be decoded"),
@@ -254,11 +252,11 @@ impl Connection {
             tag: options.tag,
             plan: plans[0],
         };
-        let mut flow = ObjectSender::new(&announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
+        let mut flow = SendFlow::object(announcement, &plans[1..], self.profile.schedule.build(), options.digest)?;
         flow.set_sizer(self.profile.blocks.sizer(symbol_size), largest_k);
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
-        self.outgoing.open(flow);
+        self.send_flows.open(flow, &mut self.control);
         self.begin_mtu_search();
         self.settle(now);
         Ok(id)
@@ -266,7 +264,7 @@ impl Connection {
 
     /// Sends a PING: a peer that is there answers within about a round trip.
     pub fn ping(&mut self) {
-        self.outgoing.outbox.push(Piece::Ping);
+        self.control.push(ReliableFrame::Ping);
     }
 
     /// Accepts an announced flow: its blocks are to be written from now on, and digested if `digest`.
@@ -277,17 +275,17 @@ impl Connection {
 
     /// Appends to the control stream.
     pub fn write_control(&mut self, bytes: &[u8]) {
-        self.outgoing.control.write(bytes);
+        self.control.write(bytes);
     }
 
     /// Bytes of the control stream that the peer is not known to have. A program that writes ahead bounds this.
     pub fn control_backlog(&self) -> usize {
-        self.outgoing.control.backlog()
+        self.control.backlog()
     }
 
     /// Appends what has come of the peer's control stream to `out`, and gives the peer credit for as much again. Returns the bytes read.
     pub fn read_control(&mut self, out: &mut Vec<u8>) -> usize {
-        let read = self.recv_control.read(out);
+        let read = self.control.read(out);
         if read > 0 {
             self.feedback.note();
         }
@@ -382,7 +380,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let recovery = self.recovery.stats();
         let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
-        let symbols = self.outgoing.counts;
+        let symbols = self.send_flows.counts();
         ConnectionStats {
             packets_sent: recovery.sent_packets + recovery.untracked_packets,
             bytes_sent: recovery.sent_bytes + recovery.untracked_bytes,
@@ -395,7 +393,7 @@ impl Connection {
             surplus_symbols: self.recv_flows.surplus(),
             undecodable_blocks: self.counters.undecodable_blocks,
             bytes_written: self.recv_flows.bytes_written(),
-            bytes_acknowledged: self.outgoing.bytes_acknowledged,
+            bytes_acknowledged: self.send_flows.bytes_acknowledged(),
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),

@@ -1,6 +1,7 @@
 //! Receiving: opened packets, their frames, and what follows from them.
 
 use super::closing::Closing;
+use super::control::ReliableFrame;
 use super::feedback::Arrived;
 use super::handshake::Handshake;
 use super::path_mtu::Shrunk;
@@ -137,7 +138,7 @@ impl Connection {
                 self.recv_flows.on_seen(number);
             }
             Frame::Control { offset, data } => {
-                let more = self.recv_control.on_data(offset, data);
+                let more = self.control.on_data(offset, data);
                 if more.map_err(|_| Violation("control data beyond its credit"))? {
                     self.events.push_back(Event::ControlReadable);
                 }
@@ -173,9 +174,9 @@ impl Connection {
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
         self.liveness.confirm();
         self.spread_report();
-        self.outgoing.credit.grant(feedback.credit.symbols);
-        self.outgoing.control.grant(feedback.credit.control);
-        self.outgoing.on_statuses(feedback.number, &feedback.statuses());
+        self.send_flows.grant(feedback.credit.symbols);
+        self.control.grant(feedback.credit.control);
+        self.send_flows.on_statuses(feedback.number, &feedback.statuses());
         // Last: flows that go on under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
         self.seen.on_feedback(feedback.number);
@@ -185,8 +186,10 @@ impl Connection {
     /// Passes recovery's report to those whose packets it is about.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
-        self.trace.report(&report, &self.recovery, self.outgoing.symbols());
-        self.outgoing.on_report(&report);
+        self.trace.report(&report, &self.recovery, self.send_flows.symbols());
+        let flows = &mut self.send_flows;
+        self.control.on_report(&report, |frame| flows.on_frame_delivered(frame));
+        self.send_flows.on_report(&report);
         self.liveness.on_report();
     }
 
@@ -196,17 +199,17 @@ impl Connection {
         match self.mtu.on_report(&self.recovery.report(), pto) {
             None => return,
             Some(Shrunk::Symbols { symbol_size: size, payload }) => {
-                if !self.outgoing.can_shrink(size, self.next_flow) {
+                if !self.send_flows.can_shrink(size, self.next_flow) {
                     return self.mtu.watch_anew();
                 }
                 self.mtu.set_payload(payload);
-                self.next_flow = self.outgoing.shrink(size, self.next_flow);
+                self.next_flow = self.send_flows.shrink(size, self.next_flow, &mut self.control);
                 self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
             }
             Some(Shrunk::PerPacket(count)) => {
                 // Fewer of the same symbols: the flows go on as they are.
                 self.mtu.set_per_packet(count);
-                self.outgoing.unanswered = None;
+                self.send_flows.forget_unanswered();
                 self.trace.record(now, TraceEvent::PerPacketChanged { count });
             }
         }
@@ -259,7 +262,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
         // The peer sends nothing until it has heard from us under the new keys: two packets say so, in case one is lost.
         self.liveness.on_handshake(now);
-        self.outgoing.outbox.push(super::Piece::Ping);
+        self.control.push(ReliableFrame::Ping);
         self.feedback.hurry();
         Ok(())
     }

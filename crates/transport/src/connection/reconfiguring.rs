@@ -43,12 +43,12 @@ impl Connection {
     fn reconfigure(&mut self, now: Time, profile: Profile) {
         self.recovery.reconfigure(&profile.recovery, now);
         if profile.schedule != self.profile.schedule {
-            self.outgoing.reschedule(&profile.schedule);
+            self.send_flows.reschedule(&profile.schedule);
         }
         if profile.blocks != self.profile.blocks {
             let symbol_size = self.mtu.symbol_size();
             let largest_k = self.peer.as_ref().map_or(1, Parameters::largest_block);
-            self.outgoing.resize_blocks(&profile.blocks, symbol_size, largest_k);
+            self.send_flows.resize_blocks(&profile.blocks, symbol_size, largest_k);
         }
         let limit = profile.limit;
         self.profile = profile;

@@ -1,10 +1,9 @@
 //! Streams: ordered bytes, either way, any number of them.
 
-use super::outbox::Piece;
-use super::outgoing::StreamNews;
+use super::control::ReliableFrame;
 use super::recv_flows::Violation;
 use super::{Connection, Event, FlowError, Phase};
-use crate::flow::{ScheduleConfig, StreamCoding, StreamSender, WindowCoding, largest_window};
+use crate::flow::{ScheduleConfig, SendFlow, StreamCoding, WindowCoding, largest_window};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
@@ -53,11 +52,11 @@ impl Connection {
         }
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         let announcement = StreamAnnouncement { flow, symbol_size, tag: options.tag, k, code, short_code };
-        let mut stream = StreamSender::new(announcement, allowed.window, schedule);
+        let mut stream = SendFlow::stream(announcement, allowed.window, schedule);
         if let StreamCoding::Blocks = self.profile.streams {
-            stream.set_sizer(self.profile.blocks.sizer(symbol_size));
+            stream.set_sizer(self.profile.blocks.sizer(symbol_size), k);
         }
-        self.outgoing.open_stream(stream);
+        self.send_flows.open(stream, &mut self.control);
         self.trace.record(now, TraceEvent::StreamOpened { flow });
         Ok(flow)
     }
@@ -72,7 +71,7 @@ impl Connection {
         if !matches!(self.phase, Phase::Open) {
             return Err(FlowError::NotConnected);
         }
-        let stream = self.outgoing.any_stream(flow).ok_or(FlowError::UnknownStream)?;
+        let stream = self.send_flows.named_mut(flow).ok_or(FlowError::UnknownStream)?;
         let taken = stream.write(bytes).ok_or(FlowError::UnknownStream)?;
         self.settle(now);
         Ok(taken)
@@ -86,7 +85,9 @@ impl Connection {
         if !matches!(self.phase, Phase::Open) {
             return Err(FlowError::NotConnected);
         }
-        self.outgoing.any_stream(flow).ok_or(FlowError::UnknownStream)?.finish();
+        if !self.send_flows.named_mut(flow).is_some_and(SendFlow::finish) {
+            return Err(FlowError::UnknownStream);
+        }
         self.settle(now);
         Ok(())
     }
@@ -94,7 +95,7 @@ impl Connection {
     /// Gives a stream up that this side sends: nothing more of it is sent, and the peer's program is told `code`. Nothing
     /// happens where the peer has read all of it.
     pub fn reset_stream(&mut self, now: Time, flow: FlowId, code: u32) {
-        if matches!(self.phase, Phase::Open) && self.outgoing.reset_stream(flow, code) {
+        if matches!(self.phase, Phase::Open) && self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
             self.settle(now);
         }
@@ -120,18 +121,18 @@ impl Connection {
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, Phase::Open) && self.recv_flows.stop(flow) {
             self.trace.record(now, TraceEvent::StreamStopped { flow, code });
-            self.outgoing.outbox.push(Piece::Stop(flow, code));
+            self.control.push(ReliableFrame::Stop(flow, code));
         }
     }
 
     /// The peer wants no more of a stream that this side sends.
     pub(super) fn on_stop(&mut self, now: Time, flow: FlowId, code: u32) -> Result<(), Violation> {
-        if flow.0 >= self.next_flow || self.outgoing.is_object(flow) {
+        if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
             return Err(Violation("a flow was stopped that is no stream"));
         }
         // Of a stream that has arrived, read or not, the program has heard the last.
-        let sent = self.outgoing.stream(flow).is_some_and(|stream| stream.is_sent());
-        if self.outgoing.reset_stream(flow, code) {
+        let sent = self.send_flows.named_mut(flow).is_some_and(|stream| stream.is_sent());
+        if self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
             if !sent {
                 self.events.push_back(Event::StreamStopped { flow, code });
@@ -142,49 +143,38 @@ impl Connection {
 
     /// The peer's program has read so much of a stream.
     pub(super) fn on_stream_read(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
-        if flow.0 >= self.next_flow || self.outgoing.is_object(flow) {
+        if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
             return Err(Violation("a flow was read that is no stream"));
         }
-        if let Some(stream) = self.outgoing.stream(flow) {
-            stream.on_read(symbols);
-        }
+        self.send_flows.on_peer_read(flow, symbols);
         Ok(())
     }
 
-    /// Opens blocks, and moves out what streams led to.
-    pub(super) fn settle_streams(&mut self, now: Time) {
-        self.open_stream_blocks(now);
-        while let Some(news) = self.outgoing.take_stream_news() {
-            match news {
-                StreamNews::Writable(flow) => self.events.push_back(Event::StreamWritable { flow }),
-                StreamNews::Sent(flow) => {
-                    self.trace.record(now, TraceEvent::FlowSent { flow });
-                    self.events.push_back(Event::StreamSent { flow });
-                }
-            }
-        }
-        self.move_recv_events(now);
+    /// Opens blocks as far as credit, the read-ahead and what the path can use go.
+    pub(super) fn open_blocks(&mut self, now: Time) {
+        let (path, most) = (self.path_estimate(), self.open_limit());
+        self.send_flows.open_blocks(now, &path, most, &mut self.control, &mut self.requests);
     }
 
     /// Moves out what the flows of the peer led to.
     pub(super) fn move_recv_events(&mut self, now: Time) {
-        for event in self.recv_flows.take_events() {
-            match event {
-                Event::Announced { flow, length, .. } => {
-                    self.trace.record(now, TraceEvent::FlowAnnounced { flow, length });
-                }
-                Event::StreamAnnounced { flow, .. } => self.trace.record(now, TraceEvent::StreamAnnounced { flow }),
-                Event::Received { flow } | Event::StreamFinished { flow } => {
-                    self.trace.record(now, TraceEvent::FlowReceived { flow });
-                }
-                _ => {}
-            }
-            self.events.push_back(event);
+        while let Some(event) = self.recv_flows.poll_event() {
+            self.push_flow_event(now, event);
         }
     }
 
-    pub(super) fn open_stream_blocks(&mut self, now: Time) {
-        let path = self.path_estimate();
-        self.outgoing.open_stream_blocks(now, &path, self.open_limit());
+    /// A flow led to something that the program is to hear.
+    pub(super) fn push_flow_event(&mut self, now: Time, event: Event) {
+        let record = match event {
+            Event::Announced { flow, length, .. } => Some(TraceEvent::FlowAnnounced { flow, length }),
+            Event::StreamAnnounced { flow, .. } => Some(TraceEvent::StreamAnnounced { flow }),
+            Event::Received { flow } | Event::StreamFinished { flow } => Some(TraceEvent::FlowReceived { flow }),
+            Event::Sent { flow } | Event::StreamSent { flow } => Some(TraceEvent::FlowSent { flow }),
+            _ => None,
+        };
+        if let Some(record) = record {
+            self.trace.record(now, record);
+        }
+        self.events.push_back(event);
     }
 }

@@ -1,7 +1,7 @@
 //! What a connection does when time passes: whose timer it was, and what follows.
 
+use super::control::ReliableFrame;
 use super::liveness::{Activity, max_spacing};
-use super::outbox::Piece;
 use super::path_mtu::ProbeTimes;
 use super::timer::{Expired, Timer, TimerTable};
 use super::{Closed, Connection, Phase};
@@ -81,8 +81,8 @@ impl Connection {
             longest_timeout: self.profile.recovery.timeout.longest(),
             in_flight: self.recovery.packets_in_flight() > 0,
             oldest_since: self.recovery.oldest_since(),
-            unanswered: self.outgoing.unanswered,
-            sending: self.outgoing.flow_count() > 0 || self.outgoing.control.backlog() > 0,
+            unanswered: self.send_flows.unanswered(),
+            sending: self.send_flows.has_unfinished() || self.control.backlog() > 0,
             receiving: self.recv_flows.has_unfinished(),
         }
     }
@@ -159,7 +159,7 @@ impl Connection {
         }
         let activity = self.activity();
         if self.liveness.on_timers(now, expired, &activity) {
-            self.outgoing.outbox.push(Piece::Ping);
+            self.control.push(ReliableFrame::Ping);
         }
     }
 

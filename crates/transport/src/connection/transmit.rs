@@ -1,6 +1,6 @@
 //! Sending, in order of precedence: path probes, feedback, path MTU probes, probes, control frames and data.
 
-use super::outbox::Piece;
+use super::control::ReliableFrame;
 use super::path_mtu::MtuProbe;
 use super::path_validator::AddressPair;
 use super::{Batch, Connection, LimitedBy, Phase};
@@ -30,7 +30,7 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, batch: &mut Batch) -> bool {
-        if self.outgoing.failed {
+        if self.send_flows.has_failed() {
             self.close_undecodable(now, "too much of a block was lost, and lost symbols are not sent again");
             return self.transmit_close(now, batch);
         }
@@ -66,7 +66,7 @@ impl Connection {
             self.recv_flows.follow(now, self.feedback.peer_rtt());
             let mut feedback = self.feedback.frame(now, |flow| self.recv_flows.gap(flow));
             (feedback.flows, feedback.masks) = self.recv_flows.statuses(feedback.number);
-            feedback.credit = Credit { symbols: self.recv_flows.granted(), control: self.recv_control.granted() };
+            feedback.credit = Credit { symbols: self.recv_flows.granted(), control: self.control.granted() };
             feedback.encode_within(self.mtu.safe_frame_room() - frames.len(), &mut frames);
         }
         self.begin_batch(batch, EcnCodepoint::NotEct);
@@ -113,17 +113,16 @@ impl Connection {
         // Unacknowledged control frames are the likelier cause of the silence. But the second probe carries a symbol: until one of many
         // copies is answered there is always a control frame to repeat.
         if first {
-            self.outgoing.outbox.repeat();
-            self.outgoing.control.repeat_oldest(self.mtu.frame_room());
+            self.control.repeat(self.mtu.frame_room());
         }
-        let reliable = !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready();
-        let picked = if first && reliable { None } else { self.outgoing.probe() };
+        let reliable = self.control.is_ready();
+        let picked = if first && reliable { None } else { self.send_flows.probe() };
         if let Some(picked) = picked {
             let path = self.path_estimate();
             self.push_symbols(now, batch, (picked, 1), &path, true);
         } else {
             if !reliable {
-                self.outgoing.outbox.push(Piece::Ping);
+                self.control.push(ReliableFrame::Ping);
             }
             self.push_control(now, batch, true);
         }
@@ -132,13 +131,11 @@ impl Connection {
 
     /// Control frames and data, as far as window and pacer allow.
     fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
-        self.outgoing.open_blocks(self.open_limit(), &self.path_estimate(), &mut self.requests);
-        self.open_stream_blocks(now);
-        let idle = self.outgoing.flow_count() == 0 && self.outgoing.outbox.is_empty();
-        if self.outgoing.source_left() == 0 && self.recovery.loss().loss() > 0.0 {
-            self.outgoing.control.double();
+        self.open_blocks(now);
+        if !self.send_flows.has_source() && self.recovery.loss().loss() > 0.0 {
+            self.control.double();
         }
-        if idle && !self.outgoing.control.is_ready() {
+        if !self.send_flows.has_unfinished() && !self.control.is_ready() {
             self.pause.on_blocked(LimitedBy::Nothing);
             return false;
         }
@@ -158,7 +155,7 @@ impl Connection {
             }
         };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
-        if !self.outgoing.outbox.is_empty() || self.outgoing.control.is_ready() {
+        if self.control.is_ready() {
             self.push_control(now, batch, false);
             return true;
         }
@@ -168,11 +165,11 @@ impl Connection {
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
         let path = self.path_estimate();
         // All flows of a connection have one symbol size, so that the segments of a batch are equal. Streams have one symbol per packet.
-        let most = if self.outgoing.has_objects() { self.mtu.per_packet() } else { 1 };
+        let most = if self.send_flows.has_objects() { self.mtu.per_packet() } else { 1 };
         let size = self.mtu.payload_of(most);
         let bytes = u64::from(size as u32 + self.datagram_overhead());
         while batch.has_room(size) && (budget >= bytes || batch.segments() == 0) {
-            let Some(picked) = self.outgoing.next_symbol(now, &path, &mut self.requests) else {
+            let Some(picked) = self.send_flows.next_symbol(now, &path, &mut self.requests) else {
                 break;
             };
             let count = self.push_symbols(now, batch, (picked, most), &path, false);
@@ -183,39 +180,39 @@ impl Connection {
             }
         }
         if batch.segments() == 0 {
-            if self.outgoing.failed {
+            if self.send_flows.has_failed() {
                 return self.transmit_open(now, batch);
             }
             self.on_idle();
             return false;
         }
-        self.outgoing.outbox.on_batch();
+        self.control.on_batch();
         true
     }
 
     /// The schedules had nothing to send although window and pacer would have allowed it.
     fn on_idle(&mut self) {
         self.recovery.set_app_limited();
-        let limited_by = if self.outgoing.is_credit_limited() {
+        let limited_by = if self.send_flows.is_credit_limited() {
             LimitedBy::Receiver
-        } else if self.outgoing.source_left() > 0 {
+        } else if self.send_flows.has_source() {
             LimitedBy::Source
         } else {
             LimitedBy::Nothing
         };
-        self.pause.on_idle(limited_by, self.outgoing.due_at());
+        self.pause.on_idle(limited_by, self.send_flows.deadline());
     }
 
     fn push_control(&mut self, now: Time, batch: &mut Batch, probe: bool) {
         let mut frames = Vec::new();
-        let pieces = self.outgoing.take_frames(self.mtu.frame_room(), &mut frames);
-        if pieces.is_empty() {
+        let flows = &self.send_flows;
+        let carried = self.control.take_frames(self.mtu.frame_room(), &mut frames, |frame| flows.frame(frame));
+        if carried.is_none() {
             // Everything pending belonged to flows that have ended; a packet is due all the same.
             Frame::Ping.encode(&mut frames);
         }
         let (number, bytes) = self.push_frames(batch, &frames);
-        let content =
-            if pieces.is_empty() { Content::Nothing } else { Content::Control(self.outgoing.outbox.dispatch(pieces)) };
+        let content = carried.map_or(Content::Nothing, Content::Control);
         self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
@@ -231,16 +228,16 @@ impl Connection {
     ) -> u8 {
         let PickedSymbol { id: first, plan, .. } = picked;
         let header = self.next_header(PacketKind::Symbol);
-        let most = if most > 1 { most.min(self.outgoing.per_packet(first.flow)) } else { 1 };
+        let most = if most > 1 { most.min(self.send_flows.symbols_per_packet(first.flow)) } else { 1 };
         let mut symbols = SymbolRun::from(first);
-        let Self { outgoing, requests, .. } = self;
+        let Self { send_flows, requests, .. } = self;
         let size = batch.fill_packet(header, |out| {
             out.extend_from_slice(&SymbolHeader { id: first, plan }.encode());
-            out.extend_from_slice(outgoing.take_symbol(now, &picked));
+            out.extend_from_slice(send_flows.take_symbol(now, &picked));
             while symbols.count < most
-                && let Some(picked) = outgoing.next_in_packet(now, path, symbols.last(), requests)
+                && let Some(picked) = send_flows.next_in_packet(now, path, symbols.last(), requests)
             {
-                out.extend_from_slice(outgoing.take_symbol(now, &picked));
+                out.extend_from_slice(send_flows.take_symbol(now, &picked));
                 symbols.count += 1;
             }
         });

@@ -1,6 +1,6 @@
 //! What announces a flow: of an object or of a stream, for the first time or cut into smaller symbols.
 
-use crate::wire::{Announcement, FlowId, StreamAnnouncement};
+use crate::wire::{Announcement, FlowId, Frame, StreamAnnouncement, StreamSuccessor, Successor};
 
 /// What a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,17 @@ impl FlowAnnouncement {
         match self {
             Self::Object(object) => object.symbols_per_packet,
             Self::Stream(_) => 1,
+        }
+    }
+
+    /// The frame that announces the flow as `flow`, in symbols of `symbol_size` bytes.
+    pub(crate) fn frame(&self, flow: FlowId, symbol_size: u16) -> Frame<'static> {
+        let succeeds = flow != self.first();
+        match *self {
+            Self::Object(object) if succeeds => Frame::Successor(Successor { flow, symbol_size, object }),
+            Self::Object(object) => Frame::Announce(object),
+            Self::Stream(stream) if succeeds => Frame::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream }),
+            Self::Stream(stream) => Frame::AnnounceStream(stream),
         }
     }
 }

@@ -119,16 +119,6 @@ impl ObjectLayout {
         self.length.div_ceil(u64::from(self.unit))
     }
 
-    /// Bytes per symbol that the object was announced with.
-    pub(crate) fn unit(&self) -> u16 {
-        self.unit
-    }
-
-    /// Bytes of the whole object.
-    pub(crate) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// The plans known so far, in order of their numbers.
     pub(crate) fn plans(&self) -> &[Plan] {
         &self.plans

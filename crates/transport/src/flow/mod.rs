@@ -15,7 +15,7 @@ mod stream_layout;
 mod tail;
 
 pub(crate) use announcement::{FlowAnnouncement, FlowKind};
-pub(crate) use control::{ControlReceiver, ControlSender};
+pub(crate) use control::{BeyondCredit, ControlReceiver, ControlSender};
 pub(crate) use credit::{ReceiveCredit, SendCredit};
 pub(crate) use flow_map::FlowMap;
 pub(crate) use layout::BadPlan;
@@ -27,7 +27,7 @@ pub use schedule::{
     BlockAtATimeConfig, ChunksConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
     WindowedConfig,
 };
-pub(crate) use send::{BlockSender, ObjectSender, Pick, PickedSymbol, StreamSender, SymbolKind};
+pub(crate) use send::{BlockSender, Pick, PickedSymbol, SendFlow, SymbolKind};
 pub use send::{SendBlock, SendBlocks};
 pub use sizing::{BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding};
 pub use stream_layout::StreamLayout;

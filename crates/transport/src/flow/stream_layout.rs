@@ -60,11 +60,6 @@ impl StreamLayout {
         Self { announcement, symbol_size: announcement.symbol_size }
     }
 
-    /// What it was made from.
-    pub(crate) const fn announcement(&self) -> &StreamAnnouncement {
-        &self.announcement
-    }
-
     /// Bytes per symbol that the stream was announced with.
     pub(crate) fn unit(&self) -> usize {
         usize::from(self.announcement.symbol_size)

@@ -13,6 +13,7 @@ use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
 use crate::wire::{BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, Refused, StreamsAllowed, SymbolId, SymbolRun};
 use closed::ClosedFlows;
 use early::{EarlyPlans, EarlySymbols};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Flows that are over and may wait for the sender to hear of it, of each kind.
@@ -62,7 +63,7 @@ pub(super) struct RecvFlows {
     told: Option<BlockFeedback>,
     credit: RecvCredit,
     pool: Pool,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     progress: Progress,
     /// Why it cannot go on, found in the midst of data.
     broken: Option<Broken>,
@@ -83,7 +84,7 @@ impl RecvFlows {
             told,
             credit: RecvCredit { objects: ReceiveCredit::new(credit.symbols), shared: streams.shared.into() },
             pool: Pool::default(),
-            events: Vec::new(),
+            events: VecDeque::new(),
             progress: Progress::default(),
             broken: None,
             surplus: 0,
@@ -118,7 +119,7 @@ impl RecvFlows {
         }
         let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.told.unwrap_or_default());
         self.flows.insert(id, flow.map_err(|_| Violation(impossible))?);
-        self.events.push(match announcement {
+        self.events.push_back(match announcement {
             FlowAnnouncement::Object(object) => {
                 self.credit.objects.expect_blocks(object.plan.k);
                 Event::Announced { flow: id, length: object.length, tag: object.tag }
@@ -239,7 +240,7 @@ impl RecvFlows {
             None if self.closed.contains(first) => return Ok(()),
             // Of a stream that is read, or was stopped, the program has heard the last.
             Some(stream) if !stream.is_over() && !stream.is_stopped() => {
-                self.events.push(Event::StreamReset { flow: first, code });
+                self.events.push_back(Event::StreamReset { flow: first, code });
             }
             // Its announcement may come yet, and its symbols.
             _ => {}
@@ -357,10 +358,10 @@ impl RecvFlows {
                 let flow = recv.first();
                 requests.extend(recv.take_requests());
                 if recv.newly_readable() {
-                    self.events.push(Event::StreamReadable { flow });
+                    self.events.push_back(Event::StreamReadable { flow });
                 }
                 if recv.newly_received() {
-                    self.events.push(match kind {
+                    self.events.push_back(match kind {
                         FlowKind::Object => Event::Received { flow },
                         FlowKind::Stream => Event::StreamFinished { flow },
                     });
@@ -373,8 +374,8 @@ impl RecvFlows {
     }
 
     /// What the program is to hear.
-    pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> {
-        self.events.drain(..)
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
     }
 
     /// What has come about since the last call.

@@ -10,5 +10,385 @@ mod window;
 pub use block::SendBlock;
 pub(crate) use block_sender::{BlockSender, Pick, PickedSymbol, SymbolKind};
 pub use blocks::SendBlocks;
-pub(crate) use object::ObjectSender;
-pub(crate) use stream::StreamSender;
+
+use super::announcement::{FlowAnnouncement, FlowKind};
+use super::credit::SendCredit;
+use super::layout::{BadPlan, FlowLayout};
+use super::pool::Pool;
+use super::request::Request;
+use super::schedule::{PathEstimate, Schedule};
+use super::sizing::{BlockSizer, BlockSizing};
+use crate::time::Time;
+use crate::wire::{Announcement, FlowId, FlowStatus, Frame, Plan, StreamAnnouncement, SymbolId};
+use object::ObjectSource;
+use std::ops::Range;
+use stream::StreamSource;
+
+/// Where the bytes of a flow come from.
+#[derive(Debug)]
+enum Source {
+    Object(ObjectSource),
+    Stream(StreamSource),
+}
+
+/// A flow that this side sends.
+#[derive(Debug)]
+pub(crate) struct SendFlow {
+    announcement: FlowAnnouncement,
+    blocks: BlockSender,
+    source: Source,
+}
+
+impl SendFlow {
+    /// An object that is cut as its announcement and `further` plans say. `digest`: each block is digested after it is read.
+    ///
+    /// # Errors
+    /// [`BadPlan`] for plans that do not make the object; those of [`BlockSizing`] do.
+    pub(crate) fn object(
+        object: Announcement,
+        further: &[Plan],
+        schedule: Box<dyn Schedule>,
+        digest: bool,
+    ) -> Result<Self, BadPlan> {
+        let source = ObjectSource::new(&object, further, digest)?;
+        let (symbol_size, symbols) = (source.layout.symbol_size(), source.layout.symbols());
+        let blocks = BlockSender::new(object.flow, symbol_size, symbols, schedule);
+        Ok(Self { announcement: FlowAnnouncement::Object(object), blocks, source: Source::Object(source) })
+    }
+
+    /// A stream that has `own` symbols of credit of its own.
+    pub(crate) fn stream(stream: StreamAnnouncement, own: u32, schedule: Box<dyn Schedule>) -> Self {
+        let source = StreamSource::new(stream, own);
+        let mut blocks = BlockSender::new(stream.flow, source.layout.symbol_size(), 0, schedule);
+        blocks.set_window(source.layout.window());
+        Self { announcement: FlowAnnouncement::Stream(stream), blocks, source: Source::Stream(source) }
+    }
+
+    /// Blocks that are not open yet are cut as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as was
+    /// announced and planned.
+    pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
+        match &mut self.source {
+            Source::Object(object) => object.set_sizer(rule, largest_k),
+            Source::Stream(stream) => stream.set_sizer(rule),
+        }
+    }
+
+    /// Blocks that are not open yet are cut by another rule, where that is possible midway. `symbol_size` is that of flows which begin now.
+    pub(crate) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
+        let rule = match self.announcement {
+            FlowAnnouncement::Object(_) => blocks.live_sizer(symbol_size),
+            // Within the largest size and with the code that it was announced with.
+            FlowAnnouncement::Stream(stream) => Some(blocks.live_stream_sizer(stream.symbol_size)),
+        };
+        if rule.is_some() {
+            self.set_sizer(rule, largest_k);
+        }
+    }
+
+    /// The id in its packets.
+    pub(crate) const fn id(&self) -> FlowId {
+        self.blocks.id()
+    }
+
+    /// The id by which the programs know the flow.
+    pub(crate) const fn first(&self) -> FlowId {
+        self.announcement.first()
+    }
+
+    pub(crate) const fn kind(&self) -> FlowKind {
+        self.announcement.kind()
+    }
+
+    /// The most symbols in a packet.
+    pub(crate) const fn symbols_per_packet(&self) -> u8 {
+        self.announcement.symbols_per_packet()
+    }
+
+    /// Its blocks on their way.
+    pub(crate) const fn blocks(&self) -> &BlockSender {
+        &self.blocks
+    }
+
+    /// Its blocks on their way.
+    pub(crate) const fn blocks_mut(&mut self) -> &mut BlockSender {
+        &mut self.blocks
+    }
+
+    /// The frame that announces the flow; `None` once it is given up.
+    pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
+        let symbol_size = self.source.layout().symbol_size() as u16;
+        (!self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
+    }
+
+    /// A plan of the flow.
+    pub(crate) fn plan(&self, number: u8) -> Option<Plan> {
+        self.source.plans().get(usize::from(number)).map(|plan| Plan { flow: self.id(), ..*plan })
+    }
+
+    /// Numbers of the plans after the one that the announcement holds.
+    pub(crate) fn further_plans(&self) -> Range<u8> {
+        1..self.source.plans().len().max(1) as u8
+    }
+
+    /// The announcement has arrived.
+    pub(crate) const fn on_announced(&mut self) {
+        self.blocks.on_announced();
+    }
+
+    /// Symbols of it may have to go out yet.
+    pub(crate) const fn may_send(&self) -> bool {
+        match &self.source {
+            Source::Object(_) => true,
+            Source::Stream(stream) => stream.may_send(),
+        }
+    }
+
+    /// Whether the flow can go on in symbols of this size.
+    pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
+        self.source.layout().can_shrink(symbol_size)
+    }
+
+    /// Goes on as another flow, of smaller symbols.
+    ///
+    /// # Errors
+    /// [`BadPlan`] where [`SendFlow::can_shrink`] says no; nothing has changed then.
+    pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
+        let layout = self.source.layout_mut();
+        layout.shrink(symbol_size)?;
+        let unopened = layout.source_from(self.blocks.next_number());
+        self.blocks.succeed(flow, layout.symbol_size(), unopened, |shape| layout.k_of(shape));
+        self.blocks.set_window(layout.window());
+        Ok(())
+    }
+
+    /// The cost of the next block of an object to be opened; `None` when all are.
+    pub(crate) fn next_cost(&self) -> Option<u32> {
+        match &self.source {
+            Source::Object(object) => object.layout.block(self.blocks.next_number()).map(|shape| shape.cost),
+            Source::Stream(_) => None,
+        }
+    }
+
+    /// Opens the next block of an object when credit and the read-ahead allow it: its bytes are asked for. It may need a plan of its own,
+    /// the last of [`SendFlow::further_plans`] then.
+    pub(crate) fn open_object_block(
+        &mut self,
+        credit: &mut SendCredit,
+        read_ahead: u64,
+        path: &PathEstimate,
+        pool: &mut Pool,
+    ) -> Option<Request> {
+        match &mut self.source {
+            Source::Object(object) => object.open_block(&mut self.blocks, credit, read_ahead, path, pool),
+            Source::Stream(_) => None,
+        }
+    }
+
+    /// Opens a block of a stream, of at most `room` symbols, with the bytes that wait. `shared` symbols may be out of the credit that all
+    /// streams share. Answers whether it opened one.
+    pub(crate) fn open_stream_block(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        room: u64,
+        shared: u64,
+        pool: &mut Pool,
+    ) -> bool {
+        match &mut self.source {
+            Source::Object(_) => false,
+            Source::Stream(stream) => stream.open_block(&mut self.blocks, now, path, (room, shared), pool),
+        }
+    }
+
+    /// The bytes of a block of an object have come. The request for its digest, where digests are wanted.
+    pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
+        match &mut self.source {
+            Source::Object(object) => object.on_read(&mut self.blocks, number, buffer),
+            Source::Stream(_) => None,
+        }
+    }
+
+    /// The digest of a block of an object has been made.
+    pub(crate) fn on_digest(&mut self, number: u32) {
+        if let Source::Object(object) = &mut self.source {
+            object.on_digest(&self.blocks, number);
+        }
+    }
+
+    /// Takes as many of `bytes` as a stream has room for; `None` when it is finished or given up, and for an object.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+        match &mut self.source {
+            Source::Object(_) => None,
+            Source::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Ends a stream after what has been written; false for an object.
+    pub(crate) const fn finish(&mut self) -> bool {
+        let Source::Stream(stream) = &mut self.source else { return false };
+        stream.finish();
+        true
+    }
+
+    /// Gives the flow up with `code`. False when it was before, when there is nothing left to give up, and for an object: the wire has no
+    /// reset of one.
+    pub(crate) fn reset(&mut self, code: u32) -> bool {
+        let reset = match &mut self.source {
+            Source::Object(_) => false,
+            Source::Stream(stream) => stream.reset(code),
+        };
+        if reset {
+            self.blocks.give_up();
+        }
+        reset
+    }
+
+    /// The flow is given up.
+    const fn is_given_up(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.is_given_up())
+    }
+
+    /// The code that the flow was given up with, until the receiver knows.
+    pub(crate) const fn reset_code(&self) -> Option<u32> {
+        match &self.source {
+            Source::Object(_) => None,
+            Source::Stream(stream) => stream.reset_code(),
+        }
+    }
+
+    /// The receiver knows that the flow is given up.
+    pub(crate) const fn on_reset_delivered(&mut self) {
+        if let Source::Stream(stream) = &mut self.source {
+            stream.on_reset_delivered();
+        }
+    }
+
+    /// The receiver's program has read blocks of a stream of so many symbols in all.
+    pub(crate) const fn on_peer_read(&mut self, symbols: u64) {
+        if let Source::Stream(stream) = &mut self.source {
+            stream.on_peer_read(symbols);
+        }
+    }
+
+    /// Symbols that a stream has out of the credit that all streams share.
+    pub(crate) const fn shared_credit(&self) -> u64 {
+        match &self.source {
+            Source::Object(_) => 0,
+            Source::Stream(stream) => stream.shared_credit(),
+        }
+    }
+
+    /// Bytes of a stream wait for credit.
+    pub(crate) const fn is_held_back(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.is_held_back())
+    }
+
+    /// The cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
+    pub(crate) const fn held_symbols(&self) -> u64 {
+        let digesting = match &self.source {
+            Source::Object(object) => object.done_digesting(),
+            Source::Stream(_) => 0,
+        };
+        self.blocks.open_symbols() + digesting
+    }
+
+    /// When the flow has something to do although nothing is heard: its schedule waits, a short block of a stream is to be opened, or
+    /// repair of it to be sent.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let short = match &self.source {
+            Source::Object(_) => None,
+            Source::Stream(stream) => stream.short_block_at(),
+        };
+        short.into_iter().chain(self.blocks.due_at()).min()
+    }
+
+    /// The next symbol. `behind`: objects after this one have source to send. Bytes of a stream that only wait for their block to open
+    /// do not put off repair.
+    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool) -> Pick {
+        let others_waiting = behind || self.is_held_back();
+        self.blocks.next(now, path, others_waiting)
+    }
+
+    /// The symbol after `last` in the packet that ends with it so far.
+    pub(crate) fn next_in_packet(&mut self, now: Time, path: &PathEstimate, behind: bool, last: SymbolId) -> Pick {
+        self.blocks.next_in_packet(now, path, behind, last)
+    }
+
+    /// The receiver's view of the blocks. Those that are done give their memory back to `pool`. The bytes newly known to have arrived.
+    pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+        let Self { blocks, source, .. } = self;
+        let mut bytes = 0;
+        blocks.on_status(status, pool, &mut |shape| {
+            bytes += match source {
+                Source::Object(object) => object.on_block_done(shape),
+                Source::Stream(stream) => stream.on_block_done(shape),
+            };
+        });
+        if let Source::Stream(stream) = source {
+            stream.on_status(status);
+        }
+        bytes
+    }
+
+    /// The receiver lacks something of the flow that is written.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        match &self.source {
+            Source::Object(object) => !object.is_finished(&self.blocks),
+            Source::Stream(stream) => stream.is_unfinished(&self.blocks),
+        }
+    }
+
+    /// True once after a write to a stream that was cut short: when half of the room is free again.
+    pub(crate) fn newly_writable(&mut self) -> bool {
+        match &mut self.source {
+            Source::Object(_) => false,
+            Source::Stream(stream) => stream.newly_writable(),
+        }
+    }
+
+    /// True once for a stream, until it is forgotten for an object: when every byte has arrived.
+    pub(crate) fn newly_sent(&mut self) -> bool {
+        match &mut self.source {
+            Source::Object(object) => object.is_finished(&self.blocks),
+            Source::Stream(stream) => stream.newly_sent(&self.blocks),
+        }
+    }
+
+    /// Every byte of the flow has arrived, and the program knows.
+    pub(crate) const fn is_sent(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.is_sent())
+    }
+
+    /// Nothing is left to be said of the flow: the receiver has an object wholly, has read a stream to its end, or knows that it is given
+    /// up.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.source {
+            Source::Object(object) => object.is_finished(&self.blocks),
+            Source::Stream(stream) => stream.is_over(),
+        }
+    }
+}
+
+impl Source {
+    fn layout(&self) -> &dyn FlowLayout {
+        match self {
+            Self::Object(object) => &object.layout,
+            Self::Stream(stream) => &stream.layout,
+        }
+    }
+
+    fn layout_mut(&mut self) -> &mut dyn FlowLayout {
+        match self {
+            Self::Object(object) => &mut object.layout,
+            Self::Stream(stream) => &mut stream.layout,
+        }
+    }
+
+    /// Plans that have to arrive: a stream's are known by their numbers.
+    fn plans(&self) -> &[Plan] {
+        match self {
+            Self::Object(object) => object.layout.plans(),
+            Self::Stream(_) => &[],
+        }
+    }
+}

@@ -1,23 +1,24 @@
 //! How a stream ends (lt-tcp §3.2), and how its blocks are cut.
 
+use super::super::{Pick, SendFlow};
 use super::*;
 use crate::flow::sizing::PATH;
 use crate::flow::{ProactiveConfig, ScheduleConfig};
-use crate::wire::BlockStatus;
+use crate::wire::{BlockStatus, FlowId};
 use erasure::BlockCode;
 
 /// A stream of blocks of at most 800 bytes.
-fn stream() -> StreamSender {
+fn stream() -> SendFlow {
     let code = BlockCode::ReedSolomon;
     let announcement =
         StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k: 8, code: code.into(), short_code: code };
-    StreamSender::new(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
+    SendFlow::stream(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
 }
 
 /// Opens what can be opened; of each block from `first` on how many bytes it has, and whether it ends the stream.
-fn open(stream: &mut StreamSender, first: u32) -> Vec<(u32, bool)> {
-    while stream.open_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
-    let block = |number| stream.flow.block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
+fn open(stream: &mut SendFlow, first: u32) -> Vec<(u32, bool)> {
+    while stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
+    let block = |number| stream.blocks().block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
     let headers = (first..).map_while(block).map(|header| header.expect("it makes sense"));
     headers.map(|header| (header.length, header.end)).collect()
 }
@@ -53,7 +54,7 @@ fn an_empty_block_follows_one_that_is_on_its_way() {
         stream.write(&[7; 700]);
         assert_eq!(open(&mut stream, 0), [(700, false)]);
         for _ in 0..sent {
-            assert!(matches!(stream.next(Time::ZERO, &PATH), Pick::Symbol(_)));
+            assert!(matches!(stream.next(Time::ZERO, &PATH, false), Pick::Symbol(_)));
         }
         stream.finish();
         assert_eq!(open(&mut stream, 0), [(700, false), (0, true)], "after {sent} symbols");
@@ -66,18 +67,18 @@ fn other_sizes_hold_from_the_next_block_on() {
     let mut stream = stream();
     stream.write(&[7; 10_000]);
     let mut next = |blocks: Option<&str>| {
-        let number = stream.flow.next_number();
+        let number = stream.blocks().next_number();
         if let Some(blocks) = blocks {
-            stream.resize_blocks(&blocks.parse().expect("a sizing"));
+            stream.resize_blocks(&blocks.parse().expect("a sizing"), 100, 1_000);
         }
-        assert!(stream.open_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()));
-        stream.flow.block(number).expect("it is open").k()
+        assert!(stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()));
+        stream.blocks().block(number).expect("it is open").k()
     };
     assert_eq!([next(None), next(None)], [8, 8]);
     assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and what was open is as it was");
     assert_eq!(next(Some("bytes:bytes=500")), 5);
     assert_eq!(next(Some("lt-tcp:least=2,most=4")), 4);
     assert_eq!([next(Some("fixed:k=100")), next(Some("partition"))], [8, 8], "no larger than announced");
-    let sizes: Vec<u32> = (0..8).map(|number| stream.flow.block(number).expect("open").k()).collect();
+    let sizes: Vec<u32> = (0..8).map(|number| stream.blocks().block(number).expect("open").k()).collect();
     assert_eq!(sizes, [8, 8, 3, 3, 5, 4, 8, 8]);
 }

@@ -1,0 +1,308 @@
+//! What has to arrive beside the data: the program's control stream, and frames that are sent again until they arrive.
+
+use crate::flow::{BeyondCredit, ControlReceiver, ControlSender};
+use crate::recovery::{Content, Report};
+use crate::wire::{CONTROL_FRAME_HEADER, FlowId, Frame};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Frames that one probe repeats at most: about a packet of them.
+const REPEATED_AT_MOST: usize = 32;
+
+/// A frame that has to arrive. Its bytes are made anew each time it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ReliableFrame {
+    /// Nothing but the wish for feedback; not sent again.
+    Ping,
+    /// Announces the flow with this id in its packets.
+    Announce(FlowId),
+    /// A further plan of that flow.
+    Plan(FlowId, u8),
+    /// A flow of ours is given up.
+    Reset(FlowId),
+    /// A stream of the peer is wanted no more, for this reason.
+    Stop(FlowId, u32),
+    /// How much of a stream of the peer has been read.
+    StreamRead(FlowId, u64),
+    /// A range of the control stream.
+    Control(Range<u64>),
+}
+
+/// The control stream, either way, and the frames that have to arrive.
+#[derive(Debug)]
+pub(super) struct Control {
+    sender: ControlSender,
+    receiver: ControlReceiver,
+    pending: VecDeque<ReliableFrame>,
+    /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols without their flow.
+    echoes: VecDeque<ReliableFrame>,
+    /// What each packet on its way carries, under the packet's key.
+    in_flight: Vec<Vec<ReliableFrame>>,
+    free: Vec<u32>,
+}
+
+impl Control {
+    /// The peer may send `room` bytes of its control stream that are not read yet.
+    pub(super) fn new(room: u64) -> Self {
+        Self {
+            sender: ControlSender::default(),
+            receiver: ControlReceiver::new(room),
+            pending: VecDeque::new(),
+            echoes: VecDeque::new(),
+            in_flight: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// The peer takes this side's control stream up to this offset.
+    pub(super) fn grant(&mut self, limit: u64) {
+        self.sender.grant(limit);
+    }
+
+    /// Appends to this side's control stream.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.sender.write(bytes);
+    }
+
+    /// Bytes of this side's control stream that the peer is not known to have.
+    pub(super) fn backlog(&self) -> usize {
+        self.sender.backlog()
+    }
+
+    /// Bytes of the peer's control stream arrived; true when more can be read now.
+    ///
+    /// # Errors
+    /// [`BeyondCredit`] when they lie past what was granted.
+    pub(super) fn on_data(&mut self, offset: u64, data: &[u8]) -> Result<bool, BeyondCredit> {
+        self.receiver.on_data(offset, data)
+    }
+
+    /// Appends what came of the peer's control stream to `out`; how many bytes.
+    pub(super) fn read(&mut self, out: &mut Vec<u8>) -> usize {
+        self.receiver.read(out)
+    }
+
+    /// The offset up to which the peer may send its control stream.
+    pub(super) const fn granted(&self) -> u64 {
+        self.receiver.granted()
+    }
+
+    /// Queues a frame.
+    pub(super) fn push(&mut self, frame: ReliableFrame) {
+        self.pending.push_back(frame);
+    }
+
+    /// Sends a frame now and twice more with the data that follows.
+    pub(super) fn push_thrice(&mut self, frame: ReliableFrame) {
+        self.echoes.extend([frame.clone(), frame.clone()]);
+        self.pending.push_back(frame);
+    }
+
+    /// A batch of data went out: the next echo may follow it.
+    pub(super) fn on_batch(&mut self) {
+        self.pending.extend(self.echoes.pop_front());
+    }
+
+    /// Something can be sent now.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.pending.is_empty() || self.sender.is_ready()
+    }
+
+    /// No data is left that would reveal the loss of what went out last: it is sent a second time.
+    pub(super) fn double(&mut self) {
+        self.sender.double();
+    }
+
+    /// Queues what is on its way once more, if it does not wait already, with the oldest `most` bytes of the control stream: what a
+    /// probe is for. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses, unacknowledged, more of
+    /// them than it keeps.
+    pub(super) fn repeat(&mut self, most: usize) {
+        for frame in self.in_flight.iter().flatten() {
+            if self.pending.len() >= REPEATED_AT_MOST {
+                break;
+            }
+            if !matches!(frame, ReliableFrame::Ping | ReliableFrame::Control(_)) && !self.pending.contains(frame) {
+                self.pending.push_back(frame.clone());
+            }
+        }
+        self.sender.repeat_oldest(most);
+    }
+
+    /// Fills a packet's plaintext with what is pending, at most `most` bytes in all. `flow_frame` makes the frames about flows of ours;
+    /// those that nobody needs any more are dropped. The key of what the packet carries; `None` if that is nothing.
+    pub(super) fn take_frames(
+        &mut self,
+        most: usize,
+        out: &mut Vec<u8>,
+        flow_frame: impl Fn(&ReliableFrame) -> Option<Frame<'static>>,
+    ) -> Option<u32> {
+        let mut taken = Vec::new();
+        while let Some(pending) = self.pending.pop_front() {
+            let frame = match pending {
+                ReliableFrame::Ping => Some(Frame::Ping),
+                ReliableFrame::Stop(flow, code) => Some(Frame::Stop { flow, code }),
+                ReliableFrame::StreamRead(flow, symbols) => Some(Frame::StreamRead { flow, symbols }),
+                _ => flow_frame(&pending),
+            };
+            let Some(frame) = frame else { continue };
+            if out.len() + frame.encoded_len() > most {
+                self.pending.push_front(pending);
+                return self.dispatch(taken);
+            }
+            frame.encode(out);
+            taken.push(pending);
+        }
+        let mut data = Vec::new();
+        while let Some(room) = most.checked_sub(out.len() + CONTROL_FRAME_HEADER).filter(|room| *room > 0) {
+            data.clear();
+            let Some(range) = self.sender.take(room, &mut data) else {
+                break;
+            };
+            Frame::Control { offset: range.start, data: &data }.encode(out);
+            taken.push(ReliableFrame::Control(range));
+        }
+        self.dispatch(taken)
+    }
+
+    /// Keeps what a packet carries until its fate is known.
+    fn dispatch(&mut self, frames: Vec<ReliableFrame>) -> Option<u32> {
+        if frames.is_empty() {
+            return None;
+        }
+        if let Some(key) = self.free.pop() {
+            self.in_flight[key as usize] = frames;
+            return Some(key);
+        }
+        self.in_flight.push(frames);
+        Some((self.in_flight.len() - 1) as u32)
+    }
+
+    /// The fate of packets. `on_delivered` hears of the frames that have arrived.
+    pub(super) fn on_report(&mut self, report: &Report<'_>, mut on_delivered: impl FnMut(&ReliableFrame)) {
+        for sent in report.delivered {
+            let Content::Control(key) = sent.content else { continue };
+            for frame in self.settle(key) {
+                match frame {
+                    ReliableFrame::Control(range) => self.sender.on_delivered(range),
+                    frame => on_delivered(&frame),
+                }
+            }
+        }
+        // Those that come late are on their way again already, under another key.
+        for sent in report.lost {
+            let Content::Control(key) = sent.content else { continue };
+            for frame in self.settle(key) {
+                match frame {
+                    ReliableFrame::Control(range) => self.sender.on_lost(range),
+                    ReliableFrame::Ping => {}
+                    frame => self.pending.push_back(frame),
+                }
+            }
+        }
+    }
+
+    /// The fate of a packet is known; what it carried.
+    fn settle(&mut self, key: u32) -> Vec<ReliableFrame> {
+        let frames = self.in_flight.get_mut(key as usize).map(std::mem::take).unwrap_or_default();
+        if !frames.is_empty() {
+            self.free.push(key);
+        }
+        frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::SentPacket;
+    use crate::time::Time;
+    use crate::wire::Frames;
+
+    const PLAN: ReliableFrame = ReliableFrame::Plan(FlowId(1), 7);
+
+    fn control() -> Control {
+        let mut control = Control::new(1_000);
+        control.grant(1_000);
+        control
+    }
+
+    /// The frames of the next packet, of at most `most` bytes; those about flow 2 are of no use any more.
+    fn take(control: &mut Control, most: usize) -> (Option<u32>, Vec<String>) {
+        let mut out = Vec::new();
+        let key = control.take_frames(most, &mut out, |frame| match frame {
+            ReliableFrame::Reset(FlowId(2)) => None,
+            ReliableFrame::Reset(flow) => Some(Frame::Reset { flow: *flow, code: 5 }),
+            other => panic!("{other:?}"),
+        });
+        (key, Frames::new(&out).map(|frame| format!("{:?}", frame.expect("it is whole"))).collect())
+    }
+
+    fn report(control: &mut Control, delivered: &[u32], lost: &[u32]) -> Vec<ReliableFrame> {
+        let sent = |key: &u32| SentPacket { number: 1, time: Time::ZERO, bytes: 100, content: Content::Control(*key) };
+        let (delivered, lost): (Vec<SentPacket>, Vec<SentPacket>) =
+            (delivered.iter().map(sent).collect(), lost.iter().map(sent).collect());
+        let mut heard = Vec::new();
+        let report = Report { delivered: &delivered, lost: &lost, ..Report::empty(Time::ZERO) };
+        control.on_report(&report, |frame| heard.push(frame.clone()));
+        heard
+    }
+
+    #[test]
+    fn frames_go_out_until_they_arrive() {
+        let mut control = control();
+        control.push(ReliableFrame::Ping);
+        control.push(ReliableFrame::Reset(FlowId(2)));
+        control.push(ReliableFrame::Reset(FlowId(1)));
+        control.write(b"bytes");
+        let (key, frames) = take(&mut control, 1_000);
+        assert_eq!(frames.len(), 3, "{frames:?}");
+        assert!(!control.is_ready());
+        let lost = key.expect("it carries some");
+        assert_eq!(report(&mut control, &[], &[lost]), []);
+        let (key, again) = take(&mut control, 1_000);
+        assert_eq!(again, frames[1..], "a ping is not worth a second one");
+        assert_eq!(report(&mut control, &[key.expect("it carries some")], &[]), [ReliableFrame::Reset(FlowId(1))]);
+        assert_eq!((control.is_ready(), control.backlog()), (false, 0));
+        assert_eq!(take(&mut control, 1_000), (None, vec![]));
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_in_order() {
+        let mut control = control();
+        control.push(ReliableFrame::Reset(FlowId(1)));
+        control.push(ReliableFrame::Stop(FlowId(3), 9));
+        let length = Frame::Reset { flow: FlowId(1), code: 5 }.encoded_len();
+        assert_eq!(take(&mut control, length).1.len(), 1);
+        assert_eq!(take(&mut control, length - 1).0, None);
+        assert_eq!(take(&mut control, 100).1, ["Stop { flow: FlowId(3), code: 9 }"]);
+    }
+
+    #[test]
+    fn echoes_follow_batches_of_data() {
+        let mut control = control();
+        control.push_thrice(PLAN);
+        let pending = |control: &mut Control| control.pending.drain(..).collect::<Vec<_>>();
+        assert_eq!(pending(&mut control), [PLAN]);
+        for expected in [vec![PLAN], vec![PLAN], vec![]] {
+            control.on_batch();
+            assert_eq!(pending(&mut control), expected);
+        }
+    }
+
+    #[test]
+    fn a_probe_repeats_what_is_in_flight_once() {
+        let mut control = control();
+        control.push(ReliableFrame::Ping);
+        control.push(ReliableFrame::Reset(FlowId(1)));
+        control.write(b"bytes");
+        assert_eq!(take(&mut control, 1_000).1.len(), 3);
+        control.repeat(2);
+        control.repeat(2);
+        let (_, frames) = take(&mut control, 1_000);
+        assert_eq!(frames, ["Reset { flow: FlowId(1), code: 5 }", "Control { offset: 0, data: [98, 121] }"]);
+        (1..=100).for_each(|flow| control.push(ReliableFrame::StreamRead(FlowId(flow), 1)));
+        take(&mut control, 10_000);
+        control.repeat(0);
+        assert_eq!(control.pending.len(), REPEATED_AT_MOST);
+    }
+}

@@ -1,0 +1,389 @@
+//! The flows that this side sends: announced in the order they were opened, served by turns, and forgotten once the peer has them.
+
+mod service;
+mod turns;
+
+use super::Event;
+use super::control::{Control, ReliableFrame};
+use crate::flow::{
+    BlockSender, BlockSizing, Direction, FlowKey, FlowKind, FlowMap, PickedSymbol, Pool, Reply, Request,
+    ScheduleConfig, SendCredit, SendFlow, SymbolKind,
+};
+use crate::recovery::{Content, Report};
+use crate::time::Time;
+use crate::trace::Symbols;
+use crate::wire::limits::MAX_OPEN_FLOWS;
+use crate::wire::{FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
+use std::collections::VecDeque;
+use turns::Turns;
+
+/// Flows of one kind, by the ids that the program knows, in the order they were opened.
+#[derive(Debug, Default)]
+struct Line {
+    /// Announced, and served: an earlier object is never held up by a later one, and the tail of one is filled with the source of the
+    /// next.
+    served: Vec<FlowId>,
+    /// Not announced yet: the peer takes so many at once.
+    waiting: VecDeque<FlowId>,
+}
+
+impl Line {
+    fn all(&self) -> impl Iterator<Item = FlowId> {
+        self.served.iter().chain(&self.waiting).copied()
+    }
+}
+
+/// Symbols sent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SymbolCounts {
+    pub(super) source: u64,
+    pub(super) resent: u64,
+    pub(super) repair: u64,
+}
+
+/// Every flow that this side sends.
+#[derive(Debug)]
+pub(super) struct SendFlows {
+    flows: FlowMap<SendFlow>,
+    objects: Line,
+    streams: Line,
+    streams_allowed: StreamsAllowed,
+    turns: Turns,
+    credit: SendCredit,
+    pool: Pool,
+    /// A schedule has given up a block.
+    failed: bool,
+    /// Highest feedback number acted upon.
+    last_feedback: u32,
+    bytes_acknowledged: u64,
+    counts: SymbolCounts,
+    /// When the first symbol went out since one was acknowledged or a block became done.
+    unanswered: Option<Time>,
+}
+
+impl SendFlows {
+    pub(super) fn new() -> Self {
+        Self {
+            flows: FlowMap::new(),
+            objects: Line::default(),
+            streams: Line::default(),
+            streams_allowed: StreamsAllowed::default(),
+            turns: Turns::default(),
+            credit: SendCredit::default(),
+            pool: Pool::default(),
+            failed: false,
+            last_feedback: 0,
+            bytes_acknowledged: 0,
+            counts: SymbolCounts::default(),
+            unanswered: None,
+        }
+    }
+
+    /// The peer takes so many streams.
+    pub(super) const fn allow_streams(&mut self, allowed: StreamsAllowed) {
+        self.streams_allowed = allowed;
+    }
+
+    /// The peer's absolute credit for objects, in symbols.
+    pub(super) fn grant(&mut self, symbols: u64) {
+        self.credit.grant(symbols);
+    }
+
+    /// Adds a flow; it is announced as soon as the peer takes it.
+    pub(super) fn open(&mut self, flow: SendFlow, control: &mut Control) {
+        let first = flow.first();
+        self.line(flow.kind()).waiting.push_back(first);
+        self.flows.insert(first, flow);
+        self.announce_waiting(control);
+    }
+
+    fn line(&mut self, kind: FlowKind) -> &mut Line {
+        match kind {
+            FlowKind::Object => &mut self.objects,
+            FlowKind::Stream => &mut self.streams,
+        }
+    }
+
+    fn announce_waiting(&mut self, control: &mut Control) {
+        let streams = usize::from(self.streams_allowed.count);
+        for (kind, most) in [(FlowKind::Object, MAX_OPEN_FLOWS), (FlowKind::Stream, streams)] {
+            let line = self.line(kind);
+            let before = line.served.len();
+            let room = most.saturating_sub(before).min(line.waiting.len());
+            line.served.extend(line.waiting.drain(..room));
+            for at in before..before + room {
+                let first = self.line(kind).served[at];
+                self.announce(first, control);
+            }
+        }
+    }
+
+    fn announce(&self, first: FlowId, control: &mut Control) {
+        let Some(flow) = self.flows.named(first) else { return };
+        control.push_thrice(ReliableFrame::Announce(flow.id()));
+        for plan in flow.further_plans() {
+            control.push_thrice(ReliableFrame::Plan(flow.id(), plan));
+        }
+    }
+
+    /// Announced flows: the objects, then the streams, each in the order they were opened.
+    fn served(&self) -> impl Iterator<Item = &SendFlow> {
+        self.objects.served.iter().chain(&self.streams.served).filter_map(|first| self.flows.named(*first))
+    }
+
+    /// Does something to every announced flow, in that order.
+    fn each_served(&mut self, mut act: impl FnMut(&mut SendFlow)) {
+        for first in self.objects.served.iter().chain(&self.streams.served) {
+            self.flows.named_mut(*first).into_iter().for_each(&mut act);
+        }
+    }
+
+    /// The peer lacks something: of objects any of it, of streams what is written.
+    pub(super) fn has_unfinished(&self) -> bool {
+        let waits = !self.objects.waiting.is_empty() || !self.streams.waiting.is_empty();
+        waits || self.served().any(SendFlow::is_unfinished)
+    }
+
+    /// Another schedule for every flow.
+    pub(super) fn reschedule(&mut self, schedule: &ScheduleConfig) {
+        self.flows.values_mut().for_each(|flow| flow.blocks_mut().set_schedule(schedule.build()));
+    }
+
+    /// Other blocks for what is not open yet of every flow.
+    pub(super) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
+        self.flows.values_mut().for_each(|flow| flow.resize_blocks(blocks, symbol_size, largest_k));
+    }
+
+    /// The flow that the program knows by this id, announced or not.
+    pub(super) fn named_mut(&mut self, first: FlowId) -> Option<&mut SendFlow> {
+        self.flows.named_mut(first)
+    }
+
+    /// Whether this is an object that the peer does not have wholly.
+    pub(super) fn is_object(&self, id: FlowId) -> bool {
+        self.flows.get(id).into_iter().chain(self.flows.named(id)).any(|flow| flow.kind() == FlowKind::Object)
+    }
+
+    /// Gives a flow up; false when there is none that can be, or it was given up before.
+    pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut Control) -> bool {
+        let Some(flow) = self.flows.named_mut(first) else { return false };
+        let kind = flow.kind();
+        if !flow.reset(code) {
+            return false;
+        }
+        let waiting = &mut self.line(kind).waiting;
+        if let Some(at) = waiting.iter().position(|id| *id == first) {
+            // The peer has never heard of it.
+            waiting.remove(at);
+            self.flows.remove(first);
+            return true;
+        }
+        // Its symbols are needed no more.
+        self.unanswered = None;
+        control.push(ReliableFrame::Reset(first));
+        true
+    }
+
+    /// Whether everything can go on in symbols of this size, in flows numbered from `next` on.
+    pub(super) fn can_shrink(&self, symbol_size: u16, next: u16) -> bool {
+        let sending = || self.flows.values().filter(|flow| flow.may_send());
+        let numbered = usize::from(next) + sending().count() <= usize::from(u16::MAX);
+        numbered && sending().all(|flow| flow.can_shrink(symbol_size))
+    }
+
+    /// Every flow that may still send goes on in smaller symbols, as flows numbered from `next` on. The number after the last.
+    pub(super) fn shrink(&mut self, symbol_size: u16, mut next: u16, control: &mut Control) -> u16 {
+        // What nobody answered was too large.
+        self.unanswered = None;
+        let all: Vec<FlowId> = self.objects.all().chain(self.streams.all()).collect();
+        for first in all {
+            let Some(flow) = self.flows.named_mut(first).filter(|flow| flow.may_send()) else { continue };
+            if flow.succeed(FlowId(next), symbol_size).is_ok() {
+                self.flows.succeed(first, FlowId(next));
+                next += 1;
+            }
+        }
+        for first in self.objects.served.iter().chain(&self.streams.served) {
+            if self.flows.named(*first).is_some_and(SendFlow::may_send) {
+                self.announce(*first, control);
+            }
+        }
+        next
+    }
+
+    /// A reply to a request of a flow that is sent; the request that follows from it.
+    pub(super) fn on_reply(&mut self, reply: Reply) -> Option<Request> {
+        match reply {
+            Reply::Read { flow, block, buffer } => self.flows.named_mut(flow)?.on_read(block, buffer),
+            Reply::Encoded(job) => {
+                self.flows.get_mut(job.flow)?.blocks_mut().on_encoded(job);
+                None
+            }
+            Reply::Digested { key: FlowKey { direction: Direction::Sending, flow }, block } => {
+                self.flows.named_mut(flow)?.on_digest(block);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// The fate of packets: first to the blocks whose symbols they carried, then to the schedules.
+    pub(super) fn on_report(&mut self, report: &Report<'_>) {
+        for sent in report.delivered {
+            if let Content::Symbols(run) = sent.content {
+                self.unanswered = None;
+                self.each_symbol(run, BlockSender::on_delivered);
+            }
+        }
+        for sent in report.lost {
+            if let Content::Symbols(run) = sent.content {
+                self.each_symbol(run, BlockSender::on_lost);
+            }
+        }
+        for sent in report.spurious.iter().chain(report.outlived) {
+            if let Content::Symbols(run) = sent.content {
+                // It came late, but the peer has it.
+                self.unanswered = None;
+                self.each_symbol(run, BlockSender::on_spurious);
+            }
+        }
+        self.each_served(|flow| flow.blocks_mut().on_report(report));
+    }
+
+    fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut BlockSender, SymbolId)) {
+        if let Some(flow) = self.flows.get_mut(run.first.flow) {
+            run.ids().for_each(|id| act(flow.blocks_mut(), id));
+        }
+    }
+
+    /// A frame about a flow has arrived.
+    pub(super) fn on_frame_delivered(&mut self, frame: &ReliableFrame) {
+        match frame {
+            ReliableFrame::Announce(id) => {
+                if let Some(flow) = self.flows.get_mut(*id) {
+                    flow.on_announced();
+                }
+            }
+            ReliableFrame::Reset(first) => {
+                if let Some(flow) = self.flows.named_mut(*first) {
+                    flow.on_reset_delivered();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The bytes of a frame about a flow, as they are now; `None` when nobody needs it any more.
+    pub(super) fn frame(&self, frame: &ReliableFrame) -> Option<Frame<'static>> {
+        match frame {
+            ReliableFrame::Announce(id) => self.flows.get(*id)?.announcement_frame(),
+            ReliableFrame::Plan(id, number) => self.flows.get(*id)?.plan(*number).map(Frame::Plan),
+            ReliableFrame::Reset(first) => {
+                let code = self.flows.named(*first)?.reset_code()?;
+                Some(Frame::Reset { flow: *first, code })
+            }
+            _ => None,
+        }
+    }
+
+    /// The block sections of feedback `number`. Feedback that others have overtaken says nothing new.
+    pub(super) fn on_statuses(&mut self, number: u32, statuses: &[FlowStatus]) {
+        if number <= self.last_feedback {
+            return;
+        }
+        self.last_feedback = number;
+        let Self { flows, pool, .. } = self;
+        for status in statuses {
+            let Some(flow) = flows.get_mut(status.flow) else { continue };
+            let open = flow.blocks().open_symbols();
+            self.bytes_acknowledged += flow.on_status(status, pool);
+            // The last symbols of a block may be lost, and needed no more.
+            if flow.blocks().open_symbols() < open {
+                self.unanswered = None;
+            }
+        }
+    }
+
+    /// The receiver's program has read blocks of a stream of so many symbols in all.
+    pub(super) fn on_peer_read(&mut self, first: FlowId, symbols: u64) {
+        if let Some(flow) = self.flows.named_mut(first) {
+            flow.on_peer_read(symbols);
+        }
+    }
+
+    /// What the program is to hear. Flows that are over are forgotten, and others announced in their stead.
+    pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.each_served(|flow| {
+            let id = flow.first();
+            if flow.newly_writable() {
+                events.push(Event::StreamWritable { flow: id });
+            }
+            if flow.newly_sent() {
+                events.push(match flow.kind() {
+                    FlowKind::Object => Event::Sent { flow: id },
+                    FlowKind::Stream => Event::StreamSent { flow: id },
+                });
+            }
+        });
+        let Self { flows, objects, streams, .. } = self;
+        for line in [objects, streams] {
+            line.served.retain(|first| {
+                let over = flows.named(*first).is_none_or(SendFlow::is_over);
+                if over {
+                    flows.remove(*first);
+                }
+                !over
+            });
+        }
+        self.announce_waiting(control);
+        events
+    }
+
+    /// The bytes of a symbol picked just now, which goes out.
+    pub(super) fn take_symbol(&mut self, now: Time, picked: &PickedSymbol) -> &[u8] {
+        self.unanswered.get_or_insert(now);
+        match picked.kind {
+            SymbolKind::Source | SymbolKind::Coded => self.counts.source += 1,
+            SymbolKind::Resent => self.counts.resent += 1,
+            SymbolKind::Repair => self.counts.repair += 1,
+        }
+        let id = picked.id;
+        self.flows.get(id.flow).map_or(&[], |flow| flow.blocks().symbol(id))
+    }
+
+    /// What has been sent so far.
+    pub(super) fn symbols(&self) -> Symbols {
+        let SymbolCounts { source, resent, repair } = self.counts;
+        let open_blocks = self.served().map(|flow| flow.blocks().unfinished()).sum();
+        Symbols { source, beyond: resent + repair, open_blocks }
+    }
+
+    /// Symbols sent so far, by what they were.
+    pub(super) const fn counts(&self) -> SymbolCounts {
+        self.counts
+    }
+
+    /// Bytes of flows that the peer is known to have.
+    pub(super) const fn bytes_acknowledged(&self) -> u64 {
+        self.bytes_acknowledged
+    }
+
+    /// When the first symbol went out since one was acknowledged or a block became done.
+    pub(super) const fn unanswered(&self) -> Option<Time> {
+        self.unanswered
+    }
+
+    /// What nobody answered is no reason for doubt: packets were too large for the path.
+    pub(super) const fn forget_unanswered(&mut self) {
+        self.unanswered = None;
+    }
+
+    /// A schedule has given up a block: the transfer cannot be completed.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+#[cfg(test)]
+mod tests;

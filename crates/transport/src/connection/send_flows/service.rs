@@ -1,0 +1,225 @@
+//! Whose blocks are opened, and whose symbol goes out next.
+
+use super::SendFlows;
+use crate::flow::{PathEstimate, Pick, PickedSymbol, Request, SendFlow};
+use crate::time::Time;
+use crate::wire::{FlowId, SymbolId};
+
+use super::super::control::{Control, ReliableFrame};
+
+/// How far ahead of sending the blocks of objects are read: in source symbols, about 4 MB.
+const READ_AHEAD: u64 = 3_000;
+
+/// Requests that one ask for data may lead to before the caller gets to run them.
+const REQUESTS_PER_ASK: usize = 16;
+
+/// A stream may always hold this share of what all of them may hold: one that waits for lost symbols does not keep another
+/// from its first.
+const LEAST_SHARE: u64 = 64;
+
+impl SendFlows {
+    /// Opens blocks as far as credit, the read-ahead and `most` open source symbols of each kind go.
+    pub(in super::super) fn open_blocks(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        most: u64,
+        control: &mut Control,
+        requests: &mut impl Extend<Request>,
+    ) {
+        self.open_object_blocks(path, most, control, requests);
+        self.open_stream_blocks(now, path, most);
+    }
+
+    /// Objects are read in order: a later one only once those before it are opened to their end.
+    fn open_object_blocks(
+        &mut self,
+        path: &PathEstimate,
+        most: u64,
+        control: &mut Control,
+        requests: &mut impl Extend<Request>,
+    ) {
+        let Self { flows, objects, credit, pool, .. } = self;
+        let held = |first: &FlowId| flows.named(*first).map_or(0, SendFlow::held_symbols);
+        let mut open: u64 = objects.served.iter().map(held).sum();
+        for first in &objects.served {
+            let Some(flow) = flows.named_mut(*first) else { continue };
+            let open_before = open - flow.held_symbols();
+            let planned = flow.further_plans().end;
+            while open < most
+                && let Some(request) = flow.open_object_block(credit, READ_AHEAD, path, pool)
+            {
+                requests.extend([request]);
+                open = open_before + flow.held_symbols();
+            }
+            for plan in planned..flow.further_plans().end {
+                control.push_thrice(ReliableFrame::Plan(flow.id(), plan));
+            }
+            if flow.next_cost().is_some() {
+                break;
+            }
+        }
+    }
+
+    /// Streams take what their own credit allows, and share the rest.
+    fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
+        let Self { flows, streams, pool, .. } = self;
+        let all = || streams.served.iter().filter_map(|first| flows.named(*first));
+        let mut open: u64 = all().map(|stream| stream.blocks().open_symbols()).sum();
+        let mut borrowed: u64 = all().map(SendFlow::shared_credit).sum();
+        let store = u64::from(self.streams_allowed.shared);
+        for first in &streams.served {
+            let Some(stream) = flows.named_mut(*first) else { continue };
+            loop {
+                let own = stream.blocks().open_symbols();
+                let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
+                // As much as stays in the store (Choudhury and Hahne 1998): one stream takes half of it, two a third each, and
+                // for whoever comes next there is some left.
+                let before = stream.shared_credit();
+                let shared = store.saturating_sub(borrowed - before) / 2;
+                if !stream.open_stream_block(now, path, room, shared, pool) {
+                    break;
+                }
+                open += stream.blocks().open_symbols() - own;
+                borrowed += stream.shared_credit() - before;
+            }
+        }
+    }
+
+    /// Whether a block waits for the receiver's credit.
+    pub(in super::super) fn is_credit_limited(&self) -> bool {
+        let next = self.served().find_map(SendFlow::next_cost);
+        next.is_some_and(|cost| !self.credit.covers(cost)) || self.served().any(SendFlow::is_held_back)
+    }
+
+    /// Source symbols are left that have not gone out.
+    pub(in super::super) fn has_source(&self) -> bool {
+        let unsent = |first: &FlowId| self.has_source_of(*first);
+        self.served().any(|flow| flow.blocks().source_left() > 0) || self.objects.waiting.iter().any(unsent)
+    }
+
+    fn has_source_of(&self, first: FlowId) -> bool {
+        self.flows.named(first).is_some_and(|flow| flow.blocks().source_left() > 0)
+    }
+
+    /// The last object with source that has not gone out, by its place among those that are served; one that waits counts as behind all.
+    fn last_with_source(&self) -> Option<usize> {
+        if self.objects.waiting.iter().any(|first| self.has_source_of(*first)) {
+            return Some(usize::MAX);
+        }
+        self.objects.served.iter().rposition(|first| self.has_source_of(*first))
+    }
+
+    /// The next symbol by the flows' schedules: the streams and, as one, the objects take turns. Work that has to be done first
+    /// goes to `requests`.
+    pub(in super::super) fn next_symbol(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<PickedSymbol> {
+        for turn in self.turns.order(self.streams.served.len()) {
+            let picked = match turn.checked_sub(1) {
+                None => self.next_of_objects(now, path, requests),
+                Some(at) => {
+                    let first = self.streams.served[at];
+                    self.ask(first, requests, |flow| flow.next(now, path, false))
+                }
+            };
+            if picked.is_some() {
+                self.turns.taken(turn);
+                return picked;
+            }
+        }
+        None
+    }
+
+    /// The next symbol of the first object that has one.
+    fn next_of_objects(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<PickedSymbol> {
+        for _ in 0..REQUESTS_PER_ASK {
+            let last_with_source = self.last_with_source();
+            let mut asked = false;
+            let Self { flows, objects, failed, .. } = self;
+            for (at, first) in objects.served.iter().enumerate() {
+                let Some(flow) = flows.named_mut(*first) else { continue };
+                match flow.next(now, path, last_with_source > Some(at)) {
+                    Pick::Symbol(picked) => return Some(picked),
+                    Pick::Request(request) => {
+                        requests.extend([request]);
+                        asked = true;
+                        break;
+                    }
+                    Pick::Failed => *failed = true,
+                    Pick::Idle => {}
+                }
+            }
+            if !asked {
+                break;
+            }
+        }
+        None
+    }
+
+    /// The symbol after `last`, which a packet ends with so far, if the flow's schedule wants that next.
+    pub(in super::super) fn next_in_packet(
+        &mut self,
+        now: Time,
+        path: &PathEstimate,
+        last: SymbolId,
+        requests: &mut impl Extend<Request>,
+    ) -> Option<PickedSymbol> {
+        let first = self.flows.get(last.flow)?.first();
+        let at = self.objects.served.iter().position(|id| *id == first)?;
+        let behind = self.last_with_source() > Some(at);
+        self.ask(first, requests, |flow| flow.next_in_packet(now, path, behind, last))
+    }
+
+    /// Asks a flow for a symbol, again after each request that it makes.
+    fn ask(
+        &mut self,
+        first: FlowId,
+        requests: &mut impl Extend<Request>,
+        mut next: impl FnMut(&mut SendFlow) -> Pick,
+    ) -> Option<PickedSymbol> {
+        let flow = self.flows.named_mut(first)?;
+        for _ in 0..REQUESTS_PER_ASK {
+            match next(flow) {
+                Pick::Symbol(picked) => return Some(picked),
+                Pick::Request(request) => requests.extend([request]),
+                Pick::Failed => {
+                    self.failed = true;
+                    return None;
+                }
+                Pick::Idle => return None,
+            }
+        }
+        None
+    }
+
+    /// The most symbols in a packet of this flow.
+    pub(in super::super) fn symbols_per_packet(&self, id: FlowId) -> u8 {
+        self.flows.get(id).map_or(1, SendFlow::symbols_per_packet)
+    }
+
+    /// Objects are sent: their packets may have several symbols, those of streams have one.
+    pub(in super::super) const fn has_objects(&self) -> bool {
+        !self.objects.served.is_empty()
+    }
+
+    /// When a flow has something to do although nothing is heard.
+    pub(in super::super) fn deadline(&self) -> Option<Time> {
+        self.served().filter_map(SendFlow::deadline).min()
+    }
+
+    /// A symbol that is worth sending when nothing is heard.
+    pub(in super::super) fn probe(&mut self) -> Option<PickedSymbol> {
+        let Self { flows, objects, streams, .. } = self;
+        let mut served = objects.served.iter().chain(&streams.served);
+        served.find_map(|first| flows.named_mut(*first)?.blocks_mut().probe())
+    }
+}
