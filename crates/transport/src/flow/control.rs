@@ -45,7 +45,7 @@ impl ControlSender {
     }
 
     /// Nothing is left to be sent for the last time that everything unacknowledged may be sent once more: a message at
-    /// the end has no successor to reveal its loss (design section 10).
+    /// the end has no successor to reveal its loss (docs/design/tail-rule.md).
     pub(crate) fn double(&mut self) {
         let from = self.doubled.max(self.base).max(self.next.saturating_sub(Self::DOUBLED_AT_MOST));
         if from < self.next && self.again.is_empty() {

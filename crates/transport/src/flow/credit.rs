@@ -1,4 +1,4 @@
-//! Credit: source symbols of blocks that a sender may have started, absolute and connection-wide (design laws 4, section 10).
+//! Credit: source symbols of blocks that a sender may have started, absolute and connection-wide (law 4, docs/design/flow-control.md).
 
 use crate::time::Time;
 use std::time::Duration;

@@ -47,7 +47,7 @@ choices! {
 }
 
 /// Blocks of one size. It decides how well loss averages out within a block; up to about 1500 symbols a block stays in a core's
-/// second-level cache (design section 8).
+/// second-level cache (docs/design/block-sizes.md).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixedBlocks {
     /// Source symbols of a full block.

@@ -1,4 +1,4 @@
-//! The tail rule (design section 8): near the end, repair is sent until the chance that a block is still undecodable,
+//! The tail rule (docs/design/tail-rule.md): near the end, repair is sent until the chance that a block is still undecodable,
 //! given what is in flight, is small enough; then feedback is awaited.
 
 use erasure::BlockCode;

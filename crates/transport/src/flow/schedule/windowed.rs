@@ -1,13 +1,12 @@
 //! Source in order, with lost source sent again while there is more to come; when there is not, the tail rule.
 //!
-//! Mid-transfer a lost source symbol costs the same on the wire as a repair symbol and spares the decoder (anchors, field
-//! §3). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
+//! Mid-transfer a lost source symbol costs the same on the wire as a repair symbol and spares the decoder
+//! (docs/design/tail-rule.md). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
 
 use super::wants::Wants;
 use super::{Next, PathEstimate, Schedule, source};
-use crate::flow::SendBlock;
-use crate::flow::SendBlocks;
 use crate::flow::tail::Outstanding;
+use crate::flow::{SendBlock, SendBlocks};
 use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, Span, field};
 use crate::time::Time;
@@ -16,7 +15,7 @@ use std::time::Duration;
 /// Numbers of the windowed schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedConfig {
-    /// Accepted chance that some block is undecodable from what is in flight (design section 8: 1e-3).
+    /// Accepted chance that some block is undecodable from what is in flight (docs/design/tail-rule.md: 1e-3).
     pub tail_failure: f64,
     /// On paths with shorter round trips, waiting for feedback costs less than coding.
     pub repair_from_rtt: Duration,

@@ -14,7 +14,7 @@ use erasure::rlc::{Density, Encoder, Field};
 /// A path that loses less is left without repair (law 5): a window would want it once in 1,000 windows or less.
 const LEAST_LOSS: f64 = 1e-4;
 
-/// Accepted chance that a window, or its last symbol, cannot be made good by the repair on its way (design section 8: 1e-3).
+/// Accepted chance that a window, or its last symbol, cannot be made good by the repair on its way (docs/design/tail-rule.md: 1e-3).
 const FAILURE: f64 = 1e-3;
 
 /// A stream is idle when nothing was sent of it for this part of a round trip: what is written sooner brings repair along that is
@@ -25,7 +25,7 @@ const IDLE_PER_RTT: u32 = 32;
 const MOST_SHARE: f64 = 2.0;
 
 /// How often random combinations fail, at most: a code over GF(256) with all coefficients drawn needs one symbol more in 1 of 255
-/// cases, two in 1 of 65,000. The design bound of RaptorQ, 1e-2 and 1e-4, is above both.
+/// cases, two in 1 of 65,000. The bound taken for RaptorQ, 1e-2 and 1e-4, is above both.
 const ODDS_OF: BlockCode = BlockCode::RaptorQ;
 
 /// The repair of one stream on its way out.
