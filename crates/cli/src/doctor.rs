@@ -9,7 +9,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::json::{self, Line};
 use crate::options;
-use crate::output::{err, out};
+use crate::print::{err, out};
 
 /// Examines; gives the exit code: 5 when UDP does not get through, so that a script can tell.
 pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {

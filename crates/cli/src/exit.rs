@@ -7,7 +7,7 @@ use downpour::remote::Served;
 use downpour::{ErrorKind, Summary};
 
 use crate::escape;
-use crate::interrupt::Stop;
+use crate::interrupt::StopSignal;
 
 /// The exit codes. They are part of the interface: scripts tell failures apart by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,51 +41,60 @@ pub(crate) enum Code {
     Interrupted = 130,
 }
 
+impl From<StopSignal> for Code {
+    fn from(stop: StopSignal) -> Self {
+        match stop {
+            StopSignal::Interrupted => Self::Interrupted,
+            StopSignal::Terminated => Self::Resumable,
+        }
+    }
+}
+
 /// The list in `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
-    0  done: everything arrived and was checked
+    0  success: everything arrived and was verified
     1  other failures; of verify, a difference
-    2  usage: what was typed makes no sense
-    3  a path to read does not exist, or no downpour over there
+    2  usage: invalid arguments
+    3  a source path does not exist, or downpour is not installed on the remote host
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
-    6  integrity: what arrived is not what was sent, or too little came to decode it
-    7  disk: no room, a quota, or no permission; also for stdin and stdout
-    8  timeout: the other side fell silent
-   23  partial: some names did not come across, or changed; each is named
-   24  partial: all that is missing vanished from the source meanwhile
-   75  ended by SIGTERM; the same command goes on where it stopped
-  130  Ctrl-C; the same command goes on where it stopped
-A pipe ends with the exit code of its command.
+    6  integrity: the data that arrived differs from what was sent, or is too little to decode
+    7  disk: full, over quota, or permission denied; also for stdin and stdout
+    8  timeout: no more packets from the other side
+   23  partial: some files were not transferred, or changed meanwhile; each is listed
+   24  partial: some files vanished from the source meanwhile
+   75  stopped by SIGTERM; the same command resumes
+  130  stopped by Ctrl-C; the same command resumes
+`downpour pipe` exits with the exit code of its command.
 
 Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s; not with --set),
 sizes in bytes (10MB, 1.5G, 64KiB).
 
-Patterns of --include and --exclude are those of rsync; the first rule that matches a name decides:
-  *.tmp    every name that ends so, in any folder; * and ? stop at a /
-  /a/b     a / in front: only from the top of what is copied
-  cache/   a / at the end: folders only
-  a/**/b   ** crosses /
+Patterns of --include and --exclude are those of rsync; the first matching rule applies:
+  *.tmp    names with this ending, in any folder; * and ? do not match /
+  /a/b     a leading / anchors the pattern at the top of the copied tree
+  cache/   a trailing / matches folders only
+  a/**/b   ** also matches /
 
-Configuration: ~/.config/downpour/config.toml (or below XDG_CONFIG_HOME, or --config FILE). Its keys are the long options:
+Configuration: ~/.config/downpour/config.toml (or in XDG_CONFIG_HOME, or --config FILE). Keys are the long options:
   limit = \"08:00,200M 19:00,off\"
   exclude = [\".cache/\", \"*.tmp\"]
-  [host.\"*.far.example\"]       for a host as it is typed, of any user; * and ? stand for anything
+  [host.\"*.far.example\"]       for a host as typed, with any user; * and ? are wildcards
   retry-for = \"1h\"
   ipv4 = true
-An option is taken from the first of these places that has it:
+The first of these that sets an option applies:
   1. the command line
   2. the environment: DOWNPOUR_RETRY_FOR=1h for --retry-for, DOWNPOUR_QUIET=true or =false for -q
-  3. the sections of the host, from first to last
-  4. the top of the file
-Switches are true or false, times are numbers or texts, all else is texts. The
-whole file is checked, whatever the host. A key that a command does not know
-does nothing there. Only on the command line, for they are for a single run:
+  3. the sections that match the host, in order
+  4. the top level of the file
+Switches are true or false, times are numbers or strings, everything else is a string.
+The whole file is checked, whatever the host. Commands ignore keys of options that
+they do not have. Only allowed on the command line:
 --checksums, --delete, --dry-run, --files-from, --from0, --keep, --ticket-file, --to.
 
-Environment, besides:
-  DOWNPOUR_CONFIG  the configuration, or none for none
+Other environment variables:
+  DOWNPOUR_CONFIG  the configuration file, or none
   DOWNPOUR_TICKET  the ticket, instead of the prompt";
 
 impl From<ErrorKind> for Code {
@@ -141,17 +150,17 @@ impl Failure {
     }
 
     /// A signal before anything was under way.
-    pub(crate) fn stopped(stop: Stop) -> Self {
+    pub(crate) fn stopped(stop: StopSignal) -> Self {
         let message = match stop {
-            Stop::Interrupted => "interrupted",
-            Stop::Terminated => "terminated",
+            StopSignal::Interrupted => "interrupted",
+            StopSignal::Terminated => "terminated",
         };
-        Self::new(stop.code(), message)
+        Self::new(stop.into(), message)
     }
 
     /// A signal, and the transfer goes on another time.
-    pub(crate) fn goes_on(stop: Stop) -> Self {
-        Self::new(stop.code(), "stopped; the same command goes on where it stopped")
+    pub(crate) fn goes_on(stop: StopSignal) -> Self {
+        Self::new(stop.into(), "stopped; the same command goes on where it stopped")
     }
 }
 

@@ -4,32 +4,20 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Code;
-
 /// A reason to stop that came from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopSignal {
     /// Ctrl-C: SIGINT.
     Interrupted,
     /// SIGTERM: somebody, perhaps the system, wants this process to end soon.
     Terminated,
 }
 
-impl From<Stop> for downpour::Stop {
-    fn from(stop: Stop) -> Self {
+impl From<StopSignal> for downpour::Stop {
+    fn from(stop: StopSignal) -> Self {
         match stop {
-            Stop::Interrupted => Self::Cancelled,
-            Stop::Terminated => Self::Terminated,
-        }
-    }
-}
-
-impl Stop {
-    /// How the process ends for it.
-    pub(crate) const fn code(self) -> Code {
-        match self {
-            Self::Interrupted => Code::Interrupted,
-            Self::Terminated => Code::Resumable,
+            StopSignal::Interrupted => Self::Cancelled,
+            StopSignal::Terminated => Self::Terminated,
         }
     }
 }
@@ -38,7 +26,7 @@ impl Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// A reason to stop.
-    Stop(Stop),
+    Stop(StopSignal),
     /// SIGHUP: the terminal is gone, or whoever started this has logged out. Transfers go on.
     HangUp,
 }
@@ -73,15 +61,15 @@ impl Interrupts {
     pub(crate) async fn heard(&mut self) -> Heard {
         // A stream ends only when the runtime shuts down; nobody waits then.
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Heard::Stop(Stop::Interrupted),
-            Some(()) = self.terminate.recv() => Heard::Stop(Stop::Terminated),
+            Some(()) = self.interrupt.recv() => Heard::Stop(StopSignal::Interrupted),
+            Some(()) = self.terminate.recv() => Heard::Stop(StopSignal::Terminated),
             Some(()) = hung_up(&mut self.hang_up) => Heard::HangUp,
             else => std::future::pending().await,
         }
     }
 
     /// Waits for the next reason to stop.
-    pub(crate) async fn next(&mut self) -> Stop {
+    pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
             if let Heard::Stop(stop) = self.heard().await {
                 return stop;

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::escape;
 use crate::progress::Figures;
-use crate::stdout;
 
 /// The version in every object. New fields and types may come without a new version.
 const VERSION: u8 = 1;
@@ -49,8 +48,6 @@ pub(crate) enum Line<'a> {
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last of `downpour doctor`.
     Checkup(&'a downpour::remote::doctor::Checkup),
-    /// The last of `downpour demo`.
-    Demo(&'a crate::demo::Results),
     /// The last, when it did not.
     Error {
         /// One line.
@@ -172,17 +169,17 @@ impl From<&downpour::Summary> for Summary {
 }
 
 #[derive(Serialize)]
-struct Versioned<'a> {
+struct Versioned<'a, T> {
     v: u8,
     #[serde(flatten)]
-    line: &'a Line<'a>,
+    line: &'a T,
 }
 
-/// Prints an object.
-pub(crate) fn print(line: &Line<'_>) {
+/// Prints an object: a [`Line`], or what has a type of its own.
+pub(crate) fn print(line: &impl Serialize) {
     let mut text = serde_json::to_vec(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
     text.push(b'\n');
-    stdout::write(&text);
+    crate::print::write_out(&text);
 }
 
 #[cfg(test)]

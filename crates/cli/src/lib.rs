@@ -11,22 +11,20 @@ mod demo;
 mod doctor;
 mod escape;
 mod exit;
-mod human;
 mod interrupt;
 mod json;
 mod limit;
+mod man_pages;
 mod options;
 mod output;
-mod papers;
 mod pipe;
+mod print;
 mod profile;
 mod progress;
 mod prompt;
 mod rates;
 mod recv;
 mod send;
-mod stderr;
-mod stdout;
 mod ticket;
 mod verify;
 mod version;
@@ -73,7 +71,7 @@ fn names() -> &'static Names {
 /// Says why it ended, where that is not known yet, and whether all output was written.
 fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
     match result {
-        Ok(code) => match stdout::is_complete() {
+        Ok(code) => match print::is_complete() {
             Ok(()) => ExitCode::from(code),
             Err(failure) => {
                 output::failed(shown, &failure);
@@ -93,8 +91,8 @@ async fn run(command: Command) -> Result<u8, Failure> {
         // It minds the signals itself where it keeps something.
         Command::Remote => Ok(exit::of_remote(downpour::remote::serve(names()).await)),
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
-        Command::Completions(args) => Ok(papers::completions(&args)),
-        Command::Man(args) => papers::man(&args),
+        Command::Completions(args) => Ok(man_pages::completions(&args)),
+        Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),
         Command::Send(args) => send::run(*args, &mut signals()?).await,
         Command::Recv(args) => recv::run(*args, &mut signals()?).await,

@@ -12,7 +12,6 @@ use serde::de::DeserializeSeed as _;
 
 use crate::args::{NetworkArgs, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
-use crate::human;
 use crate::limit::Limit;
 use crate::names;
 
@@ -70,7 +69,7 @@ pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
     })?;
     let refused = |why: &dyn Display| Failure::new(Code::Usage, format!("{shown}{why}"));
     if bytes.len() as u64 > LONGEST_PROFILE {
-        return Err(refused(&format_args!(" is no profile: it is longer than {}", human::bytes(LONGEST_PROFILE))));
+        return Err(refused(&format_args!(" is no profile: it is longer than {}", units::bytes(LONGEST_PROFILE))));
     }
     let text = str::from_utf8(&bytes).map_err(|_| refused(&" is no profile: it is no text"))?;
     toml::Deserializer::parse(text).and_then(|file| names().deserialize(file)).map_err(|error| {

@@ -10,12 +10,11 @@ use downpour::{Offer, Progress, Rate, Summary};
 use crate::args::{HowShown, OutputArgs};
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::human;
 use crate::json::{self, Line};
 use crate::limit::Limit;
+use crate::print::{self, err, out, warn};
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
-use crate::{stderr, stdout};
 
 /// How often `--json` tells how far it is.
 const JSON_PERIOD: Duration = Duration::from_secs(1);
@@ -70,7 +69,7 @@ impl Output {
             out(ticket);
             self.say("");
         }
-        ticket.map_or(Ok(()), |_| stdout::has_ticket())
+        ticket.map_or(Ok(()), |_| print::has_ticket())
     }
 
     /// The other side is there.
@@ -111,12 +110,12 @@ impl Output {
         if self.shown.json {
             json::print(&Line::File { path, bytes });
         }
-        self.detail(format_args!("{path} ({})", human::bytes(bytes)));
+        self.detail(format_args!("{path} ({})", units::bytes(bytes)));
     }
 
     /// How many receivers there are at the moment, where their figures would only be confused.
     pub(crate) fn crowd(&self, receivers: u64) {
-        self.showing.words(&human::count(receivers, "receiver", "receivers"));
+        self.showing.words(&units::count(receivers, "receiver", "receivers"));
     }
 
     /// What becomes of a name at the receiver. Plans and differences are the result of a command: they go to stdout.
@@ -186,7 +185,7 @@ impl Output {
         }
         let more = summary.failed_count.saturating_sub(summary.failed.len() as u64);
         if more > 0 {
-            warn(format_args!("and {}", human::count(more, "more name", "more names")));
+            warn(format_args!("and {}", units::count(more, "more name", "more names")));
         }
         if self.shown.json {
             if let Some(progress) = &self.last {
@@ -199,7 +198,7 @@ impl Output {
             (Notices::Done, _) => self.say(summary),
             (Notices::Planned, 0) => self.say("Nothing is to be done."),
             (Notices::Planned, names) => {
-                self.say(format_args!("A dry run: {} to change, nothing is.", human::count(names, "name", "names")));
+                self.say(format_args!("A dry run: {} to change, nothing is.", units::count(names, "name", "names")));
             }
             (Notices::Differences, names) => self.say(compared(names, self.only_in_a, summary)),
         }
@@ -227,23 +226,23 @@ fn in_words(offer: &Offer) -> String {
     if more > 0 {
         names += &format!(" and {more} more");
     }
-    let items = human::count(offer.entries, "item", "items");
+    let items = units::count(offer.entries, "item", "items");
     // The sender may still be looking through its folders.
     let open = if offer.is_all { "" } else { ", maybe more" };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
-    format!("Coming: {names} ({items}, {}{open})\nInto:   {}", human::bytes(offer.bytes), into.display())
+    format!("Coming: {names} ({items}, {}{open})\nInto:   {}", units::bytes(offer.bytes), into.display())
 }
 
 /// The last line of a comparison with so many differences. What could not be compared is none, nor is it the same.
 fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     let mut sentences = Vec::new();
     if differences > 0 {
-        sentences.push(format!("{}.", human::count(differences, "difference", "differences")));
+        sentences.push(format!("{}.", units::count(differences, "difference", "differences")));
     } else if summary.failed_count == 0 {
-        sentences.push(format!("No difference in {}.", human::count(summary.files, "file", "files")));
+        sentences.push(format!("No difference in {}.", units::count(summary.files, "file", "files")));
     }
     if summary.failed_count > 0 {
-        sentences.push(format!("{} could not be compared.", human::count(summary.failed_count, "name", "names")));
+        sentences.push(format!("{} could not be compared.", units::count(summary.failed_count, "name", "names")));
     }
     if differences > 0 && only_in_a == summary.files + summary.directories + summary.symlinks {
         sentences.push("B has nothing of A: is its path right?".to_owned());
@@ -277,11 +276,11 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
 
 /// `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`
 fn counts(summary: &Summary) -> String {
-    let mut parts = vec![format!("{} in IP packets", human::bytes(summary.wire_bytes))];
-    parts.extend(summary.loss.map(|loss| format!("loss {}", human::percent(loss))));
-    parts.extend(summary.repair_share.map(|share| format!("{} of the symbols repair", human::percent(share))));
-    parts.extend(summary.rtt.map(|rtt| format!("RTT {}", human::milliseconds(rtt))));
-    parts.push(format!("{} refused.", human::count(summary.refused, "datagram", "datagrams")));
+    let mut parts = vec![format!("{} in IP packets", units::bytes(summary.wire_bytes))];
+    parts.extend(summary.loss.map(|loss| format!("loss {}", units::percent(loss))));
+    parts.extend(summary.repair_share.map(|share| format!("{} of the symbols repair", units::percent(share))));
+    parts.extend(summary.rtt.map(|rtt| format!("RTT {}", units::seconds(rtt.as_secs_f64()))));
+    parts.push(format!("{} refused.", units::count(summary.refused, "datagram", "datagrams")));
     parts.join(", ")
 }
 
@@ -291,19 +290,4 @@ pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
         json::print(&Line::Error { message: &failure.message, exit_code: failure.code });
     }
     err(format_args!("downpour: {}", failure.message));
-}
-
-/// Something to know, from the program itself.
-pub(crate) fn warn(line: impl fmt::Display) {
-    err(format_args!("downpour: warning: {line}"));
-}
-
-/// A line on stdout.
-pub(crate) fn out(line: impl fmt::Display) {
-    stdout::write(format!("{line}\n").as_bytes());
-}
-
-/// A line on stderr; where that is gone, nothing.
-pub(crate) fn err(line: impl fmt::Display) {
-    stderr::write(format!("{line}\n").as_bytes());
 }

@@ -8,7 +8,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::limit::Limit;
 use crate::watch::{GRACE, at};
-use crate::{escape, options, output};
+use crate::{escape, options, print};
 
 /// Pipes; gives the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`]: nothing is kept.
 pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u
         };
         match (event, stopped) {
             (Some(PipeEvent::Note(line)), _) if args.quiet => drop(line),
-            (Some(PipeEvent::Note(line)), _) => output::err(escape::text(&line)),
+            (Some(PipeEvent::Note(line)), _) => print::err(escape::text(&line)),
             (_, Some(stop)) => return Err(Failure::stopped(stop)),
             (Some(PipeEvent::Done(result)), None) => return Ok(result?),
             (None, None) => return Err(Failure::new(Code::Other, "the pipe ended without a word")),

@@ -7,7 +7,7 @@ use downpour::profile::{Difference, Line};
 
 use crate::args::ProfileCommand;
 use crate::exit::{Code, Failure};
-use crate::{options, stdout};
+use crate::{options, print};
 
 /// Lists, shows or compares; gives the exit code.
 pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
         }
         ProfileCommand::Diff(args) => compared(&options::chosen(&args.first)?, &options::chosen(&args.second)?),
     };
-    stdout::write(text.as_bytes());
+    print::write_out(text.as_bytes());
     Ok(Code::Done as u8)
 }
 

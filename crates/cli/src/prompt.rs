@@ -6,8 +6,8 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::interrupt::{Interrupts, Stop};
-use crate::stderr;
+use crate::interrupt::{Interrupts, StopSignal};
+use crate::print;
 
 /// Longer lines are cut: no ticket and no answer is near it.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -16,7 +16,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
     /// Ctrl-C, or SIGTERM.
-    Stopped(Stop),
+    Stopped(StopSignal),
     /// The input ended, or cannot be read.
     Input(io::Error),
 }
@@ -27,11 +27,11 @@ pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Resul
         return line(interrupts).await;
     }
     let hidden = NoEcho::start().map_err(NoAnswer::Input)?;
-    stderr::write(question.as_bytes());
+    print::write_err(question.as_bytes());
     let answer = line(interrupts).await;
     drop(hidden);
     // The Enter was not echoed either.
-    stderr::write(b"\n");
+    print::write_err(b"\n");
     answer
 }
 
@@ -52,7 +52,7 @@ impl Question {
 
     /// Asks it again, without another answer.
     pub(crate) fn repeat(&self) {
-        stderr::write(format!("{} [Y/n] ", self.text).as_bytes());
+        print::write_err(format!("{} [Y/n] ", self.text).as_bytes());
     }
 
     /// Waits for a yes or a no, and asks again where it is neither. May be dropped and called again.
@@ -64,7 +64,7 @@ impl Question {
             let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
             // Only a line that is typed at a terminal ends the line there.
             if answer.is_err() || !io::stdin().is_terminal() {
-                stderr::write(b"\n");
+                print::write_err(b"\n");
             }
             let answer = answer?;
             match answer.trim().to_ascii_lowercase().as_str() {
@@ -77,7 +77,7 @@ impl Question {
 
     /// There is nothing to answer any more.
     pub(crate) fn withdraw(self) {
-        stderr::write(b"\n");
+        print::write_err(b"\n");
     }
 }
 

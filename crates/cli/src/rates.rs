@@ -111,31 +111,8 @@ pub(crate) struct Both(pub(crate) Rate);
 impl fmt::Display for Both {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0.bits_per_second() as f64;
-        write!(f, "{} = {}", scaled(bits, "bit/s"), scaled(bits / 8.0, "B/s"))
+        write!(f, "{} = {}", units::scaled(bits, "bit/s"), units::bytes_per_second(bits / 8.0))
     }
-}
-
-/// A number with a decimal prefix and at most four digits: `12.5 MB/s`, `999 kbit/s`.
-pub(crate) fn scaled(number: f64, unit: &str) -> String {
-    let mut scaled = number;
-    let mut prefixes = ["", "k", "M", "G", "T", "P", "E"].into_iter().peekable();
-    // 999.95 would print as 1000.0.
-    while scaled >= 999.5 && prefixes.len() > 1 {
-        scaled /= 1000.0;
-        prefixes.next();
-    }
-    let prefix = prefixes.peek().copied().unwrap_or_default();
-    let digits = match scaled {
-        _ if prefix.is_empty() => format!("{scaled:.0}"),
-        0.0..9.995 => trimmed(&format!("{scaled:.2}")),
-        0.0..99.95 => trimmed(&format!("{scaled:.1}")),
-        _ => format!("{scaled:.0}"),
-    };
-    format!("{digits} {prefix}{unit}")
-}
-
-fn trimmed(number: &str) -> String {
-    number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -215,16 +192,5 @@ mod tests {
             let rate = parse(text).expect(text);
             assert_eq!(Both(rate).to_string(), echo, "{text}");
         }
-    }
-
-    #[test]
-    fn large_numbers_round_into_the_next_prefix() {
-        assert_eq!(scaled(999.4, "B"), "999 B");
-        assert_eq!(scaled(999.6, "B"), "1 kB");
-        assert_eq!(scaled(999_499.0, "B"), "999 kB");
-        assert_eq!(scaled(999_600.0, "B"), "1 MB");
-        assert_eq!(scaled(9_996_000.0, "B"), "10 MB");
-        assert_eq!(scaled(4_231_000_000.0, "B"), "4.23 GB");
-        assert_eq!(scaled(0.0, "B"), "0 B");
     }
 }

@@ -7,7 +7,8 @@ use downpour::Ticket;
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
-use crate::output::{Output, warn};
+use crate::output::Output;
+use crate::print::warn;
 use crate::prompt::{self, NoAnswer};
 
 /// The variable that holds a ticket.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, interval, sleep_until};
 
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Heard, Interrupts, Stop};
+use crate::interrupt::{Heard, Interrupts, StopSignal};
 use crate::limit::{LOOK_AGAIN, Limit};
 use crate::output::{Notices, Output};
 use crate::prompt::Question;
@@ -86,7 +86,7 @@ pub(crate) async fn watch(
             _ = look.tick(), if changes => watch.limit(),
             () = at(deadline) => {
                 watch.transfer.abandon();
-                return Err(Failure::stopped(Stop::Terminated));
+                return Err(Failure::stopped(StopSignal::Terminated));
             }
         }
     }
@@ -119,7 +119,7 @@ struct Watch<'a> {
     /// Nobody was there to be asked.
     unanswered: bool,
     /// Why it is being cancelled.
-    stop: Option<Stop>,
+    stop: Option<StopSignal>,
     /// When the process ends whatever the transfer does.
     deadline: Option<Instant>,
     /// Receivers that are being served, where there may be several.
@@ -187,13 +187,13 @@ impl Watch<'_> {
     }
 
     /// Cancels; the second time there is no waiting for it.
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: StopSignal) {
         if self.stop.is_some() {
             self.transfer.abandon();
-            process::exit(i32::from(stop.code() as u8));
+            process::exit(i32::from(Code::from(stop) as u8));
         }
         self.stop = Some(stop);
-        if stop == Stop::Terminated {
+        if stop == StopSignal::Terminated {
             self.deadline = Some(Instant::now() + GRACE);
         }
         self.output.stopping();

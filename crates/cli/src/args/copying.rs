@@ -1,4 +1,4 @@
-//! `cp`, `sync` and `verify`: what goes by `[user@]host:path`.
+//! `cp`, `sync` and `verify`, whose arguments are `[user@]host:path`.
 
 use clap::Args;
 use downpour::remote::Location;
@@ -14,12 +14,12 @@ use super::values;
 pub(crate) struct CpArgs {
     #[command(flatten)]
     pub(crate) paths: PathArgs,
-    /// Copy folders with everything in them
+    /// Copy folders recursively
     #[arg(short, long, help_heading = "What is copied")]
     pub(crate) recursive: bool,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Keep modes exactly, whatever the umask there; times are always kept
+    /// Preserve modes exactly, regardless of the umask; times are always preserved
     #[arg(short, long, help_heading = "At the target")]
     pub(crate) preserve: bool,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct SyncArgs {
     pub(crate) paths: PathArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Delete at the target what the source does not have, except what is excluded
+    /// Delete files at the target that are not in the source, unless they are excluded
     #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) struct VerifyArgs {
     /// PATH or USER@HOST:PATH
     #[arg(help = "PATH or [USER@]HOST:PATH", value_name = "A", value_parser = values::location())]
     pub(crate) a: Location,
-    /// What it is compared with
+    /// PATH or [USER@]HOST:PATH to compare with
     #[arg(value_name = "B", value_parser = values::location())]
     pub(crate) b: Location,
     #[command(flatten)]

@@ -22,15 +22,15 @@ pub(crate) struct DemoArgs {
     /// Size of the generated file
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "50MB")]
     pub(crate) size: u64,
-    /// The network: KEY=VALUE,..., or two of them with ` / ` between for the way there and the way back
+    /// The link: KEY=VALUE,..., or one for each direction, separated by ` / `
     ///
-    /// Keys: rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above, seed. The delay is one way.
+    /// Keys: rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above, seed. The delay is one-way.
     #[arg(long, value_name = "LINK", default_value = DEMO_LINK)]
     pub(crate) link: Duplex,
-    /// The rate the sender is told [default: the link's]
+    /// The rate to send at [default: the link's rate]
     #[arg(long, value_parser = rates::parse)]
     pub(crate) rate: Option<Rate>,
-    /// Leave out the comparison with CUBIC
+    /// Skip the comparison with CUBIC
     #[arg(long)]
     pub(crate) no_compare: bool,
     #[command(flatten)]

@@ -20,14 +20,15 @@ use crate::{exit, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, ProfileChoice, SelectionArgs, SpeedArgs,
-    SshArgs, TraceArgs, Via,
+    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
+    TraceArgs, Via, WhenExisting,
 };
-pub(crate) use offering::{RecvArgs, SendArgs, WhenExisting};
+pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};
 pub(crate) use paths::PathArgs;
+pub(crate) use values::ProfileChoice;
 
-/// Moves files fast over networks that lose packets: encrypted, checked end to end, over UDP with erasure codes.
+/// Transfer files fast over networks that lose packets: encrypted, verified end to end, over UDP with erasure codes.
 #[derive(Debug, Parser)]
 #[command(name = "downpour", version, long_version = version::long(), after_long_help = exit::HELP)]
 #[command(
@@ -35,7 +36,7 @@ pub(crate) use paths::PathArgs;
 )]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// The configuration to read; `none` for none [default: ~/.config/downpour/config.toml]
+    /// Configuration file, or `none` [default: ~/.config/downpour/config.toml]
     #[arg(long, value_name = "FILE", global = true, help_heading = "What is shown", display_order = 1000)]
     pub(crate) config: Option<PathBuf>,
     /// What to do.
@@ -46,83 +47,83 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Copy files and folders to a machine that ssh reaches, or from one
+    /// Copy files and folders to or from a host that ssh can reach
     ///
-    /// As scp: the other side is started through your own ssh and ends with it. The data goes over UDP, or over ssh itself where UDP is
-    /// closed. What broke off goes on where it stopped when the same command runs again. Without a host it copies on this machine.
+    /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An interrupted copy resumes when
+    /// the same command runs again. Without a host it copies locally.
     #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST")]
     Cp(Box<CpArgs>),
-    /// Make a folder the same as another: cp -r -p, and with --delete nothing else stays
+    /// Make a folder identical to another: cp -r -p, and with --delete nothing else remains
     ///
-    /// Files of the same size and time are taken as unchanged and cost nothing.
+    /// Files with matching size and mtime are skipped.
     #[command(after_help = SYNC_EXAMPLES, override_usage = "downpour sync [OPTIONS] SRC... DST")]
     Sync(Box<SyncArgs>),
-    /// Send files and folders to whoever has the ticket
+    /// Send files and folders to the holder of a ticket
     ///
-    /// Waits for a `downpour recv` and prints the ticket that one asks for. The ticket is good for one complete fetch and for one hour.
-    /// With --to it is the other way round: the ticket comes from a `downpour recv --listen`.
+    /// Prints a ticket and waits for a `downpour recv` with it. The ticket is valid for one complete transfer and for one hour. With --to, this side
+    /// connects instead, with a ticket from `downpour recv --listen`.
     #[command(after_help = SEND_EXAMPLES)]
     Send(Box<SendArgs>),
     /// Receive files and folders with a ticket
     ///
-    /// Asks for the ticket that `downpour send` prints, says what is coming and where it goes, and asks whether to take it. Answers are
-    /// lines of stdin, from a pipe too; where that has ended nothing is taken without --yes. What exists already is not overwritten,
-    /// unless --existing says so. With --listen it is the other way round: prints a ticket and waits for a `downpour send --to`.
+    /// Asks for the ticket that `downpour send` printed, shows the offered files and the target folder, and asks for confirmation. Answers are read from
+    /// stdin; at its end the offer is declined unless --yes is given. Existing files are not overwritten unless --existing says so. With --listen, this
+    /// side prints a ticket and waits for a `downpour send --to`.
     #[command(after_help = RECV_EXAMPLES)]
     Recv(Box<RecvArgs>),
-    /// Compare two files or folders by content, here or over there
+    /// Compare two files or folders by content, locally or remotely
     ///
-    /// Changes nothing. Names every difference; ends with 0 if there is none and with 1 if there is one.
+    /// Changes nothing. Prints every difference; exits with 0 if there is none and 1 otherwise.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Box<VerifyArgs>),
-    /// Tell what stands between this machine and another, and what to change
+    /// Diagnose the path to another machine and suggest improvements
     ///
-    /// Starts the other side as `downpour cp` does. Looks whether UDP comes through, both ways and at which packet size; measures round
-    /// trip, loss, rate and disks; says how long a transfer will take.
+    /// Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which packet size; measures round-trip time, loss,
+    /// rate and disks; estimates how long transfers will take.
     Doctor(Box<DoctorArgs>),
-    /// Run a command on another machine with this one's stdin as its own
+    /// Run a remote command and pipe stdin to it
     ///
-    /// Ends with the exit code of the command. When the connection breaks the command is killed: it never takes a part of its input for
-    /// the whole.
+    /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never mistakes a part of its input for the
+    /// whole.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
-    /// Send a file through a bad network made up on this machine
+    /// Send a file over an emulated lossy link on this machine
     ///
-    /// Two endpoints in this process talk real UDP through a relay that has the rate, the delay and the loss of --link. Shows the time the
-    /// transfer takes, the least it could take, and what TCP's CUBIC with retransmission does on the same network.
+    /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link. Shows the time of the transfer, the
+    /// least possible time, and the time of CUBIC with retransmission, as in TCP, over the same link.
     Demo(Box<DemoArgs>),
-    /// Look at the ways of sending that there are, and at every number in them
+    /// Show profiles and all their settings
     ///
-    /// A profile says how a sender sends: code and blocks, which symbol goes next, congestion control, loss detection, feedback. --profile
-    /// picks one, --set changes one choice or number of it.
+    /// A profile determines how data is sent: code and blocks, schedule, congestion control, loss detection, feedback. --profile selects one, --set
+    /// changes a setting.
     #[command(subcommand, after_help = PROFILE_EXAMPLES)]
     Profile(ProfileCommand),
-    /// Print what a shell needs to complete commands and options
+    /// Print shell completions
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
-    /// Print the manual page, or write one for each command into a folder
+    /// Print the manual page, or write the pages of all commands to a folder
     Man(ManArgs),
-    /// The other side of cp, sync, verify, doctor and pipe; started through ssh
+    /// The remote side of cp, sync, verify, doctor and pipe, started through ssh
     #[command(hide = true)]
     Remote,
 }
 
 const CP_EXAMPLES: &str = "\
 Examples:
-  downpour cp -r results/ me@far.example:archive   the contents of results, into archive
-  downpour cp -r far.example:archive/2024 .        the folder 2024, to here
-  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   gentle by day
-  downpour cp -rn --exclude '*.tmp' results far:   what would be done";
+  downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
+  downpour cp -r far.example:archive/2024 .        copy the folder 2024 to the current folder
+  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a limit by day
+  downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";
 
 const SYNC_EXAMPLES: &str = "\
 Examples:
-  downpour sync results/ far.example:results/            a second run takes what has changed
-  downpour sync --delete -n results/ far.example:results/   what would be deleted";
+  downpour sync results/ far.example:results/            copy new and changed files
+  downpour sync --delete -n results/ far.example:results/   show what would be deleted";
 
 const SEND_EXAMPLES: &str = "\
 Examples:
   downpour send photos/ notes.txt
-  downpour send --rate 100M photos/        exactly this fast, through any loss
+  downpour send --rate 100M photos/        at a fixed rate, whatever the loss
   downpour send photos/ --to --ticket-file t   to a `downpour recv --listen --ticket-file t`";
 
 const RECV_EXAMPLES: &str = "\
@@ -137,11 +138,11 @@ Example:
 const PIPE_EXAMPLES: &str = "\
 Examples:
   tar c results | downpour pipe far.example tar x -C archive
-  downpour pipe --set streams=window far.example ./console    soon there, whatever the path loses";
+  downpour pipe --set streams=window far.example ./console    low delay in spite of losses";
 
 const PROFILE_EXAMPLES: &str = "\
 Examples:
-  downpour profile show arq > mine.toml      a file to change, for --profile ./mine.toml
+  downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
   downpour profile diff auto ./mine.toml
   downpour cp --set congestion.beta=0.5 huge.tar far:";
 

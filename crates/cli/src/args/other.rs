@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-use super::groups::{NetworkArgs, OutputArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
+use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
 use super::values;
+use super::values::ProfileChoice;
 
 /// `downpour doctor`.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// The other machine: USER@HOST
-    #[arg(help = "The other machine: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
+    /// The remote host: USER@HOST
+    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
-    /// The folder over there that files would go to: its disk is measured [default: the home]
+    /// Remote target folder, whose disk is measured [default: the home folder]
     #[arg(value_name = "DIR")]
     pub(crate) target: Option<PathBuf>,
-    /// The size of the transfer whose time is wanted [default: some usual ones]
+    /// Estimate the time of a transfer of this size [default: a few common sizes]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub(crate) size: Option<u64>,
     #[command(flatten)]
@@ -33,22 +34,22 @@ pub(crate) struct DoctorArgs {
 /// `downpour pipe`.
 #[derive(Args, Debug)]
 pub(crate) struct PipeArgs {
-    /// The other machine: USER@HOST
-    #[arg(help = "The other machine: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
+    /// The remote host: USER@HOST
+    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
-    /// What runs there, as ssh would run it; everything from here on is its own
+    /// Command to run on the remote host, as with ssh; all further arguments belong to it
     #[arg(required = true, value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
-    /// What carries the data
+    /// Transport for the data
     #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
     pub(crate) via: Via,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, help_heading = "What is shown")]
     pub(crate) quiet: bool,
 }
@@ -56,26 +57,26 @@ pub(crate) struct PipeArgs {
 /// `downpour profile`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Name every profile
+    /// List all profiles
     List,
-    /// Print a profile: every choice and every number, and where it comes from
+    /// Print a profile with the source of every setting
     ///
-    /// The output is a file that --profile takes. What stands in it may be left out where it is the same in the profile named `based-on`.
+    /// The output can be saved and passed to --profile. Settings that equal those of the profile named in `based-on` can be omitted.
     Show(Box<ShowArgs>),
-    /// Print in what two profiles differ
+    /// Print the differences between two profiles
     Diff(Box<DiffArgs>),
 }
 
 /// `downpour profile show`.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// A name, or a file
+    /// Name or file of a profile
     #[arg(value_name = "NAME|FILE", value_parser = values::profile, default_value = "auto")]
     pub(crate) profile: ProfileChoice,
-    /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
+    /// Change a setting of the profile: congestion=cubic, congestion.beta=0.5
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// What each number may be, too
+    /// Also print the allowed range of each setting
     #[arg(long)]
     pub(crate) allowed: bool,
 }
@@ -83,10 +84,10 @@ pub(crate) struct ShowArgs {
 /// `downpour profile diff`.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// A name, or a file
+    /// Name or file of a profile
     #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
     pub(crate) first: ProfileChoice,
-    /// A name, or a file
+    /// Name or file of a profile
     #[arg(value_name = "NAME|FILE", value_parser = values::profile)]
     pub(crate) second: ProfileChoice,
 }

@@ -28,7 +28,7 @@ impl Args for PathArgs {
     fn augment_args(command: Command) -> Command {
         let paths = Arg::new(NAME).value_name("PATH").action(ArgAction::Append).num_args(1..).required(true);
         command.arg(paths.value_parser(values::location()).help(
-            "What to copy, and last where to: PATH or [USER@]HOST:PATH. `folder/` is what is in a folder, `folder` the folder itself",
+            "Sources and the target: PATH or [USER@]HOST:PATH. `folder/` copies the contents of a folder, `folder` the folder itself",
         ))
     }
 

@@ -29,8 +29,8 @@ impl Args for Rules {
                 .allow_hyphen_values(true)
         };
         command
-            .arg(option("include").help("Take names that match, whatever a later --exclude says"))
-            .arg(option("exclude").help("Leave names that match out; `downpour --help` explains patterns"))
+            .arg(option("include").help("Include matching files even if a later --exclude matches them"))
+            .arg(option("exclude").help("Skip matching files; see `downpour --help` for patterns"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

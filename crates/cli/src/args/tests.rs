@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use downpour::Rate;
 
+use super::groups::WhenExisting;
 use super::groups::{Links, Via};
-use super::offering::WhenExisting;
 use super::*;
 use downpour::files::{Pattern, Rule};
 use downpour::remote::Location;

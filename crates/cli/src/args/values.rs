@@ -3,13 +3,27 @@
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use downpour::Profile;
 use downpour::remote::Location;
 
-use super::groups::{ProfileChoice, SshCommand};
 use crate::names;
+
+/// A command in words, as a shell would split it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SshCommand(pub(crate) Vec<OsString>);
+
+/// A profile as it is named.
+#[derive(Clone, Debug)]
+pub(crate) enum ProfileChoice {
+    /// A built-in one.
+    Named(Box<Profile>),
+    /// In a file.
+    File(PathBuf),
+}
 
 /// `path` or `[user@]host:path`.
 pub(super) fn location() -> impl TypedValueParser<Value = Location> {

@@ -17,7 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::args::Cli;
 use crate::exit::{Code, Failure};
-use crate::output::warn;
+use crate::print::warn;
 use file::File;
 use layers::{Layer, Setting};
 

@@ -39,7 +39,7 @@ pub(super) struct Crossing<'a> {
 
 /// How it went.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct CrossingResult {
     /// From the first datagram to the receiver's last byte, or until it was stopped.
     pub(super) took: Duration,
     /// Bytes of files at the receiver.
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
 
 impl Crossing<'_> {
     /// Sends, and shows how far it is.
-    pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
+    pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<CrossingResult, Failure> {
         let listen = Peer::Listen(ListenOptions {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
@@ -95,7 +95,7 @@ impl Pair<'_> {
         limit: Option<Duration>,
         output: &mut Output,
         interrupts: &mut Interrupts,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CrossingResult, Failure> {
         let deadline = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -120,7 +120,7 @@ impl Pair<'_> {
         }
         let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
         let took = relay.first.map(|first| at - first).unwrap_or_default();
-        Ok(Outcome { took, bytes: self.bytes, is_complete: true, relay })
+        Ok(CrossingResult { took, bytes: self.bytes, is_complete: true, relay })
     }
 
     /// Shows an event of the sender, who knows the path, with the bytes of the receiver; true when it is done.
@@ -157,11 +157,11 @@ impl Pair<'_> {
     }
 
     /// The time is up.
-    async fn stopped(mut self, interrupts: &mut Interrupts) -> Outcome {
+    async fn stopped(mut self, interrupts: &mut Interrupts) -> CrossingResult {
         let report = self.relay.report();
         let took = report.first.map(|first| first.elapsed()).unwrap_or_default();
         self.stop(interrupts).await;
-        Outcome { took, bytes: self.bytes, is_complete: false, relay: report }
+        CrossingResult { took, bytes: self.bytes, is_complete: false, relay: report }
     }
 
     /// Ends both sides. A second signal ends the process.
@@ -174,7 +174,7 @@ impl Pair<'_> {
                         Some(TransferEvent::Done(_)) | None => break,
                         Some(_) => {}
                     },
-                    stop = interrupts.next() => process::exit(i32::from(stop.code() as u8)),
+                    stop = interrupts.next() => process::exit(i32::from(Code::from(stop) as u8)),
                 }
             }
         }

@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 use crate::args::DemoArgs;
 use crate::exit::{Code, Failure};
-use crate::human;
 use crate::interrupt::Interrupts;
-use crate::json::{self, Line};
-use crate::output::{self, Output};
-use crossing::{Crossing, Outcome};
+use crate::json;
+use crate::output::Output;
+use crate::print;
+use crossing::{Crossing, CrossingResult};
 pub(crate) use results::Results;
 
 /// How much longer than downpour CUBIC may take before it is stopped.
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     let what = args
         .path
         .as_ref()
-        .map_or_else(|| format!("A generated file of {}", human::bytes(args.size)), |path| path.display().to_string());
+        .map_or_else(|| format!("A generated file of {}", units::bytes(args.size)), |path| path.display().to_string());
     output.say(format_args!("{what} over {}.", args.link));
     output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
@@ -51,11 +51,11 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     }
     drop(folder);
     if args.output.json {
-        json::print(&Line::Demo(&results));
+        json::print(&results);
     } else {
-        output::out(format_args!("{results}"));
+        print::out(format_args!("{results}"));
     }
-    results.warnings().iter().for_each(output::warn);
+    results.warnings().iter().for_each(print::warn);
     Ok(Code::Done as u8)
 }
 
@@ -125,7 +125,7 @@ impl Stage<'_> {
         limit: Option<Duration>,
         output: &mut Output,
         interrupts: &mut Interrupts,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CrossingResult, Failure> {
         let disk = |error| Failure::new(Code::Disk, format!("the folder of the demo: {error}"));
         let into = self.folder.path().join(name);
         fs::create_dir(&into).map_err(disk)?;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use netsim::{Duplex, Rate};
 use serde::Serialize;
 
-use super::crossing::Outcome;
-use crate::human;
+use super::crossing::CrossingResult;
 use crate::rates::Both;
 
-/// Everything a demo measured.
+/// Everything a demo measured: the last object of `downpour demo --json`.
 #[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "demo")]
 pub(crate) struct Results {
     /// Both ways, in the text form of links.
     link: String,
@@ -22,15 +22,15 @@ pub(crate) struct Results {
     /// The least time a transfer could take.
     floor_seconds: f64,
     /// Told the rate.
-    downpour: Run,
+    downpour: MeasuredRun,
     /// CUBIC with retransmission, on the same link.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cubic: Option<Run>,
+    cubic: Option<MeasuredRun>,
 }
 
 /// One transfer.
 #[derive(Debug, Serialize)]
-struct Run {
+struct MeasuredRun {
     /// From the first datagram to the receiver's last byte, or until it was stopped.
     seconds: f64,
     /// Whether it was not stopped.
@@ -53,9 +53,9 @@ struct Run {
     relay_on_time: bool,
 }
 
-impl From<&Outcome> for Run {
-    fn from(outcome: &Outcome) -> Self {
-        let Outcome { took, bytes, is_complete, relay } = outcome;
+impl From<&CrossingResult> for MeasuredRun {
+    fn from(outcome: &CrossingResult) -> Self {
+        let CrossingResult { took, bytes, is_complete, relay } = outcome;
         Self {
             seconds: took.as_secs_f64(),
             complete: *is_complete,
@@ -73,7 +73,7 @@ impl From<&Outcome> for Run {
 
 impl Results {
     /// Results without the comparison.
-    pub(super) fn new(link: &Duplex, rate: Rate, floor: Duration, outcome: &Outcome) -> Self {
+    pub(super) fn new(link: &Duplex, rate: Rate, floor: Duration, outcome: &CrossingResult) -> Self {
         Self {
             link: link.to_string(),
             rate_bits_per_second: rate.bits_per_second(),
@@ -85,7 +85,7 @@ impl Results {
     }
 
     /// Adds what CUBIC did.
-    pub(super) fn compare(&mut self, outcome: &Outcome) {
+    pub(super) fn compare(&mut self, outcome: &CrossingResult) {
         self.cubic = Some(outcome.into());
     }
 
@@ -93,27 +93,27 @@ impl Results {
     pub(super) fn warnings(&self) -> Vec<String> {
         let runs = [("downpour's", Some(&self.downpour)), ("CUBIC's", self.cubic.as_ref())];
         let late = runs.into_iter().filter_map(|(name, run)| Some((name, run.filter(|run| !run.relay_on_time)?)));
-        let warning = |(name, run): (&str, &Run)| {
-            let late = human::milliseconds(Duration::from_secs_f64(run.late_99_seconds));
+        let warning = |(name, run): (&str, &MeasuredRun)| {
+            let late = units::seconds(run.late_99_seconds);
             let mut text = format!(
                 "this machine was busy: one in a hundred of {name} packets left the relay {late} late or later"
             );
             if run.relay_drops > 0 {
-                text += &format!(", and {} got lost in it", human::count(run.relay_drops, "packet", "packets"));
+                text += &format!(", and {} got lost in it", units::count(run.relay_drops, "packet", "packets"));
             }
             text
         };
         late.map(warning).collect()
     }
 
-    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, run: &Run) -> fmt::Result {
-        let time = human::seconds(Duration::from_secs_f64(run.seconds));
-        let goodput = human::bytes_per_second(run.bytes as f64 / run.seconds.max(1e-9));
+    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, run: &MeasuredRun) -> fmt::Result {
+        let time = units::seconds(run.seconds);
+        let goodput = units::bytes_per_second(run.bytes as f64 / run.seconds.max(1e-9));
         let (time, share) = if run.complete {
             (time, format!("{:.2} x", run.seconds / self.floor_seconds))
         } else {
             let share = run.bytes as f64 / self.bytes.max(1) as f64;
-            (format!("> {time}"), format!("stopped at {}", human::percent(share)))
+            (format!("> {time}"), format!("stopped at {}", units::percent(share)))
         };
         let sent = match run.bytes {
             0 => String::new(),
@@ -126,17 +126,17 @@ impl Results {
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = downpour::Rate::from_bits_per_second(self.rate_bits_per_second);
-        writeln!(f, "{} over {}", human::bytes(self.bytes), self.link)?;
+        writeln!(f, "{} over {}", units::bytes(self.bytes), self.link)?;
         writeln!(f, "told {}\n", Both(rate))?;
         writeln!(f, "{:<18} {:>14}  {:>11}  {:>17}  {:>5}", "", "time", "goodput", "against the floor", "sent")?;
-        let floor = human::seconds(Duration::from_secs_f64(self.floor_seconds));
-        let goodput = human::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
+        let floor = units::seconds(self.floor_seconds);
+        let goodput = units::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
         writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "the floor")?;
         self.row(f, "downpour", &self.downpour)?;
         if let Some(cubic) = &self.cubic {
             self.row(f, "CUBIC, as TCP does", cubic)?;
         }
-        let late = |seconds| human::milliseconds(Duration::from_secs_f64(seconds));
+        let late = units::seconds;
         writeln!(f, "\nfloor: the least time any protocol needs to carry this file over this link")?;
         writeln!(f, "sent:  IP bytes of the sender for each byte that arrived")?;
         let (usual, most) = (late(self.downpour.late_99_seconds), late(self.downpour.late_most_seconds));
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use relay::Report;
 
-    fn outcome(millis: u64, bytes: u64, is_complete: bool) -> Outcome {
+    fn outcome(millis: u64, bytes: u64, is_complete: bool) -> CrossingResult {
         let mut relay = Report::default();
         relay.forward.offered = Count { packets: 1, bytes: bytes * 11 / 10 };
-        Outcome { took: Duration::from_millis(millis), bytes, is_complete, relay }
+        CrossingResult { took: Duration::from_millis(millis), bytes, is_complete, relay }
     }
 
     #[test]
@@ -175,7 +175,7 @@ CUBIC, as TCP does       > 13.8 s    65.1 kB/s   stopped at 1.8 %   1.10
 
 floor: the least time any protocol needs to carry this file over this link
 sent:  IP bytes of the sender for each byte that arrived
-relay: 99 % of the packets were at most 0 us late, the latest 0 us";
+relay: 99 % of the packets were at most 0 s late, the latest 0 s";
         assert_eq!(results.to_string(), expected);
         assert!(results.warnings().is_empty());
         results.downpour.relay_on_time = false;

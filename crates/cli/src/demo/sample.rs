@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::human;
-
 /// Same bytes in every run: nothing about a run may depend on its file.
 const SEED: u64 = 0x646f_776e_706f_7572;
 const CHUNK: usize = 1 << 20;
@@ -34,7 +32,7 @@ pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
         return Ok(folder);
     }
     let place = folder.path().parent().unwrap_or(folder.path()).display();
-    let (bytes, room) = (human::bytes(bytes), human::bytes(room));
+    let (bytes, room) = (units::bytes(bytes), units::bytes(room));
     Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, and they take {bytes}")))
 }
 

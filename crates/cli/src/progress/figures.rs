@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use downpour::{LimitedBy, Progress};
 
-use crate::human;
-
 /// A goodput says nothing about what comes after so long: it is that of a transfer that stalls.
 const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -67,23 +65,33 @@ impl fmt::Display for Figures {
     /// terminal cuts it off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
-        write!(f, "  {}", human::bytes_per_second(self.goodput))?;
+        write!(f, "  {}", units::bytes_per_second(self.goodput))?;
         if let Some(loss) = self.loss {
-            write!(f, "  loss {}", human::percent(loss))?;
+            write!(f, "  loss {}", units::percent(loss))?;
         }
         if let Some(rtt) = self.rtt {
-            write!(f, "  RTT {}", human::milliseconds(rtt))?;
+            write!(f, "  RTT {}", units::seconds(rtt.as_secs_f64()))?;
         }
         if let Some(left) = self.left() {
-            write!(f, "  {} left", human::seconds_left(left))?;
+            write!(f, "  {} left", seconds_left(left))?;
         }
         self.limited_by.map_or(Ok(()), |limit| write!(f, "  ({limit})"))
     }
 }
 
+/// `24 s`, `4 min`, `2 h 09 min`: the time that is left, without the tenths that would flicker.
+fn seconds_left(duration: Duration) -> String {
+    let whole = duration.as_secs_f64().ceil() as u64;
+    match whole {
+        0..100 => format!("{whole} s"),
+        100..3600 => format!("{} min", whole.div_ceil(60)),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
 /// `1.82 of 4.23 GB`, `999 kB of 4.23 GB`, or `1.82 of 4.23+ GB` where more may come.
 fn of_total(bytes: u64, known: u64, is_all: bool) -> String {
-    let (bytes, known) = (human::bytes(bytes), human::bytes(known));
+    let (bytes, known) = (units::bytes(bytes), units::bytes(known));
     let more = if is_all { "" } else { "+" };
     match (bytes.split_once(' '), known.split_once(' ')) {
         (Some((number, unit)), Some((total, same))) if unit == same => format!("{number} of {total}{more} {unit}"),
@@ -95,6 +103,15 @@ fn of_total(bytes: u64, known: u64, is_all: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_that_is_left_has_no_tenths() {
+        for (millis, text) in
+            [(0, "0 s"), (100, "1 s"), (99_000, "99 s"), (100_000, "2 min"), (7_740_000, "2 h 09 min")]
+        {
+            assert_eq!(seconds_left(Duration::from_millis(millis)), text);
+        }
+    }
 
     #[test]
     fn the_line_fits_eighty_columns() {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Figures;
-use crate::output;
+use crate::print;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -18,7 +18,7 @@ impl Lines {
     /// Says how far it is, if the last line is long enough ago.
     pub(super) fn show(&mut self, now: Instant, figures: &Figures) {
         if self.is_due(now) {
-            output::err(format_args!("{:>3} %  {figures}", figures.percent()));
+            print::err(format_args!("{:>3} %  {figures}", figures.percent()));
         }
     }
 

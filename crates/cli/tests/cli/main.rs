@@ -6,7 +6,7 @@ mod configuring;
 mod copying;
 mod copying_again;
 mod demonstrating;
-mod papers;
+mod man_pages;
 mod profiles;
 mod program;
 mod refusing;

@@ -1,6 +1,6 @@
 //! The whole surface in one file: a change of an option is a readable diff. `INSTA_UPDATE=always cargo test -p cli surface` writes it anew.
 
-use crate::papers::COMMANDS;
+use crate::man_pages::COMMANDS;
 use crate::program::{Program, command};
 
 fn help(arguments: &[&str]) -> String {

@@ -8,7 +8,6 @@ use transport::LimitedBy;
 use super::Doctor;
 use super::checkup::{Checkup, Side, Udp};
 use super::meter::Traffic;
-use super::show;
 use super::verdict::Bottleneck;
 
 /// Ports that a firewall may be opened for when the user has named none. In the range that no system hands out by itself (RFC 6335).
@@ -77,7 +76,7 @@ fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     if let (Some(free), Some(size)) = (disk.free, doctor.size)
         && free < size
     {
-        let why = format!("no room for {}: only {} are free", show::bytes(size as f64), show::bytes(free as f64));
+        let why = format!("no room for {}: only {} are free", units::bytes(size), units::bytes(free));
         add(side, why, format!("df -h {}", quoted(&disk.folder)));
     }
 }
@@ -121,8 +120,8 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     if let Some((_, buffer)) = short.first() {
         let why = format!(
             "the kernel's UDP queues are {} instead of {}: bursts are lost",
-            show::bytes(buffer.granted as f64),
-            show::bytes(buffer.asked as f64)
+            units::bytes(buffer.granted as u64),
+            units::bytes(buffer.asked as u64)
         );
         let settings: Vec<String> =
             short.iter().map(|(name, buffer)| format!("net.core.{name}={}", buffer.asked)).collect();
@@ -138,7 +137,7 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
 fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     let way = if up { "up" } else { "down" };
     let rate = traffic.rate_bits_per_second as f64;
-    let percent = show::percent(traffic.loss);
+    let percent = units::percent(traffic.loss);
     let told = doctor.profile.fixed_rate().is_some();
     if told && traffic.loss > TOO_MUCH_LOSS {
         let why = format!("{way}: at the told rate {percent} is lost: tell what arrives");
@@ -157,7 +156,7 @@ fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &m
         && loaded > min + LONG_QUEUE_SECONDS
     {
         let why =
-            format!("{way}: full speed makes the round trip {} long for everybody: leave room", show::seconds(loaded));
+            format!("{way}: full speed makes the round trip {} long for everybody: leave room", units::seconds(loaded));
         add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(0.9 * rate)));
     }
 }
@@ -167,7 +166,7 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
     let waiting = waiting(side, checkup);
     if waiting > CROWDED {
-        let share = show::percent(waiting);
+        let share = units::percent(waiting);
         let why = format!("other programs have the cores: downpour waits for one {share} of the time");
         add(side, why, "top -b -n 1 | head -n 17".to_owned());
     }

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use net::SocketFacts;
 use transport::LimitedBy;
+use units::{bytes, grouped, percent, scaled, seconds};
 
 use super::checkup::{Checkup, Finding, Side, Udp};
 use super::disk::Disk;
@@ -17,66 +18,8 @@ const MAX_ADVICE: usize = 5;
 /// Tasks per core from which a machine is called busy.
 const BUSY: f64 = 1.0;
 
-/// `4.2 GB`; powers of ten.
-pub(super) fn bytes(bytes: f64) -> String {
-    scaled(bytes, "B")
-}
-
 fn bytes_per_second(rate: Option<u64>) -> String {
-    rate.map_or_else(|| "unknown".to_owned(), |rate| scaled(rate as f64, "B/s"))
-}
-
-fn scaled(number: f64, unit: &str) -> String {
-    let (divisor, prefix) = match number {
-        ..1e3 => (1.0, ""),
-        ..1e6 => (1e3, "k"),
-        ..1e9 => (1e6, "M"),
-        ..1e12 => (1e9, "G"),
-        ..1e15 => (1e12, "T"),
-        _ => (1e15, "P"),
-    };
-    let number = number / divisor;
-    let decimals = if number < 10.0 && divisor > 1.0 { 1 } else { 0 };
-    format!("{number:.decimals$} {prefix}{unit}")
-}
-
-/// `0.5 %`.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let decimals = match percent {
-        0.0 => 0,
-        ..0.1 => 3,
-        ..9.95 => 1,
-        _ => 0,
-    };
-    format!("{percent:.decimals$} %")
-}
-
-/// `0.15 ms`, `38 ms`, `9 s`, `4 min 05 s`, `2 h 09 min`, `12 days`.
-pub(super) fn seconds(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match seconds {
-        ..0.01 => format!("{:.2} ms", seconds * 1e3),
-        ..1.0 => format!("{:.0} ms", seconds * 1e3),
-        ..9.95 => format!("{seconds:.1} s"),
-        ..59.5 => format!("{whole} s"),
-        ..3599.5 => format!("{} min {:02} s", whole / 60, whole % 60),
-        ..172_800.0 => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
-        _ => format!("{} days", whole / 86_400),
-    }
-}
-
-/// `100,000`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    rate.map_or_else(|| "unknown".to_owned(), |rate| units::bytes_per_second(rate as f64))
 }
 
 impl Display for Side {
@@ -164,7 +107,7 @@ impl Display for Disk {
             write!(f, ", {} small files/s", grouped(rate))?;
         }
         if let Some(free) = self.free {
-            write!(f, ", {} free", bytes(free as f64))?;
+            write!(f, ", {} free", bytes(free))?;
         }
         self.trouble.as_ref().map_or(Ok(()), |trouble| write!(f, " ({trouble})"))
     }
@@ -176,8 +119,8 @@ fn socket(socket: &SocketFacts) -> String {
         "sends {}, takes {}; queues of {} out and {} in; ECN {}",
         offload(socket.send_segments),
         offload(socket.receive_segments),
-        bytes(socket.send_buffer.granted as f64),
-        bytes(socket.receive_buffer.granted as f64),
+        bytes(socket.send_buffer.granted as u64),
+        bytes(socket.receive_buffer.granted as u64),
         if socket.ecn { "on" } else { "off" }
     )
 }
@@ -208,8 +151,8 @@ impl Display for Bottleneck {
 impl Display for Forecast {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let what = match self.files {
-            1 => bytes(self.bytes as f64),
-            files => format!("{} files of {}", grouped(files), bytes(self.bytes as f64 / files as f64)),
+            1 => bytes(self.bytes),
+            files => format!("{} files of {}", grouped(files), bytes(self.bytes / files)),
         };
         let time = |time: Option<f64>| time.map_or_else(|| "unknown".to_owned(), seconds);
         write!(f, "{what:<24} {:<13} {}", time(self.up), time(self.down))

@@ -239,7 +239,7 @@ fn a_checkup_is_short_whatever_is_wrong() {
     assert!(text.lines().count() <= 25, "{text}");
     assert!(text.contains("CLOSED: port 4000 did not answer in 4 s") && text.contains("2 more"), "{text}");
     let text = judged(checkup(), &Doctor::new("far")).to_string();
-    assert!(text.contains("100,000 files of 4.0 kB  5.0 s         5.0 s"), "{text}");
+    assert!(text.contains("100,000 files of 4 kB    5.00 s        5.00 s"), "{text}");
     assert!(text.contains("up      100 MB/s (840 Mbit/s on the line), 0.010 % lost, round trip 60 ms"), "{text}");
 }
 

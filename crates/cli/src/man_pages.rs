@@ -7,7 +7,7 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::exit::{Code, Failure};
-use crate::{output, stdout};
+use crate::print;
 
 /// The name of the program.
 const NAME: &str = "downpour";
@@ -16,7 +16,7 @@ const NAME: &str = "downpour";
 pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
-    stdout::write(&script);
+    print::write_out(&script);
     Code::Done as u8
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(definition()).render(&mut page).map_err(disk)?;
-        stdout::write(laid_out(&String::from_utf8_lossy(&page)).as_bytes());
+        print::write_out(laid_out(&String::from_utf8_lossy(&page)).as_bytes());
         return Ok(Code::Done as u8);
     };
     fs::create_dir_all(folder).map_err(disk)?;
@@ -39,7 +39,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
             fs::write(&path, laid_out(&page)).map_err(disk)?;
         }
     }
-    output::err(format_args!("The pages are in {}: `man -M` wants them in a folder man1.", folder.display()));
+    print::err(format_args!("The pages are in {}: `man -M` wants them in a folder man1.", folder.display()));
     Ok(Code::Done as u8)
 }
 

@@ -28,8 +28,8 @@ fn the_manual_page_names_every_command_and_exit_code() {
     for command in COMMANDS {
         assert!(page.contains(&format!("downpour\\-{command}(1)")), "no {command} in {page}");
     }
-    assert!(page.contains("75  ended by SIGTERM") && !page.contains("remote(1)"), "{page}");
-    assert!(page.contains("ipv4 = true\n.br\nAn option is taken"), "lines of the help are not filled: {page}");
+    assert!(page.contains("75  stopped by SIGTERM") && !page.contains("remote(1)"), "{page}");
+    assert!(page.contains("ipv4 = true\n.br\nThe first of these"), "lines of the help are not filled: {page}");
     assert!(!page.contains("ciphers:"), "the page is the same everywhere: {page}");
 }
 
