@@ -31,13 +31,13 @@ pub enum Code {
 pub const HELP: &str = "\
 Exit codes:
     0  done
-    1  other failures, a full disk among them
-    2  usage: what was typed, a plan or a topology makes no sense
-    3  this machine lacks something: the right to make namespaces, a program
-    4  it ran, but the machine did not keep up with the model, or a check failed
-   75  interrupted; results are kept, and the same command goes on
-`link` ends with the exit code of its command, with 128 and the number of the signal that ended it, with 127 or 126 for a command that is not there or
-cannot be started, and with 125 when the lab itself failed.";
+    1  other failures, such as a full disk
+    2  usage: invalid arguments, plan or topology
+    3  this machine lacks something: permission to create namespaces, or a program
+    4  the machine did not keep up with the model, or a check failed
+   75  interrupted; results are kept, and the same command resumes
+`link` exits with the exit code of its command, with 128 plus the number of the signal that ended it, with 127 or 126 if the command does not exist or
+cannot be started, and with 125 if the lab itself failed.";
 
 /// Why a command did not end well.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod emulator;
 pub mod exit;
 pub mod layout;
 pub mod link;
+mod lists;
 mod output;
 pub mod peers;
 pub mod picture;
@@ -35,7 +36,6 @@ pub mod summary;
 mod sys;
 pub mod trial;
 pub mod verdict;
-mod words;
 
 pub use program::main;
 

@@ -21,7 +21,7 @@ use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
 use crate::output::warn;
 use crate::space::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
-use crate::summary::Summary;
+use crate::summary::RunSummary;
 use crate::verdict::Verdict;
 
 /// The environment variable with the address of the other side, and that with one's own.
@@ -70,7 +70,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let status = tasks.run(network.hosts(), &control, events, &happened)?;
     let observation = network.stop();
     let verdict = Verdict::of(&observation);
-    let summary = Summary::new(&name, &observation, &verdict);
+    let summary = RunSummary::new(&name, &observation, &verdict);
     if !args.quiet || !verdict.is_valid() {
         warn(summary.to_string().trim_end());
     }
@@ -137,7 +137,7 @@ impl<'a> Tasks<'a> {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", command]);
             let host = &hosts[place];
-            let before = host.listening();
+            let before = host.listening().len();
             let child = host
                 .spawn(self.settled(shell, place, hosts, control))
                 .map_err(|error| not_started("/bin/sh", &error))?;
@@ -200,7 +200,7 @@ fn wait_until_listening(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     while start.elapsed() < LISTENING_WITHIN
-        && host.listening() <= before
+        && host.listening().len() <= before
         && child.try_wait().is_ok_and(|status| status.is_none())
     {
         if let Ok(Event::Signalled(signal)) = happened.recv_timeout(LOOK_EVERY) {

@@ -10,7 +10,7 @@ use transport::profile::Names;
 use crate::args::{Cli, Command, Switch};
 use crate::exit::{Code, Failure};
 use crate::peers::{self, Downpour, Programs};
-use crate::runner::Stop;
+use crate::runner::StopFlag;
 use crate::trial::Trials;
 use crate::{commands, control, link, output, selftest, series, simulate, space};
 
@@ -68,8 +68,8 @@ fn trials(downpour: Downpour) -> Result<Trials, Failure> {
     Trials::new(downpour).map_err(|error| Failure::new(Code::Other, error))
 }
 
-fn stop() -> Result<Stop, Failure> {
-    Stop::on_signals().map_err(|error| Failure::new(Code::Other, error))
+fn stop() -> Result<StopFlag, Failure> {
+    StopFlag::on_signals().map_err(|error| Failure::new(Code::Other, error))
 }
 
 fn clean() -> Result<u8, Failure> {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::codes::{self, CodePlan, CodeRecord};
+use crate::lists;
 use crate::picture::{escaped, summaries};
-use crate::plan::{Axis, Plan, Point, Published, Sweep};
-use crate::results::{Bound, Record, Summary};
+use crate::plan::{Axis, LinkPlan, Point, Published, Sweep};
+use crate::results::{Bound, PointSummary, Record};
 use crate::simulated::{self, SimPlan, SimRecord};
-use crate::words;
 
 /// A plan and all that is known of it.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Section {
 #[derive(Clone, Debug)]
 pub enum Measured {
     /// Files moved over links.
-    Links(Box<Plan>, Vec<Record>),
+    Links(Box<LinkPlan>, Vec<Record>),
     /// Codes that were timed.
     Codes(Box<CodePlan>, Vec<CodeRecord>),
     /// Flows that were simulated.
@@ -131,14 +131,14 @@ impl Page {
         }
     }
 
-    fn sweep(&mut self, plan: &Plan, sweep: &Sweep, picture: &str, records: &[Record]) {
+    fn sweep(&mut self, plan: &LinkPlan, sweep: &Sweep, picture: &str, records: &[Record]) {
         self.put(format_args!("<h2>{}</h2>\n<figure>{picture}</figure>", escaped(&sweep.title)));
         let all = summaries(plan, sweep, records);
         let heads = all.iter().map(|(point, _)| format!("<th>{}</th>", escaped(&head(sweep, point))));
         let heads = heads.collect::<String>();
         self.put(format_args!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(sweep.axis.title())));
         if let Some(floor) = plan.picture.floor {
-            let floors = all.iter().map(|(point, _)| point.floor(floor).map_or("-".to_owned(), words::seconds));
+            let floors = all.iter().map(|(point, _)| point.floor(floor).map_or("-".to_owned(), units::seconds));
             let floors = floors.map(|floor| format!("<td>{floor}</td>")).collect::<String>();
             self.put(format_args!("<tr><td><em>floor</em></td>{floors}</tr>"));
         }
@@ -152,13 +152,13 @@ impl Page {
         self.put(format_args!(
             "<p><small>Medians of the valid runs, and from the shortest to the longest; the shortest median of a column stands out. \
              &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
-            words::seconds(sweep.cap.as_secs_f64())
+            units::seconds(sweep.cap.as_secs_f64())
         ));
     }
 
-    fn environment(&mut self, plan: &Plan, records: &[Record]) {
+    fn environment(&mut self, plan: &LinkPlan, records: &[Record]) {
         self.put(format_args!("<h2>What it was run on and with</h2>"));
-        let all = |of: fn(&Record) -> &str| words::each_once(records.iter().map(of));
+        let all = |of: fn(&Record) -> &str| lists::each_once(records.iter().map(of));
         let invalid = records.iter().filter(|record| !record.is_valid()).count();
         let latest =
             records.iter().filter(|record| record.is_valid()).map(|record| record.outcome.verdict.lateness.p99_us);
@@ -166,7 +166,7 @@ impl Page {
             ("Kernel", all(|record| &record.kernel)),
             ("Emulator", all(|record| &record.outcome.environment.back_end)),
             ("Offloads", all(|record| &record.outcome.environment.offloads)),
-            ("From, to", words::from_to(records.iter().map(|record| record.date.as_str()))),
+            ("From, to", lists::from_to(records.iter().map(|record| record.date.as_str()))),
             ("Runs", format!("{} kept, of them {invalid} invalid, which are in no number above", records.len())),
             (
                 "Lateness",
@@ -204,17 +204,17 @@ impl Page {
 fn head(sweep: &Sweep, point: &Point) -> String {
     match sweep.axis {
         Axis::Link => point.label.clone(),
-        axis => format!("{} {}", words::number(point.x), axis.unit()),
+        axis => format!("{} {}", units::number(point.x), axis.unit()),
     }
 }
 
 /// The shortest median of those that finished.
-fn best(peers: &[(&str, Summary)]) -> Option<f64> {
+fn best(peers: &[(&str, PointSummary)]) -> Option<f64> {
     let medians = peers.iter().filter_map(|(_, summary)| summary.times).filter(|times| !times.median.is_bound());
     medians.map(|times| times.median.value()).min_by(f64::total_cmp)
 }
 
-fn cell(summary: &Summary, best: Option<f64>) -> String {
+fn cell(summary: &PointSummary, best: Option<f64>) -> String {
     let mut notes = Vec::new();
     let Some(times) = summary.times else {
         let what =
@@ -238,5 +238,5 @@ fn cell(summary: &Summary, best: Option<f64>) -> String {
 
 fn bound(bound: Bound) -> String {
     let sign = if bound.is_bound() { "&ge; " } else { "" };
-    format!("{sign}{}", words::seconds(bound.value()))
+    format!("{sign}{}", units::seconds(bound.value()))
 }

@@ -9,18 +9,17 @@ use serde_json::Value;
 use crate::exit::{Code, Failure};
 use crate::output::warn;
 use crate::picture::{Panel, panels, png};
-use crate::words;
 
 /// Options of `series`.
 #[derive(Args, Debug)]
 pub struct SeriesArgs {
-    /// Traces, as `downpour --qlog` writes them: each is one line in every panel
+    /// Traces written by `downpour --qlog`; each is one line in every panel
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Where the picture goes: .svg or .png
+    /// File for the picture: .svg or .png
     #[arg(short, long, value_name = "FILE", default_value = "series.svg")]
     out: PathBuf,
-    /// Write the numbers too, a line for each moment
+    /// Also write the numbers to FILE, one line per point in time
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -104,7 +103,7 @@ fn read(path: &Path) -> Result<Trace, Failure> {
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let Read { trace, earlier, is_cut } = parse(name, &text).map_err(|why| refused(&why))?;
     if earlier > 0 {
-        let connections = words::count(earlier, "connection", "connections");
+        let connections = units::count(earlier, "connection", "connections");
         warn(&format!("{}: the last connection is drawn; {connections} before it are not", path.display()));
     }
     if is_cut {

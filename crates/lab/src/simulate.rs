@@ -16,7 +16,6 @@ use crate::output::say;
 use crate::plan::parse_bytes;
 use crate::program::names;
 use crate::summary::LinkSummary;
-use crate::words;
 
 /// Runs the transfers and prints what came of them.
 ///
@@ -89,7 +88,7 @@ fn told(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
     match flow.completed {
         Some(time) if flow.is_identical => {
             let rate = size as f64 * 8e-6 / time.as_secs_f64();
-            format!("{} in {}, {} Mbit/s", words::bytes(size), words::seconds(time.as_secs_f64()), words::number(rate))
+            format!("{} in {}, {} Mbit/s", units::bytes(size), units::seconds(time.as_secs_f64()), units::number(rate))
         }
         None if ending == Ending::Closed => "gave up".to_owned(),
         _ => format!("not there after {limit} s"),

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 
 /// A run, in plain numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// The link in text form.
     pub link: String,
     /// Whether the run shows what the model says.
@@ -56,7 +56,7 @@ pub struct LinkSummary {
     pub events: Vec<(&'static str, u64)>,
 }
 
-impl Summary {
+impl RunSummary {
     /// Of a run over a link with this text form.
     pub fn new(link: &str, run: &Observation, verdict: &Verdict) -> Self {
         let report = &run.report;
@@ -119,7 +119,7 @@ impl fmt::Display for LinkSummary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for RunSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "link: {}", self.link)?;
         for link in &self.links {

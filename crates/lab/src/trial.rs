@@ -11,9 +11,9 @@ use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::emulator::Scheduling;
 use crate::layout::{Layout, LayoutError, read_topology};
 use crate::peers::{self, Downpour, Job, Peer, PeerError, Presence, Programs, Transfer};
-use crate::plan::Case;
-use crate::results::{Ending, Environment, Lateness, Outcome, Verdict as Judgement};
-use crate::runner::{Measure, MeasureError, Stop};
+use crate::plan::LinkCase;
+use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome};
+use crate::runner::{Measure, MeasureError, StopFlag};
 use crate::space::{self, CableKind, Host};
 use crate::verdict::{self, Verdict};
 
@@ -38,7 +38,13 @@ impl Trials {
     }
 
     /// Moves the file, and ends what runs on the hosts when `stop` is set.
-    fn transfer(&self, peer: &Peer, hosts: &[&Host; 2], case: &Case, stop: &Stop) -> Result<Transfer, PeerError> {
+    fn transfer(
+        &self,
+        peer: &Peer,
+        hosts: &[&Host; 2],
+        case: &LinkCase,
+        stop: &StopFlag,
+    ) -> Result<Transfer, PeerError> {
         let job = Job {
             size: case.size,
             seed: case.seed,
@@ -74,7 +80,7 @@ impl Measure for Trials {
         space::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
     }
 
-    fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError> {
+    fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         let peer = peers::named(&case.peer).map_err(run_failed)?;
         if let Presence::Absent { missing, install } = peer.presence(&self.programs) {
             return Err(MeasureError::Absent(format!("{}: {missing}: {install}", case.peer)));
@@ -109,7 +115,7 @@ impl Measure for Trials {
 }
 
 /// The network of a case: its link, or a topology in which that takes the place of another.
-fn layout(case: &Case) -> Result<Layout, LayoutError> {
+fn layout(case: &LinkCase) -> Result<Layout, LayoutError> {
     // The plan has been read with this link.
     let link: Duplex = case.link.parse().map_err(LayoutError::Link)?;
     let Some(place) = &case.topology else { return Layout::pair(&link) };
@@ -124,7 +130,7 @@ fn run_failed(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::Run(error.to_string())
 }
 
-fn outcome(peer: &Peer, case: &Case, transfer: Transfer, run: &Observation) -> Outcome {
+fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation) -> RunOutcome {
     let ending = match transfer.seconds {
         Some(_) if transfer.equal == Some(false) => {
             Ending::Failed { reason: "what arrived is not what was sent".to_owned() }
@@ -137,25 +143,25 @@ fn outcome(peer: &Peer, case: &Case, transfer: Transfer, run: &Observation) -> O
         congestion: transfer.congestion.or(peer.route_congestion().map(str::to_owned)),
         ..environment(peer, case, run)
     };
-    Outcome { ending, bytes_there: transfer.bytes_there, equal: transfer.equal, environment, ..account(peer, run) }
+    RunOutcome { ending, bytes_there: transfer.bytes_there, equal: transfer.equal, environment, ..account(peer, run) }
 }
 
-fn failed(peer: &Peer, case: &Case, reason: String, run: &Observation) -> Outcome {
-    Outcome { ending: Ending::Failed { reason }, environment: environment(peer, case, run), ..account(peer, run) }
+fn failed(peer: &Peer, case: &LinkCase, reason: String, run: &Observation) -> RunOutcome {
+    RunOutcome { ending: Ending::Failed { reason }, environment: environment(peer, case, run), ..account(peer, run) }
 }
 
 /// What the network says of a run.
-fn account(peer: &Peer, run: &Observation) -> Outcome {
+fn account(peer: &Peer, run: &Observation) -> RunOutcome {
     let report = &run.report;
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
-    Outcome {
+    RunOutcome {
         ending: Ending::NotFinished,
         bytes_there: 0,
         equal: None,
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
         model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
         clock: peer.clock(),
-        verdict: Judgement {
+        verdict: RecordedVerdict {
             reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
             lateness: Lateness {
                 p50_us: micros(report.lateness.percentile(50)),
@@ -170,7 +176,7 @@ fn account(peer: &Peer, run: &Observation) -> Outcome {
     }
 }
 
-fn environment(peer: &Peer, case: &Case, run: &Observation) -> Environment {
+fn environment(peer: &Peer, case: &LinkCase, run: &Observation) -> Environment {
     let scheduling = match run.report.scheduling {
         Scheduling::RealTime => "real-time priority",
         Scheduling::Ordinary => "no real-time priority",

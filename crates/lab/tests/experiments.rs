@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::codes::CodePlan;
-use lab::plan::{Axis, Plan};
+use lab::plan::{Axis, LinkPlan};
 use lab::runner::{Agenda, Estimate};
 use lab::simulated::SimPlan;
 
@@ -11,10 +11,10 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../experiments/{name}.toml"))
 }
 
-fn plan(name: &str) -> Plan {
+fn plan(name: &str) -> LinkPlan {
     let file = file(name);
     let peers: Vec<String> = lab::peers::all().map(|peer| peer.name().to_owned()).collect();
-    Plan::read(&file, &peers).unwrap_or_else(|error| panic!("{error}"))
+    LinkPlan::read(&file, &peers).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lab::peers::Clock;
-use lab::plan::Case;
-use lab::results::{Ending, Environment, Outcome, RECORDS, Record, SCHEMA, Store, Verdict};
+use lab::plan::LinkCase;
+use lab::results::{Ending, Environment, RECORDS, Record, RecordedVerdict, RunOutcome, SCHEMA, Store};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 fn record() -> Record {
-    let case = Case {
+    let case = LinkCase {
         experiment: "e".into(),
         sweep: "s".into(),
         link: "rate=10M".into(),
@@ -30,14 +30,14 @@ fn record() -> Record {
         attempt: 1,
         date: String::new(),
         kernel: String::new(),
-        outcome: Outcome {
+        outcome: RunOutcome {
             ending: Ending::NotFinished,
             bytes_there: 0,
             equal: Some(false),
             wire_bytes: 0,
             model_drops: 0,
             clock: Clock::default(),
-            verdict: Verdict::default(),
+            verdict: RecordedVerdict::default(),
             environment: Environment::default(),
         },
     }

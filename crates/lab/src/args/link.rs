@@ -25,32 +25,31 @@ const PERFECT: &str = "perfect";
 pub struct LinkArgs {
     #[command(flatten)]
     pub(crate) link: LinkOptions,
-    /// A shell command to run on the other host meanwhile; the first command waits until it listens
+    /// Shell command to run on the other host; the first command waits until it listens
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer: Option<String>,
-    /// A network of more hosts and links, from a file; the command runs where the first pair starts, that of --peer where it ends
+    /// File with a topology of hosts and links; the command runs on the first host of the first pair, that of --peer on the second
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
-    /// A shell command to run on another host of the topology meanwhile; may be given more than once
+    /// Shell command to run on another host of the topology; may be repeated
     #[arg(long, value_name = "HOST=COMMAND", requires = "topology")]
     pub(crate) at: Vec<String>,
-    /// Begin without faults, until one of the commands calls `downpour-lab impair on`
+    /// Start without impairments, until a command calls `downpour-lab impair on`
     #[arg(long)]
     pub(crate) unimpaired: bool,
-    /// Pass packets in large pieces, for rates up to 1 Gbit/s and more: needs /dev/net/tun
+    /// Use segmentation offload, for rates up to 1 Gbit/s and more; needs /dev/net/tun
     ///
-    /// The hosts then leave it to their interface to split what they send (TSO, USO), as they do with a network card. Each packet that a wire
-    /// would carry still has a place in the queue, a draw of the losses and a count of its own. Packets that are due within 0.1 ms are
-    /// handed over together, so that one may be as much late.
+    /// The hosts leave segmentation to the interface (TSO, USO), as with a network card. Each packet that a wire would carry is still queued, lost
+    /// and counted by itself. Packets that are due within 0.1 ms are delivered together, so a packet may be late by that much.
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Write what the link did, and the verdict, as JSON
+    /// Write statistics of the link and the verdict to FILE as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Say nothing at the end, unless the run is invalid
+    /// Print no summary unless the run is invalid
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// What to run on the first host
+    /// Command to run on the first host
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -59,73 +58,73 @@ pub struct LinkArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "The link")]
 pub struct LinkOptions {
-    /// How fast packets leave the queue, in IP bits: 100M, 1G, 12MB/s [default: as fast as they come]
+    /// Rate in IP bits per second: 100M, 1G, 12MB/s [default: unlimited]
     #[arg(long)]
     rate: Option<String>,
-    /// One-way delay, with its unit: 50ms, 1s, 200us
+    /// One-way delay: 50ms, 1s, 200us
     #[arg(long)]
     delay: Option<String>,
-    /// Change the delay at some time: 10s:50ms, or 10s:50ms+20s:5ms
+    /// Change the delay at given times: 10s:50ms, or 10s:50ms+20s:5ms
     #[arg(long, value_name = "TIME:TIME")]
     delay_step: Option<String>,
-    /// Up to this much more delay for each packet, uniform, in order
+    /// Additional uniform random delay of up to this much per packet, without reordering
     #[arg(long, value_name = "TIME")]
     jitter: Option<String>,
-    /// Room of the queue before packets are dropped: 256KB, 1bdp (rate times round-trip time) [default: no bound]
+    /// Capacity of the queue: 256KB, 1bdp (bandwidth-delay product) [default: unlimited]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
-    /// Room of the queue in packets of any size, the one being sent among them
+    /// Capacity of the queue in packets, including the one being sent
     #[arg(long, value_name = "NUMBER")]
     queue_packets: Option<String>,
-    /// Token bucket of the rate: so much may leave at once after a pause [default: packets keep their distance]
+    /// Size of the token bucket: bytes that may leave in a burst after a pause [default: none]
     #[arg(long, value_name = "SIZE")]
     bucket: Option<String>,
-    /// Drop what is above this rate and burst, before the queue: 20M:50KB
+    /// Police to this rate and burst before the queue: 20M:50KB
     #[arg(long, value_name = "RATE:SIZE")]
     police: Option<String>,
-    /// Random loss: 5%
+    /// Random loss rate: 5%
     #[arg(long, value_name = "PROBABILITY")]
     loss: Option<String>,
-    /// Change the loss at some time: 10s:5%, or 10s:5%+20s:0%
+    /// Change the loss rate at given times: 10s:5%, or 10s:5%+20s:0%
     #[arg(long, value_name = "TIME:PROBABILITY")]
     loss_step: Option<String>,
-    /// Mean number of packets lost in a row (Gilbert-Elliott) [default: independent losses]
+    /// Mean length of loss bursts in packets (Gilbert-Elliott) [default: independent losses]
     #[arg(long, value_name = "PACKETS")]
     burst: Option<String>,
-    /// Hold packets back, so that others overtake them: 1%:2ms
+    /// Reorder by delaying some packets: 1%:2ms
     #[arg(long, value_name = "PROBABILITY:TIME")]
     reorder: Option<String>,
-    /// Deliver packets twice
+    /// Rate of duplicated packets
     #[arg(long, value_name = "PROBABILITY")]
     duplicate: Option<String>,
-    /// Flip bits in packets
+    /// Rate of corrupted packets
     #[arg(long, value_name = "PROBABILITY")]
     corrupt: Option<String>,
-    /// Mark packets CE that allow it (ECN)
+    /// Rate of ECN-capable packets marked CE
     #[arg(long, value_name = "PROBABILITY")]
     mark: Option<String>,
-    /// Mark packets CE that find more than this in the queue
+    /// Mark ECN-capable packets CE while the queue holds more than this
     #[arg(long, value_name = "SIZE")]
     mark_above: Option<String>,
-    /// Drop packets larger than this without a word
+    /// Silently drop packets larger than this
     #[arg(long, value_name = "SIZE")]
     mtu: Option<String>,
-    /// Let packets leave at the times of a packet-delivery trace, as mahimahi has them, instead of at a rate
+    /// Deliver packets at the times of a mahimahi packet-delivery trace instead of at a rate
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
-    /// Lose everything for some time, counted from when the network is up: 3s..5s, or 3s..5s+8s..9s
+    /// Outages, in time since the start of the network: 3s..5s, or 3s..5s+8s..9s
     #[arg(long, value_name = "FROM..TO")]
     down: Option<String>,
-    /// Change the rate at some time: 10s:20M, or 10s:20M+20s:5M
+    /// Change the rate at given times: 10s:20M, or 10s:20M+20s:5M
     #[arg(long, value_name = "TIME:RATE")]
     step: Option<String>,
-    /// Seed of all random choices: the same packets are lost again
+    /// Seed of all random choices; equal seeds lose the same packets
     #[arg(long, value_name = "NUMBER")]
     seed: Option<String>,
-    /// The way from the first host to the second, where it differs: rate=20M,loss=1%
+    /// Overrides for the direction from the first host to the second: rate=20M,loss=1%
     #[arg(long, value_name = "KEY=VALUE,...")]
     forward: Option<String>,
-    /// The way back, where it differs
+    /// Overrides for the reverse direction
     #[arg(long, value_name = "KEY=VALUE,...")]
     backward: Option<String>,
 }
@@ -190,16 +189,16 @@ impl LinkOptions {
 /// Options of `impair`.
 #[derive(Args, Debug)]
 pub struct ImpairArgs {
-    /// Whether the link is to lose, jitter, reorder, duplicate, corrupt and mark
+    /// Whether impairments are active
     pub switch: Switch,
 }
 
 /// Off or on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// It does.
+    /// They are active.
     On,
-    /// It does not.
+    /// They are not.
     Off,
 }
 

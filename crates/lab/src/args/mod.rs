@@ -12,7 +12,7 @@ use crate::series::SeriesArgs;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
 pub use simulate::SimulateArgs;
 
-/// Emulated links that real programs run over, and honest comparisons.
+/// Run real programs over emulated links and compare them.
 #[derive(Debug, Parser)]
 #[command(name = "downpour-lab", version, after_long_help = exit::HELP)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
@@ -27,29 +27,30 @@ pub struct Cli {
 pub enum Command {
     /// Run commands over an emulated link
     ///
-    /// Makes two hosts out of network namespaces, `a` and `b`, and a link between them that has the rate, the delay and the faults asked for. The
-    /// command runs on `a`, that of --peer on `b`. Each finds the other under the name `peer`, and its address in LAB_PEER. Needs no
-    /// root where the kernel lets users make namespaces. Says at the end what the link did, and whether the machine kept up.
+    /// Creates two hosts, `a` and `b`, from network namespaces, and a link between them with the given rate, delay and impairments. The command runs on
+    /// `a`, that of --peer on `b`. Each host resolves the name `peer` to the other, whose address is also in LAB_PEER. Needs no root if the kernel lets
+    /// users create namespaces. Prints statistics of the link at the end, and whether the machine kept up.
     #[command(after_help = link::EXAMPLES)]
     Link(Box<LinkArgs>),
-    /// Switch the faults of the link one runs over off or on
+    /// Switch the impairments of the surrounding link off or on
     ///
-    /// For commands of `link`: loss, jitter, reordering, duplication, corruption and marks, in both directions; rate, queue and delay stay.
+    /// For commands started by `link`. Affects loss, jitter, reordering, duplication, corruption and ECN marks in both directions; rate, queue and delay
+    /// remain.
     Impair(ImpairArgs),
     /// Run downpour's engine over a network in virtual time
     ///
-    /// The same options and topologies as for `link`, the same model, and no machine in between: what takes a minute there takes seconds here, and every
-    /// run with the same number is the same. All pairs of a topology send at once.
+    /// Takes the same options and topologies as `link` and uses the same model, without the machine: a minute there takes seconds here, and equal run
+    /// numbers give equal runs. All pairs of a topology send at once.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(Box<SimulateArgs>),
-    /// Draw the course of a connection from its trace
+    /// Plot a connection over time from its trace
     ///
-    /// Window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from what `downpour send --qlog` writes.
+    /// Plots window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from the output of `downpour send --qlog`.
     Series(SeriesArgs),
-    /// Measure which links this machine can emulate, and up to which rate
+    /// Measure which links this machine can emulate accurately, and up to which rate
     ///
-    /// Asks questions whose exact answers the model knows: which packets get lost, how long a round trip takes, how much gets through. Takes half a
-    /// minute. Run it while the machine does what it does during your experiments.
+    /// Compares measurements with the exact answers of the model: which packets are lost, how long a round trip takes, how much gets through. Takes half
+    /// a minute. Run it under the load that the machine has during your experiments.
     Selftest,
     /// Measure what a plan says
     Run(RunArgs),
@@ -57,11 +58,11 @@ pub enum Command {
     Report(ReportArgs),
     /// Measure an experiment of a document again, draw it and write it up
     Reproduce(ReproduceArgs),
-    /// List the programs that can be measured, and what installs those that are absent
+    /// List the programs that can be measured, and how to install missing ones
     Peers,
-    /// Remove what a lab that was killed left behind
+    /// Remove files left behind by a lab that was killed
     ///
-    /// That is at most folders of temporary files: the kernel ends namespaces and what runs in them together with the lab.
+    /// Only temporary folders can be left behind: the kernel ends namespaces and their processes together with the lab.
     Clean,
     /// One end of a transfer, started by the tables of the peers.
     #[command(hide = true)]

@@ -17,28 +17,28 @@ Examples:
 pub struct SimulateArgs {
     #[command(flatten)]
     pub(crate) link: LinkOptions,
-    /// A network of more hosts and links, from a file; each of its pairs sends
+    /// File with a topology of hosts and links; every pair sends
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
-    /// How the senders send: a name that `downpour profile list` knows, or a file as `downpour profile show` prints one
+    /// Profile of the senders: a name from `downpour profile list`, or a file as printed by `downpour profile show`
     #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
     pub(crate) profile: String,
-    /// Change one choice of the profile, or one number of a choice: congestion=cubic, congestion.beta=0.5
+    /// Change a setting of the profile: congestion=cubic, congestion.beta=0.5
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Send at exactly this rate
     #[arg(long, value_name = "RATE")]
     pub(crate) told: Option<String>,
-    /// How much each of them sends
+    /// Size of each transfer
     #[arg(long, default_value = "10MB")]
     pub(crate) size: String,
-    /// Number of the run: other ones lose other packets
+    /// Number of the run, which selects other random losses
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) run: u64,
-    /// Give up after so many seconds of virtual time
+    /// Give up after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub(crate) limit: u64,
-    /// Write the traces of the senders, one after the other (qlog, JSON-SEQ): `series` draws the last
+    /// Write qlog traces of all senders to FILE (JSON-SEQ); `series` draws the last
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
 }

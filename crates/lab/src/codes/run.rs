@@ -11,14 +11,13 @@ use jiff::{Timestamp, Unit};
 
 use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
-use crate::commands::{HowRun, PLAN, keep, nothing, open, say, warn};
 use crate::exit::{Code, Failure};
-use crate::results::SCHEMA;
-use crate::runner::Stop;
-use crate::words;
+use crate::output::{say, warn};
+use crate::results::{PLAN, SCHEMA, keep, open};
+use crate::runner::{RunOptions, StopFlag};
 
 /// Times what has no record yet, point by point; the exit code.
-pub(crate) fn run(plan: &CodePlan, how: &HowRun, folder: &Path, stop: &Stop) -> Result<u8, Failure> {
+pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     if how.jobs.get() > 1 {
         return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
     }
@@ -31,7 +30,7 @@ pub(crate) fn run(plan: &CodePlan, how: &HowRun, folder: &Path, stop: &Stop) -> 
         .collect();
     let total = points.iter().map(|(_, _, cases)| cases.len()).sum::<usize>();
     if total == 0 {
-        return Err(nothing(&plan.name, how));
+        return Err(how.nothing_selected(&plan.name));
     }
     if how.dry_run {
         say(&list(&points, &CodeStore::read(folder)?));
@@ -57,7 +56,12 @@ pub(crate) fn run(plan: &CodePlan, how: &HowRun, folder: &Path, stop: &Stop) -> 
 }
 
 /// The codes of one point in turns; nothing if it was stopped before they were done.
-fn time(sweep: &CodeSweep, setting: &Setting, cases: Vec<CodeCase>, stop: &Stop) -> Result<Vec<CodeRecord>, Failure> {
+fn time(
+    sweep: &CodeSweep,
+    setting: &Setting,
+    cases: Vec<CodeCase>,
+    stop: &StopFlag,
+) -> Result<Vec<CodeRecord>, Failure> {
     let failed = |message: String| Failure::new(Code::Invalid, message);
     let mut trials = Vec::new();
     for case in cases {
@@ -125,13 +129,13 @@ fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]
             writeln!(text, "{}, {} runs", case.label(), case.runs).expect("a string takes all");
         }
     }
-    let cases = words::count(left, "case", "cases");
-    writeln!(text, "{cases} to measure; about {} at most", words::seconds(most)).expect("a string takes all");
+    let cases = units::count(left, "case", "cases");
+    writeln!(text, "{cases} to measure; about {} at most", units::seconds(most)).expect("a string takes all");
     text
 }
 
 /// `paper/fig3/encode-size raptorq ...: 1234.56 us (1000 runs)`.
 fn line(record: &CodeRecord) -> String {
-    let runs = words::count(record.nanoseconds.len(), "run", "runs");
+    let runs = units::count(record.nanoseconds.len(), "run", "runs");
     format!("{}: {:.2} us ({runs})", record.case.label(), record.quantile(0.5) / 1e3)
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{CodePlan, CodeQuantity, CodeRecord, CodeSweep, Measured, Setting, Vary};
+use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::Spread;
-use crate::words;
 
 /// The record of each code at each point of a sweep, where there is one.
 fn at<'a>(
@@ -58,7 +58,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
 
 fn caption(plan: &CodePlan, sweep: &CodeSweep, all: &[(&Setting, Vec<Option<&CodeRecord>>)]) -> String {
     let runs = all.iter().flat_map(|(_, found)| found).flatten().map(|record| record.nanoseconds.len());
-    let Some(runs) = words::counts(runs, "run", "runs") else { return "Nothing has been measured yet.".to_owned() };
+    let Some(runs) = lists::counts(runs, "run", "runs") else { return "Nothing has been measured yet.".to_owned() };
     let bars = match plan.spread {
         Spread::Range => "the shortest to the longest",
         Spread::Quartiles => "the first to the third quartile",
@@ -66,15 +66,15 @@ fn caption(plan: &CodePlan, sweep: &CodeSweep, all: &[(&Setting, Vec<Option<&Cod
     let setting = &sweep.points[0].1;
     let mut base = Vec::new();
     if sweep.vary != Vary::Size {
-        base.push(words::bytes(setting.size));
+        base.push(units::bytes(setting.size));
     }
     if sweep.vary != Vary::Symbol {
         let symbols = if base.is_empty() { "Symbols" } else { "symbols" };
         base.push(format!("{symbols} of {} B", setting.symbol));
     }
-    base.push(format!("{} % of repair symbols", words::number(setting.repair * 100.0)));
+    base.push(format!("{} % of repair symbols", units::number(setting.repair * 100.0)));
     if sweep.measured == Measured::Decode && sweep.vary != Vary::Drops {
-        let [least, most] = setting.drops.map(|share| words::number(share * 100.0));
+        let [least, most] = setting.drops.map(|share| units::number(share * 100.0));
         base.push(format!("{least} to {most} % of packets dropped"));
     }
     format!("{}. Median of {runs} of each code at each point, bars from {bars}; one thread.", base.join(", "))
@@ -118,14 +118,14 @@ pub(crate) fn body(plan: &CodePlan, records: &[CodeRecord], pictures: &[String])
         write!(html, "<h2>{}</h2>\n<figure>{picture}</figure>\n", escaped(&sweep.title)).expect("a string takes all");
         table(&mut html, plan, sweep, records);
     }
-    let all = |of: fn(&CodeRecord) -> &str| escaped(&words::each_once(records.iter().map(of)));
+    let all = |of: fn(&CodeRecord) -> &str| escaped(&lists::each_once(records.iter().map(of)));
     write!(
         html,
         "<h2>What it was run on</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
          <tr><td>Processor</td><td>{}</td></tr>\n<tr><td>From, to</td><td>{}</td></tr>\n</table>\n",
         all(|record| &record.kernel),
         all(|record| &record.processor),
-        words::from_to(records.iter().map(|record| record.date.as_str()))
+        lists::from_to(records.iter().map(|record| record.date.as_str()))
     )
     .expect("a string takes all");
     html

@@ -8,29 +8,30 @@ use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{PLAN, default_folder, say, write};
+use super::default_folder;
 use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
+use crate::output::say;
 use crate::picture::{Chart, png, svg};
-use crate::plan::Plan;
+use crate::plan::LinkPlan;
 use crate::report::{Measured, Section, page};
-use crate::results::{StoreOf, csv};
+use crate::results::{PLAN, StoreOf, csv, write};
 use crate::simulated::{self, SimPlan};
 
 /// What a person wrote about the results, in their folder.
 const VERDICT: &str = "verdict.txt";
 
-/// Draw results, and write them up as one page.
+/// Plot results and write a report.
 ///
-/// Each folder of results gets a picture of every sweep (SVG and PNG), and all runs as a table (results.csv). The page holds the
-/// pictures, medians with their spread, what was run on and with, what was claimed, and what verdict.txt beside the results says of it. It
-/// needs no other file, no network and no scripts.
+/// Writes a picture of every sweep (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The report is a single HTML page with
+/// the pictures, medians and spread, the environment, the claims, and the text of verdict.txt beside the results. It needs no other file, no network and
+/// no scripts.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// Folders of results, or plans whose results lie below lab-results.
+    /// Folders of results, or plans whose results are in lab-results.
     #[arg(value_name = "FOLDER|PLAN.toml", required = true)]
     pub from: Vec<PathBuf>,
-    /// Where the page goes [default: report.html, in the folder if there is one].
+    /// File for the report [default: report.html, in the folder of results if there is only one].
     #[arg(long, value_name = "FILE.html")]
     pub out: Option<PathBuf>,
 }
@@ -57,7 +58,7 @@ fn folder(from: &Path) -> Result<PathBuf, Failure> {
     let name = match (CodePlan::read(from)?, SimPlan::read(from)?) {
         (Some(plan), _) => plan.name,
         (_, Some(plan)) => plan.name,
-        (None, None) => Plan::of_results(from)?.name,
+        (None, None) => LinkPlan::of_results(from)?.name,
     };
     Ok(default_folder(&name))
 }
@@ -109,7 +110,7 @@ fn results(folder: &Path) -> Result<Results, Failure> {
         let (charts, table) = (charts.collect(), simulated::csv(&records));
         return Ok(Results { measured: Measured::Simulated(Box::new(plan), records), charts, table });
     }
-    let plan = Plan::of_results(&file)?;
+    let plan = LinkPlan::of_results(&file)?;
     let records = records(folder)?;
     let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), Chart::new(&plan, sweep, &records)));
     let (charts, table) = (charts.collect(), csv(&records));

@@ -6,34 +6,35 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::report::write_up;
-use super::run::{HowRun, run_file};
-use super::say;
+use super::run::run_file;
 use crate::exit::{Code, Failure};
-use crate::runner::{Measure, Stop};
+use crate::output::say;
+use crate::results::PLAN;
+use crate::runner::{Measure, RunOptions, StopFlag};
 
 const EXPERIMENTS: &str = "experiments";
 
-/// Measure an experiment of a document again, draw it and write it up.
+/// Repeat an experiment from a paper, plot it and write a report.
 ///
-/// NAME is that of a plan below the folder experiments, such as tornado-transfer/fig2, which is looked for from the current folder upward.
+/// NAME is a plan in the folder `experiments`, such as tornado-transfer/fig2. The folder is searched from the current folder upwards.
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceArgs {
     /// The experiment, such as tornado-transfer/fig2.
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The folder of experiments, instead of looking for it.
+    /// The folder of experiments, instead of searching for it.
     #[arg(long, value_name = "FOLDER")]
     pub experiments: Option<PathBuf>,
     /// How it is run.
     #[command(flatten)]
-    pub how: HowRun,
+    pub how: RunOptions,
 }
 
 /// Runs the command; the exit code of the run.
 ///
 /// # Errors
 /// One line and an exit code.
-pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &Stop) -> Result<u8, Failure> {
+pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &StopFlag) -> Result<u8, Failure> {
     let here = std::env::current_dir().map_err(Failure::at(Path::new(".")))?;
     let file = find(&args.name, args.experiments.as_deref(), &here)?;
     let (code, folder) = run_file(&file, &args.how, measure, stop)?;
@@ -56,7 +57,7 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Resul
             })?
         }
     };
-    let places = [folder.join(format!("{name}.toml")), folder.join(name).join(super::PLAN)];
+    let places = [folder.join(format!("{name}.toml")), folder.join(name).join(PLAN)];
     if let Some(plan) = places.into_iter().find(|plan| plan.is_file()) {
         return Ok(plan);
     }
@@ -76,7 +77,7 @@ pub(super) fn names(experiments: &Path) -> Vec<String> {
         .flat_map(|paper| entries(&paper).collect::<Vec<_>>())
         .filter(|file| file.extension().is_some_and(|extension| extension == "toml") && file.is_file())
         .map(|file| match file.file_name() {
-            Some(name) if name == super::PLAN => file.parent().unwrap_or(&file).to_owned(),
+            Some(name) if name == PLAN => file.parent().unwrap_or(&file).to_owned(),
             _ => file.with_extension(""),
         })
         .filter_map(|name| Some(name.strip_prefix(experiments).ok()?.to_str()?.to_owned()))

@@ -1,14 +1,14 @@
 use std::collections::HashSet;
+use std::fs;
 use std::num::NonZeroUsize;
 
-use super::HowRun;
 use super::*;
 use crate::codes::CodeStore;
 use crate::exit::Code;
-use crate::plan::{Case, Plan};
+use crate::plan::{LinkCase, LinkPlan};
 use crate::results::tests::record;
-use crate::results::{Ending, Outcome, RECORDS, Store};
-use crate::runner::{Account, Agenda, Measure, MeasureError, Stop};
+use crate::results::{Ending, PLAN, RECORDS, RunOutcome, Store, write};
+use crate::runner::{Account, Agenda, Measure, MeasureError, RunOptions, StopFlag};
 use crate::simulated::SimStore;
 
 const PLAN_TEXT: &str = r#"
@@ -40,7 +40,7 @@ impl Measure for Fixed {
         vec!["a".into(), "b".into()]
     }
 
-    fn measure(&self, case: &Case, _stop: &Stop) -> Result<Outcome, MeasureError> {
+    fn measure(&self, case: &LinkCase, _stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         let mut outcome = record(0.0).outcome;
         outcome.ending = match case.peer.as_str() {
             "a" if case.link.contains("loss=10%") => Ending::NotFinished,
@@ -51,8 +51,8 @@ impl Measure for Fixed {
     }
 }
 
-fn how(out: &Path) -> HowRun {
-    HowRun { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None }
+fn how(out: &Path) -> RunOptions {
+    RunOptions { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None }
 }
 
 /// A folder with `experiments/paper/fig1.toml` in it.
@@ -68,7 +68,7 @@ fn experiment(name: &str, plan: &str) -> tempfile::TempDir {
 }
 
 /// What reproduces an experiment of such a folder.
-fn reproducing(name: &str, folder: &Path, how: HowRun) -> ReproduceArgs {
+fn reproducing(name: &str, folder: &Path, how: RunOptions) -> ReproduceArgs {
     ReproduceArgs { name: name.into(), experiments: Some(folder.join("experiments")), how }
 }
 
@@ -83,7 +83,7 @@ fn an_experiment_is_measured_drawn_and_written_up() {
     let folder = experiments();
     let out = folder.path().join("out");
     let args = reproducing("paper/fig1", folder.path(), how(&out));
-    assert_eq!(reproduce(&args, &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(reproduce(&args, &Fixed, &StopFlag::default()), Ok(0));
     let expected = [RECORDS, PLAN, "results.csv", "loss.svg", "loss.png", "report.html"];
     assert_eq!(files(&out), expected.map(str::to_owned).into());
     assert_eq!(fs::read_to_string(out.join(PLAN)).expect("a plan"), PLAN_TEXT);
@@ -108,7 +108,7 @@ fn an_experiment_is_measured_drawn_and_written_up() {
     // What is judged is said, and nothing is measured again.
     write(&out.join("verdict.txt"), b"It holds.\n\nAlmost <always>.\n").expect("written");
     let before = fs::read(out.join(RECORDS)).expect("records");
-    assert_eq!(reproduce(&args, &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(reproduce(&args, &Fixed, &StopFlag::default()), Ok(0));
     assert_eq!(fs::read(out.join(RECORDS)).expect("records"), before);
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("<p>It holds.</p>\n<p>Almost &lt;always&gt;.</p>"), "{page}");
@@ -119,10 +119,10 @@ fn a_dry_run_lists_and_changes_nothing() {
     let folder = experiments();
     let out = folder.path().join("out");
     let plan = folder.path().join("experiments/paper/fig1.toml");
-    let args = RunArgs { plan: plan.clone(), how: HowRun { dry_run: true, ..how(&out) } };
-    assert_eq!(run(&args, &Fixed, &Stop::default()), Ok(0));
+    let args = RunArgs { plan: plan.clone(), how: RunOptions { dry_run: true, ..how(&out) } };
+    assert_eq!(run(&args, &Fixed, &StopFlag::default()), Ok(0));
     assert!(!out.exists());
-    let plan = Plan::read(&plan, &Fixed.peers()).expect("a plan");
+    let plan = LinkPlan::read(&plan, &Fixed.peers()).expect("a plan");
     let list = run::list(&plan, &Agenda::new(&plan, &[], Some("/loss b ")), NonZeroUsize::MIN);
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 5, "{list}");
@@ -131,10 +131,10 @@ fn a_dry_run_lists_and_changes_nothing() {
         lines[4],
         "4 cases to measure of 4, 0 settled; 1 warm-up; at least 4.31 s, at most 5 min 00 s (every run at its cap)"
     );
-    let none = RunArgs { how: HowRun { only: Some("nobody".into()), ..args.how.clone() }, ..args };
-    let failure = run(&none, &Fixed, &Stop::default()).expect_err("no case");
+    let none = RunArgs { how: RunOptions { only: Some("nobody".into()), ..args.how.clone() }, ..args };
+    let failure = run(&none, &Fixed, &StopFlag::default()).expect_err("no case");
     assert_eq!(
-        (failure.code, failure.message.contains("no case of paper/fig1 holds \"nobody\"")),
+        (failure.code, failure.message.contains("no case of paper/fig1 contains \"nobody\"")),
         (Code::Usage as u8, true)
     );
 }
@@ -144,7 +144,7 @@ fn a_run_that_is_stopped_keeps_its_code_and_results() {
     let folder = experiments();
     let out = folder.path().join("out");
     let args = RunArgs { plan: folder.path().join("experiments/paper/fig1.toml"), how: how(&out) };
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     stop.set();
     assert_eq!(run(&args, &Fixed, &stop), Ok(Code::Interrupted as u8));
     assert_eq!(Store::read(&out).expect("no results yet").len(), 0);
@@ -218,12 +218,12 @@ values = ["1KB", "20KB"]
     let plan = folder.path().join("experiments/paper/fig3.toml");
     let out = folder.path().join("out");
     let args = |how| reproducing("paper/fig3", folder.path(), how);
-    assert_eq!(reproduce(&args(HowRun { dry_run: true, ..how(&out) }), &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(reproduce(&args(RunOptions { dry_run: true, ..how(&out) }), &Fixed, &StopFlag::default()), Ok(0));
     assert!(!out.exists());
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     stop.set();
     assert_eq!(reproduce(&args(how(&out)), &Fixed, &stop), Ok(Code::Interrupted as u8));
-    assert_eq!(reproduce(&args(how(&out)), &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(reproduce(&args(how(&out)), &Fixed, &StopFlag::default()), Ok(0));
     let records = CodeStore::read(&out).expect("records");
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(|record| record.nanoseconds.len() == 3));
@@ -233,10 +233,10 @@ values = ["1KB", "20KB"]
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("It is linear. <small>(3)</small>") && page.contains("<small>3 runs</small>"), "{page}");
     // What has a record is not timed again.
-    assert_eq!(run(&RunArgs { plan, how: how(&out) }, &Fixed, &Stop::default()), Ok(0));
+    assert_eq!(run(&RunArgs { plan, how: how(&out) }, &Fixed, &StopFlag::default()), Ok(0));
     assert_eq!(CodeStore::read(&out).expect("records"), records);
-    let jobs = HowRun { jobs: NonZeroUsize::new(2).expect("two"), ..how(&out) };
-    assert!(reproduce(&args(jobs), &Fixed, &Stop::default()).expect_err("refused").message.contains("--jobs"));
+    let jobs = RunOptions { jobs: NonZeroUsize::new(2).expect("two"), ..how(&out) };
+    assert!(reproduce(&args(jobs), &Fixed, &StopFlag::default()).expect_err("refused").message.contains("--jobs"));
 }
 
 /// A plan that is simulated goes through the same commands, on any number of processors, and goes on where it was stopped.
@@ -269,9 +269,9 @@ name = "over-time"
 vary = "time"
 "#;
     let folder = experiment("paper/fig6", text);
-    let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &Stop| {
+    let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &StopFlag| {
         let jobs = NonZeroUsize::new(jobs).expect("one or more");
-        let how = HowRun { jobs, only: only.map(str::to_owned), ..how(out) };
+        let how = RunOptions { jobs, only: only.map(str::to_owned), ..how(out) };
         let code = reproduce(&reproducing("paper/fig6", folder.path(), how), &Fixed, stop);
         let mut records = SimStore::read(out).expect("readable");
         for record in &mut records {
@@ -281,16 +281,16 @@ vary = "time"
         (code, records)
     };
     let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
-    let stopped = Stop::default();
+    let stopped = StopFlag::default();
     stopped.set();
     assert_eq!(simulate(&first, 2, None, &stopped), (Ok(Code::Interrupted as u8), Vec::new()));
-    let (code, some) = simulate(&first, 2, Some("20ms"), &Stop::default());
+    let (code, some) = simulate(&first, 2, Some("20ms"), &StopFlag::default());
     assert_eq!((code, some.len()), (Ok(0), 2));
-    let (code, all) = simulate(&first, 2, None, &Stop::default());
+    let (code, all) = simulate(&first, 2, None, &StopFlag::default());
     // Two values with two seeds, and the base with two.
     assert_eq!((code, all.len()), (Ok(0), 6));
     assert!(some.iter().all(|record| all.contains(record)));
-    assert_eq!(simulate(&second, 1, None, &Stop::default()), (Ok(0), all.clone()), "the same on one processor");
+    assert_eq!(simulate(&second, 1, None, &StopFlag::default()), (Ok(0), all.clone()), "the same on one processor");
     let lines = fs::read_to_string(first.join(RECORDS)).expect("records").lines().count();
     assert_eq!(lines, 6, "what has a record is not run again");
     let pictures = ["delay.svg", "delay.png", "over-time.svg", "over-time.png"];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netsim::Time;
 
 use super::clock::Clock;
-use super::segments::{Run, SuperPacket};
+use super::segments::{SegmentRun, SuperPacket};
 
 /// The emulator's end of the cable to a host.
 pub(super) trait Port {
@@ -18,7 +18,7 @@ pub(super) trait Port {
     ///
     /// # Errors
     /// A host that has no room for it.
-    fn send(&mut self, run: &Run) -> io::Result<()>;
+    fn send(&mut self, run: &SegmentRun) -> io::Result<()>;
 
     /// How long a packet may wait until it is handed over together with others.
     fn moderation(&self) -> Duration;

@@ -16,7 +16,7 @@ use netsim::Time;
 
 use super::clock::Clock;
 use super::port::{Arrived, Losses, Port};
-use super::segments::{Run, SuperPacket, VnetHeader};
+use super::segments::{SegmentRun, SuperPacket, VnetHeader};
 use crate::sys::tun::Tun;
 
 /// What is due within this time is handed over at once, so that a packet may come this late. At 1 Gbit/s these are 8 packets in one piece.
@@ -61,7 +61,7 @@ impl Port for Tunnel {
         }
     }
 
-    fn send(&mut self, run: &Run) -> io::Result<()> {
+    fn send(&mut self, run: &SegmentRun) -> io::Result<()> {
         let rest = run.packet(&mut self.head);
         self.device.write(&[run.vnet().as_slice(), &self.head, rest].map(IoSlice::new))
     }

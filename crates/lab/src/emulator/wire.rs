@@ -8,7 +8,7 @@ use netsim::Time;
 
 use super::clock::Clock;
 use super::port::{Arrived, Losses, Port};
-use super::segments::{Run, SuperPacket};
+use super::segments::{SegmentRun, SuperPacket};
 use crate::space::MAC;
 use crate::sys::packet::PacketSocket;
 
@@ -55,7 +55,7 @@ impl Port for Wire {
         }
     }
 
-    fn send(&mut self, run: &Run) -> io::Result<()> {
+    fn send(&mut self, run: &SegmentRun) -> io::Result<()> {
         let rest = run.packet(&mut self.head);
         rustix::io::writev(&self.socket, &[self.header.as_slice(), &self.head, rest].map(IoSlice::new))?;
         Ok(())

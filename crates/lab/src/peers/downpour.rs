@@ -6,7 +6,7 @@ use serde_json::Value;
 use transport::Profile;
 
 use super::peer::{Need, Peer};
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use crate::program::names;
 
 /// Downpour's files, encrypted.
@@ -41,7 +41,7 @@ pub(super) fn profile(peer: &str) -> Option<Profile> {
     names().profile(name.strip_suffix("-told").unwrap_or(name)).ok()
 }
 
-fn transfer(run: &mut Run<'_>, profile: &str, told: bool) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Duration, Unfinished> {
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);

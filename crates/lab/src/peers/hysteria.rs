@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::error::PeerError;
 use super::own;
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use super::tcp;
+use crate::space::Protocol;
 
 /// The tunnel, encrypted.
 const HYSTERIA: Peer = Peer {
@@ -42,15 +43,15 @@ const PERCENT: u64 = 98;
 /// The name in the certificate, and no secret: nobody else reaches the tunnel.
 const NAME: &str = "downpour-lab";
 
-fn brutal(run: &mut Run<'_>) -> Result<Duration, Stop> {
+fn brutal(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let rate = format!("{} bps", run.told(PERCENT).bits_per_second());
     transfer(run, &json!({ "up": rate, "down": rate }))
 }
 
-fn transfer(run: &mut Run<'_>, bandwidth: &Value) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, bandwidth: &Value) -> Result<Duration, Unfinished> {
     let (mut receiver, port) = tcp::start_receiver(run, 1)?;
-    let far = run.at_receiver(Run::free_port(run.to)?);
-    let near = SocketAddrV4::new(run.from.address(), Run::free_port(run.from)?);
+    let far = run.at_receiver(TransferRun::free_port(run.to)?);
+    let near = SocketAddrV4::new(run.from.address(), TransferRun::free_port(run.from)?);
     let [certificate, key] = ["certificate", "key"].map(|name| run.stage.own(name));
     let own = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]).map_err(std::io::Error::other);
     let own = own.map_err(PeerError::at("a certificate"))?;
@@ -81,7 +82,7 @@ fn transfer(run: &mut Run<'_>, bandwidth: &Value) -> Result<Duration, Stop> {
 }
 
 /// One end of the tunnel.
-fn side(run: &Run<'_>, side: &str, config: &Value) -> Result<Command, Stop> {
+fn side(run: &TransferRun<'_>, side: &str, config: &Value) -> Result<Command, Unfinished> {
     let path = run.stage.own(&format!("{side}.json"));
     write(&path, &config.to_string())?;
     let mut command = run.program("hysteria");

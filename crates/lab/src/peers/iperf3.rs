@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::error::PeerError;
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
+use crate::space::Protocol;
 
 const PROGRAM: Need = Need::Program { name: "iperf3", install: "apt-get install iperf3", version: &["--version"] };
 
@@ -40,11 +41,11 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "iperf3-bbr", needs: &[PROGRAM, Need::Congestion("bbr")], play: |run| transfer(run, "bbr"), ..IPERF3 },
 ];
 
-fn transfer(run: &mut Run<'_>, congestion: &str) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, congestion: &str) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
         return Err(PeerError::Empty { peer: "iperf3" }.into());
     }
-    let port = Run::free_port(run.from)?;
+    let port = TransferRun::free_port(run.from)?;
     let mut serve = run.program("iperf3");
     serve.args(["--server", "--one-off", "--port", &port.to_string(), "--bind", &run.from.address().to_string()]);
     let mut sender = run.start(run.from, serve)?;

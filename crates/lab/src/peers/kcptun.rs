@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::own;
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use super::tcp;
+use crate::space::Protocol;
 
 const INSTALL: &str = "apt-get install kcptun";
 
@@ -37,9 +38,9 @@ const NO_FEC: [u8; 2] = [0, 0];
 /// Packets under way: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
 const WINDOW: &str = "2048";
 
-fn transfer(run: &mut Run<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Unfinished> {
     let (mut receiver, port) = tcp::start_receiver(run, 1)?;
-    let [far, near] = [Run::free_port(run.to)?, Run::free_port(run.from)?];
+    let [far, near] = [TransferRun::free_port(run.to)?, TransferRun::free_port(run.from)?];
     let options = |name| {
         let mut command = run.program(name);
         command.args(["--mode", "fast3", "--crypt", "aes-128", "--nocomp", "--quiet"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::PeerError;
 use super::own;
 use super::peer::{Need, Peer};
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 
 /// NORM, unencrypted.
 const NORM: Peer = Peer {
@@ -25,11 +25,11 @@ pub(super) const PEERS: &[Peer] =
 const PERCENT: u64 = 98;
 
 /// `parity` packets follow each block of 64 before anybody asks.
-fn transfer(run: &mut Run<'_>, parity: u8) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, parity: u8) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
         return Err(PeerError::Empty { peer: "norm" }.into());
     }
-    let (address, port) = (run.to.address().to_string(), Run::free_port(run.to)?.to_string());
+    let (address, port) = (run.to.address().to_string(), TransferRun::free_port(run.to)?.to_string());
     let mut receive = run.program("lab-norm");
     receive.args(["receive", &address, &port]).arg(run.stage.target_folder()).arg(run.stage.target());
     let mut receiver = run.start_read(run.to, receive)?;

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use super::{PeerError, quic, tcp};
 use crate::clock;
 
@@ -132,18 +132,18 @@ impl Said {
 }
 
 /// The next line of one of them.
-fn next(run: &Run<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Stop> {
+fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Unfinished> {
     let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
     let program = process.name.clone();
     serde_json::from_str(&line).map_err(|_| PeerError::Strange { program, line }.into())
 }
 
-fn strange(process: &Process, said: &Said) -> Stop {
+fn strange(process: &Process, said: &Said) -> Unfinished {
     PeerError::Strange { program: process.name.clone(), line: format!("{said:?}") }.into()
 }
 
 /// The port on which a receiver listens.
-pub(super) fn port(run: &Run<'_>, receiver: &mut Process) -> Result<u16, Stop> {
+pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16, Unfinished> {
     match next(run, receiver, &mut [])? {
         Said::Listening(port) => Ok(port),
         said => Err(strange(receiver, &said)),
@@ -151,7 +151,11 @@ pub(super) fn port(run: &Run<'_>, receiver: &mut Process) -> Result<u16, Stop> {
 }
 
 /// The congestion control of a sender.
-pub(super) fn congestion(run: &Run<'_>, sender: &mut Process, others: &mut [&mut Process]) -> Result<String, Stop> {
+pub(super) fn congestion(
+    run: &TransferRun<'_>,
+    sender: &mut Process,
+    others: &mut [&mut Process],
+) -> Result<String, Unfinished> {
     match next(run, sender, others)? {
         Said::Congestion(name) => Ok(name),
         said => Err(strange(sender, &said)),
@@ -159,7 +163,11 @@ pub(super) fn congestion(run: &Run<'_>, sender: &mut Process, others: &mut [&mut
 }
 
 /// When a receiver had the last byte.
-pub(super) fn complete(run: &Run<'_>, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+pub(super) fn complete(
+    run: &TransferRun<'_>,
+    receiver: &mut Process,
+    others: &mut [&mut Process],
+) -> Result<Duration, Unfinished> {
     match next(run, receiver, others)? {
         Said::Complete(at) => Ok(Duration::from_nanos(at)),
         said => Err(strange(receiver, &said)),

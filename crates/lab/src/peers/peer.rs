@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::programs::Programs;
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 
 /// A program that moves a file from one host to another, and how that is measured.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Peer {
     /// What happens when the clock starts, and when it ends.
     pub(super) clock: [&'static str; 2],
     /// Moves the file; gives the time at which the last byte was there.
-    pub(super) play: fn(&mut Run<'_>) -> Result<Duration, Stop>,
+    pub(super) play: fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>,
 }
 
 /// What a peer needs of the machine.

@@ -16,7 +16,7 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 
 use super::own::{self, QuicReceive, QuicSend, Said};
 use super::peer::Peer;
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 
 /// QUIC, encrypted.
 const QUIC: Peer = Peer {
@@ -53,7 +53,7 @@ const NAME: &str = "downpour-lab";
 /// In the handshake, so that no other program is taken for the receiver.
 const PROTOCOL: &[u8] = b"downpour-lab-file";
 
-fn transfer(run: &mut Run<'_>, congestion: Congestion) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, congestion: Congestion) -> Result<Duration, Unfinished> {
     let certificate = format!("--certificate={}", run.stage.own("certificate").display());
     let mut receive = run.own("quic-receive");
     receive.arg(format!("--listen={}", run.at_receiver(0))).arg(&certificate);

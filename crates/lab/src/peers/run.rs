@@ -15,7 +15,7 @@ use super::process::{self, Process, Stdout};
 use super::stage::Stage;
 use super::transfer::Job;
 use crate::clock;
-use crate::space::Host;
+use crate::space::{Host, Protocol};
 
 /// For a program to begin to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,28 +29,21 @@ const KEPT: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
 
 /// Why a peer stopped before the file was there.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum Unfinished {
     /// The time was up.
     Cap,
     /// Something went wrong.
     Failed(PeerError),
 }
 
-impl From<PeerError> for Stop {
+impl From<PeerError> for Unfinished {
     fn from(error: PeerError) -> Self {
         Self::Failed(error)
     }
 }
 
-/// What a socket listens with.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Protocol {
-    Tcp,
-    Udp,
-}
-
 /// A transfer under way.
-pub(super) struct Run<'a> {
+pub(super) struct TransferRun<'a> {
     /// The host that has the file.
     pub(super) from: &'a Host,
     /// The host that gets it.
@@ -67,7 +60,7 @@ pub(super) struct Run<'a> {
     logs: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TransferRun<'a> {
     pub(super) fn new(from: &'a Host, to: &'a Host, job: &'a Job, stage: &'a Stage, cap: Duration) -> Self {
         Self { from, to, job, stage, cap, started: None, congestion: None, counted: None, logs: 0 }
     }
@@ -93,16 +86,16 @@ impl<'a> Run<'a> {
     }
 
     /// Starts a program whose lines nobody reads.
-    pub(super) fn start(&mut self, host: &Host, command: Command) -> Result<Process, Stop> {
+    pub(super) fn start(&mut self, host: &Host, command: Command) -> Result<Process, Unfinished> {
         self.spawn(host, command, Stdout::Log)
     }
 
     /// Starts a program whose lines are read.
-    pub(super) fn start_read(&mut self, host: &Host, command: Command) -> Result<Process, Stop> {
+    pub(super) fn start_read(&mut self, host: &Host, command: Command) -> Result<Process, Unfinished> {
         self.spawn(host, command, Stdout::Read)
     }
 
-    fn spawn(&mut self, host: &Host, mut command: Command, stdout: Stdout) -> Result<Process, Stop> {
+    fn spawn(&mut self, host: &Host, mut command: Command, stdout: Stdout) -> Result<Process, Unfinished> {
         self.logs += 1;
         let log = self.stage.own(&format!("{}.log", self.logs));
         let home = self.stage.own("");
@@ -114,13 +107,13 @@ impl<'a> Run<'a> {
     }
 
     /// Runs a program to its end, which must be a good one.
-    pub(super) fn complete(&mut self, host: &Host, command: Command) -> Result<(), Stop> {
+    pub(super) fn complete(&mut self, host: &Host, command: Command) -> Result<(), Unfinished> {
         let mut process = self.start(host, command)?;
         self.exit(&mut process, &mut []).map(drop)
     }
 
     /// A port of `host` that was free a moment ago, for UDP and for TCP: most programs cannot be asked to choose one.
-    pub(super) fn free_port(host: &Host) -> Result<u16, Stop> {
+    pub(super) fn free_port(host: &Host) -> Result<u16, Unfinished> {
         let address = host.address();
         let port = host.within(move || {
             let mut result = TcpListener::bind((address, 0));
@@ -144,9 +137,9 @@ impl<'a> Run<'a> {
         host: &Host,
         protocol: Protocol,
         port: u16,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Unfinished> {
         let begun = clock::now();
-        while !host.within(move || is_open(protocol, port)) {
+        while !host.listening().contains(&(protocol, port)) {
             if process.ended().map_err(PeerError::at(process.name.clone()))?.is_some() {
                 return Err(ended_early(process).into());
             }
@@ -170,7 +163,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits until `process` ends well, and gives the time. None of the others may end badly before.
-    pub(super) fn exit(&self, process: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+    pub(super) fn exit(&self, process: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Unfinished> {
         self.until(false, process, others, |process| {
             match process.ended().map_err(PeerError::at(process.name.clone()))? {
                 Some(status) if status.success() => Ok(Some(clock::now())),
@@ -186,7 +179,7 @@ impl<'a> Run<'a> {
         process: &mut Process,
         others: &mut [&mut Process],
         mut wanted: impl FnMut(&str) -> Option<T>,
-    ) -> Result<(T, Duration), Stop> {
+    ) -> Result<(T, Duration), Unfinished> {
         self.until(true, process, others, |process| {
             if process.ended().map_err(PeerError::at(process.name.clone()))?.is_none() && !process.is_readable() {
                 return Ok(None);
@@ -199,7 +192,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits until the file over there has its full length, for receivers that write from its beginning to its end and say nothing.
-    pub(super) fn full(&self, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Stop> {
+    pub(super) fn full(&self, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Unfinished> {
         let target = self.stage.target();
         let deadline = self.deadline();
         loop {
@@ -222,7 +215,7 @@ impl<'a> Run<'a> {
         process: &mut Process,
         others: &mut [&mut Process],
         mut step: impl FnMut(&mut Process) -> Result<Option<T>, PeerError>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, Unfinished> {
         let deadline = self.deadline();
         loop {
             if let Some(found) = step(process)? {
@@ -240,7 +233,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether `process` may go on: none of the others has ended badly, and there is time.
-    fn look_after(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Stop> {
+    fn look_after(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Unfinished> {
         for other in others {
             let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
             if status.is_some_and(|status| !status.success()) {
@@ -250,9 +243,9 @@ impl<'a> Run<'a> {
         if clock::now() < deadline { Ok(()) } else { Err(self.too_late(process)) }
     }
 
-    fn too_late(&self, process: &Process) -> Stop {
+    fn too_late(&self, process: &Process) -> Unfinished {
         if self.started.is_some() {
-            return Stop::Cap;
+            return Unfinished::Cap;
         }
         let (program, said) = (process.name.clone(), process.last_words());
         PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into()
@@ -277,20 +270,4 @@ fn ended_early(process: &mut Process) -> PeerError {
         Ok(status) => PeerError::Failed { program, status, said },
         Err(error) => PeerError::System { what: program, error },
     }
-}
-
-/// Whether a socket of this network namespace listens on the port.
-pub(super) fn is_open(protocol: Protocol, port: u16) -> bool {
-    // Listening sockets are in state 10 (TCP_LISTEN); a bound UDP socket that is not connected is in 7 (TCP_CLOSE).
-    let (tables, state) = match protocol {
-        Protocol::Tcp => (["tcp", "tcp6"], "0A"),
-        Protocol::Udp => (["udp", "udp6"], "07"),
-    };
-    let port = format!(":{port:04X}");
-    // That of the thread: its namespace is not the one of the process.
-    let lines = tables.map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default());
-    lines.iter().flat_map(|table| table.lines().skip(1)).any(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some(state)
-    })
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::error::PeerError;
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
+use crate::space::Protocol;
 
 pub(super) const PEERS: &[Peer] = &[Peer {
     name: "srt",
@@ -16,12 +17,12 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     play: transfer,
 }];
 
-fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
         // The sender may be gone before the receiver has taken the connection for made, which it then calls broken.
         return Err(PeerError::Empty { peer: "srt" }.into());
     }
-    let port = Run::free_port(run.to)?;
+    let port = TransferRun::free_port(run.to)?;
     let at = run.at_receiver(port);
     let mut receive = run.program("srt-file-transmit");
     receive.args(["-quiet", &format!("srt://{at}?mode=listener"), &format!("file://{}", run.stage.target().display())]);

@@ -13,7 +13,8 @@ use rustix::process::getuid;
 use super::error::PeerError;
 use super::peer::{Need, Peer};
 use super::process::Process;
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
+use crate::space::Protocol;
 
 const SSHD: Need = Need::Program { name: "sshd", install: "apt-get install openssh-server", version: &[] };
 const SSH: Need = Need::Program { name: "ssh", install: "apt-get install openssh-client", version: &["-V"] };
@@ -49,14 +50,14 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "rsync-bbr", route_congestion: Some("bbr"), ..RSYNCED },
 ];
 
-fn scp(run: &mut Run<'_>) -> Result<Duration, Stop> {
+fn scp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let server = Server::start(run)?;
     let mut scp = run.program("scp");
     scp.arg("-q").args(server.options()).arg(run.stage.source()).arg(server.target(run));
     server.timed(run, scp)
 }
 
-fn rsync(run: &mut Run<'_>) -> Result<Duration, Stop> {
+fn rsync(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let server = Server::start(run)?;
     let mut rsync = run.program("rsync");
     // There is nothing over there to compare with.
@@ -84,13 +85,13 @@ enum Identity {
 const ALONE: (&str, u32) = ("lab", 1000);
 
 impl Server {
-    fn start(run: &mut Run<'_>) -> Result<Self, Stop> {
+    fn start(run: &mut TransferRun<'_>) -> Result<Self, Unfinished> {
         for key in ["host", "user"] {
             let mut make = run.program("ssh-keygen");
             make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(run.stage.own(key));
             run.complete(run.to, make)?;
         }
-        let port = Run::free_port(run.to)?;
+        let port = TransferRun::free_port(run.to)?;
         let config = run.stage.own("sshd_config");
         write_config(run, &config, port).map_err(PeerError::at("sshd's configuration"))?;
         let sshd = run.program("sshd");
@@ -129,12 +130,12 @@ impl Server {
     }
 
     /// The file over there.
-    fn target(&self, run: &Run<'_>) -> String {
+    fn target(&self, run: &TransferRun<'_>) -> String {
         format!("{}@{}:{}", self.user, run.to.address(), run.stage.target().display())
     }
 
     /// Runs the copying program to its end; gives the time at which the file was there, for what ssh does to part takes round trips more.
-    fn timed(mut self, run: &mut Run<'_>, command: Command) -> Result<Duration, Stop> {
+    fn timed(mut self, run: &mut TransferRun<'_>, command: Command) -> Result<Duration, Unfinished> {
         run.start_clock();
         let mut copy = run.start(run.from, command)?;
         let there = run.full(&mut copy, &mut [&mut self.process])?;
@@ -144,7 +145,7 @@ impl Server {
 }
 
 /// Nobody but the key made for this run gets in; the system's own defaults decide about ciphers.
-fn write_config(run: &Run<'_>, path: &Path, port: u16) -> io::Result<()> {
+fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()> {
     let own = |name: &str| run.stage.own(name).display().to_string();
     let config = [
         format!("Port {port}"),
@@ -175,7 +176,7 @@ fn identity() -> io::Result<Identity> {
 }
 
 /// Starts sshd as a user that it finds in a list of users of its own.
-fn alone(run: &Run<'_>, sshd: &Path) -> io::Result<Command> {
+fn alone(run: &TransferRun<'_>, sshd: &Path) -> io::Result<Command> {
     let (name, number) = ALONE;
     let users = run.stage.own("passwd");
     let home = run.stage.own("");

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 use super::own::{self, Said, TcpReceive, TcpSend};
 use super::peer::{Need, Peer};
 use super::process::Process;
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 
 /// The kernel's TCP, unencrypted.
 const TCP: Peer = Peer {
@@ -40,7 +40,7 @@ const CHUNK: usize = 256 << 10;
 /// What the receiver sends on every connection when it has the whole file.
 const RECEIVED: u8 = 1;
 
-fn transfer(run: &mut Run<'_>, congestion: &str, streams: u64) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result<Duration, Unfinished> {
     let (mut receiver, port) = start_receiver(run, streams)?;
     run.start_clock();
     let mut sender = start_sender(run, run.at_receiver(port), Some(congestion), streams)?;
@@ -49,7 +49,7 @@ fn transfer(run: &mut Run<'_>, congestion: &str, streams: u64) -> Result<Duratio
 }
 
 /// A receiver, and the port on which it listens.
-pub(super) fn start_receiver(run: &mut Run<'_>, streams: u64) -> Result<(Process, u16), Stop> {
+pub(super) fn start_receiver(run: &mut TransferRun<'_>, streams: u64) -> Result<(Process, u16), Unfinished> {
     let mut receive = run.own("tcp-receive");
     receive.arg(format!("--listen={}", run.at_receiver(0)));
     receive.arg(format!("--streams={streams}")).arg(format!("--size={}", run.job.size)).arg(run.stage.target());
@@ -60,11 +60,11 @@ pub(super) fn start_receiver(run: &mut Run<'_>, streams: u64) -> Result<(Process
 
 /// A sender to a receiver, or to the tunnel that ends there.
 pub(super) fn start_sender(
-    run: &mut Run<'_>,
+    run: &mut TransferRun<'_>,
     to: SocketAddrV4,
     congestion: Option<&str>,
     streams: u64,
-) -> Result<Process, Stop> {
+) -> Result<Process, Unfinished> {
     let mut send = run.own("tcp-send");
     send.arg(format!("--to={to}")).arg(format!("--streams={streams}"));
     send.args(congestion.map(|name| format!("--congestion={name}"))).arg(run.stage.source());

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
 use crate::clock;
-use crate::space::Host;
+use crate::space::{Host, Protocol};
 
 const COPY: Peer = Peer {
     name: "copy",
@@ -22,7 +22,7 @@ const COPY: Peer = Peer {
     play: |run| copy(run, |_| {}),
 };
 
-fn copy(run: &mut Run<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Stop> {
+fn copy(run: &mut TransferRun<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Unfinished> {
     run.start_clock();
     let mut bytes = fs::read(run.stage.source()).expect("the file that is sent");
     change(&mut bytes);
@@ -167,7 +167,7 @@ fn a_file_that_grows_is_there_at_its_full_length() {
 fn a_receiver_that_ends_instead_of_listening_is_quoted() {
     let deaf = Peer {
         play: |run| {
-            let port = Run::free_port(run.to)?;
+            let port = TransferRun::free_port(run.to)?;
             let mut receiver = run.start(run.to, shell("echo in use >&2; exit 1"))?;
             run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
             Ok(run.started())
@@ -181,13 +181,14 @@ fn a_receiver_that_ends_instead_of_listening_is_quoted() {
 #[test]
 fn who_listens_is_seen_without_a_connection() {
     let host = Host::here("a").expect("a host");
-    let free = Run::free_port(&host).expect("a port");
-    assert!(!super::run::is_open(Protocol::Tcp, free) && !super::run::is_open(Protocol::Udp, free));
+    let free = TransferRun::free_port(&host).expect("a port");
+    let is_open = |protocol, port| host.listening().contains(&(protocol, port));
+    assert!(!is_open(Protocol::Tcp, free) && !is_open(Protocol::Udp, free));
     let tcp = std::net::TcpListener::bind((host.address(), 0)).expect("a port");
     let udp = std::net::UdpSocket::bind((host.address(), 0)).expect("a port");
     let port = |address: std::io::Result<std::net::SocketAddr>| address.expect("an address").port();
-    assert!(super::run::is_open(Protocol::Tcp, port(tcp.local_addr())));
-    assert!(super::run::is_open(Protocol::Udp, port(udp.local_addr())));
+    assert!(is_open(Protocol::Tcp, port(tcp.local_addr())));
+    assert!(is_open(Protocol::Udp, port(udp.local_addr())));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::PeerError;
 use super::peer::{Clock, Need, Peer, Presence};
 use super::programs::Programs;
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 use super::stage::Stage;
 use crate::space::Host;
 
@@ -71,11 +71,11 @@ pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -
     }
     let stage = Stage::new(job.size, job.seed).map_err(PeerError::at("a folder for the transfer"))?;
     let versions = versions(peer, &job.programs);
-    let mut run = Run::new(from, to, job, &stage, cap);
+    let mut run = TransferRun::new(from, to, job, &stage, cap);
     let ended = match (peer.play)(&mut run) {
         Ok(ended) => Some(ended),
-        Err(Stop::Cap) => None,
-        Err(Stop::Failed(error)) => return Err(error),
+        Err(Unfinished::Cap) => None,
+        Err(Unfinished::Failed(error)) => return Err(error),
     };
     let equal = match run.counted {
         Some(_) => None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own;
 use super::peer::{Need, Peer};
-use super::run::{Run, Stop};
+use super::run::{TransferRun, Unfinished};
 
 pub(super) const PEERS: &[Peer] = &[Peer {
     name: "udt",
@@ -16,7 +16,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     play: transfer,
 }];
 
-fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
+fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let (address, size) = (run.to.address().to_string(), run.job.size.to_string());
     let mut receive = run.program("lab-udt");
     receive.args(["receive", &address, &size]).arg(run.stage.target());

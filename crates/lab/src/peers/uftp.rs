@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::peer::{Need, Peer};
-use super::run::{Protocol, Run, Stop};
+use super::run::{TransferRun, Unfinished};
+use crate::space::Protocol;
 
 const INSTALL: &str = "apt-get install uftp";
 
@@ -25,8 +26,8 @@ const PERCENT: u64 = 98;
 /// Bytes of socket buffer; its default is for slower paths.
 const BUFFER: &str = "4194304";
 
-fn transfer(run: &mut Run<'_>) -> Result<Duration, Stop> {
-    let port = Run::free_port(run.to)?;
+fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
+    let port = TransferRun::free_port(run.to)?;
     let mut receive = run.program("uftpd");
     // In the foreground, without asking for the names of addresses, and its status to where it is read.
     receive.args(["-d", "-q", "-F", "/dev/stdout", "-B", BUFFER, "-p", &port.to_string()]);

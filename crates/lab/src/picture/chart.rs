@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::ruler::Ruler;
-use crate::plan::{Axis, Plan, Point, Published, Quantity, Scale, Spread, Sweep};
-use crate::results::{Bound, Record, Summary};
-use crate::words;
+use crate::lists;
+use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep};
+use crate::results::{Bound, PointSummary, Record};
 
 /// A sweep and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +75,10 @@ pub struct Lines {
 
 /// The summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of its cases.
 pub(crate) fn summaries<'a>(
-    plan: &'a Plan,
+    plan: &'a LinkPlan,
     sweep: &'a Sweep,
     records: &'a [Record],
-) -> Vec<(&'a Point, Vec<(&'a str, Summary)>)> {
+) -> Vec<(&'a Point, Vec<(&'a str, PointSummary)>)> {
     let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
     for record in records {
         by_id.entry(&record.id).or_default().push(record);
@@ -86,7 +86,7 @@ pub(crate) fn summaries<'a>(
     let of_peer = |point: &'a Point, peer: &'a String| {
         let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
         let records = ids.iter().filter_map(|id| by_id.get(id.as_str())).flat_map(|records| counted(records));
-        (peer.as_str(), Summary::of(records))
+        (peer.as_str(), PointSummary::of(records))
     };
     let at = |point| (point, sweep.peers.iter().map(|peer| of_peer(point, peer)).collect());
     sweep.points.iter().map(at).collect()
@@ -101,7 +101,7 @@ fn counted<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
 
 impl Chart {
     /// The picture of a sweep, as its plan wants it.
-    pub fn new(plan: &Plan, sweep: &Sweep, records: &[Record]) -> Self {
+    pub fn new(plan: &LinkPlan, sweep: &Sweep, records: &[Record]) -> Self {
         let drawn = plan.picture;
         let all = summaries(plan, sweep, records);
         let series: Vec<Series> = (0..sweep.peers.len())
@@ -203,7 +203,7 @@ fn quantity(quantity: Quantity, size: u64, seconds: f64) -> f64 {
     }
 }
 
-fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Option<Mark> {
+fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &PointSummary) -> Option<Mark> {
     let times = summary.times?;
     let of = |bound: Bound| quantity(drawn, point.size, bound.value());
     let [first, last] = times.bar(spread);
@@ -218,10 +218,10 @@ fn mark(drawn: Quantity, spread: Spread, point: &Point, summary: &Summary) -> Op
     })
 }
 
-fn caption(plan: &Plan, sweep: &Sweep, all: &[(&Point, Vec<(&str, Summary)>)]) -> Vec<String> {
+fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSummary)>)]) -> Vec<String> {
     let summaries = || all.iter().flat_map(|(_, peers)| peers.iter().map(|(_, summary)| summary));
-    let runs = summaries().map(Summary::valid).filter(|runs| *runs > 0);
-    let Some(runs) = words::counts(runs, "valid run", "valid runs") else {
+    let runs = summaries().map(PointSummary::valid).filter(|runs| *runs > 0);
+    let Some(runs) = lists::counts(runs, "valid run", "valid runs") else {
         return vec!["Nothing has been measured yet.".to_owned()];
     };
     let bars = match plan.picture.spread {
@@ -232,14 +232,14 @@ fn caption(plan: &Plan, sweep: &Sweep, all: &[(&Point, Vec<(&str, Summary)>)]) -
         Axis::Size => sweep.points[0].link.text.clone(),
         _ => format!(
             "{} over {}",
-            words::bytes(sweep.points[0].size),
+            units::bytes(sweep.points[0].size),
             without(&sweep.points[0].link.text, sweep.axis.name())
         ),
     };
     let mut lines = vec![format!("{base}. Median of {runs} at each point, bars from {bars} of them.")];
     if summaries().any(|summary| summary.not_finished + summary.failed > 0) {
         let arrow = if plan.picture.y == Quantity::Seconds { "up" } else { "down" };
-        let cap = words::seconds(sweep.cap.as_secs_f64());
+        let cap = units::seconds(sweep.cap.as_secs_f64());
         lines.push(format!(
             "Arrow {arrow}: half of the runs or more did not finish within {cap}, the value lies beyond."
         ));

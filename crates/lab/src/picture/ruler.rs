@@ -1,7 +1,6 @@
 //! Axes: where values lie, and what is written beside them.
 
 use crate::plan::{Axis, Scale, Sweep};
-use crate::words;
 
 /// One axis: what part of the numbers it shows, and where it has ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +26,7 @@ impl Ruler {
     pub(super) fn of_places(sweep: &Sweep, others: impl Iterator<Item = f64>) -> Self {
         let Sweep { axis, scale, points, .. } = sweep;
         let scale = if *axis == Axis::Link { Scale::Linear } else { *scale };
-        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { words::number(x) };
+        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { units::number(x) };
         let ticks = points.iter().map(|point| (point.x, label(point.x, &point.label))).collect();
         let unit = axis.unit();
         let title = if unit.is_empty() { axis.title().to_owned() } else { format!("{}, {unit}", axis.title()) };
@@ -95,7 +94,7 @@ impl Ruler {
 /// `0.005`, `1e-6`: what words have too few digits for is written with its power of ten.
 fn short(number: f64) -> String {
     if number.abs() >= 1e-3 || number == 0.0 {
-        return words::number(number);
+        return units::number(number);
     }
     // 5 * 10^-7 is 4.9999999999999998e-7.
     format!("{number:.0e}")

@@ -9,8 +9,8 @@ use toml::Spanned;
 use super::error::Source;
 use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values};
 use super::{
-    Axis, Floor, Picture, Plan, PlanError, Point, Published, PublishedPoint, Scale, Sweep, Topology, axis, is_name,
-    link,
+    Axis, Floor, LinkPlan, Picture, PlacedLink, PlanError, Point, Published, PublishedPoint, Scale, Sweep, axis,
+    is_name, link,
 };
 
 const CAP: Duration = Duration::from_secs(120);
@@ -19,7 +19,7 @@ const TOLD: f64 = 0.95;
 const MOST_CASES: usize = 100_000;
 
 /// Reads and checks. Without `known` any peer will do.
-pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<Plan, PlanError> {
+pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<LinkPlan, PlanError> {
     let source = Source { file, text };
     let mut written: PlanText = source.parse()?;
     let builder = Builder { source, known };
@@ -48,7 +48,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         None => builder.sweeps(&base, &written.sweep, written.picture.x.as_ref())?,
     };
     let picture = builder.picture(&written.picture)?;
-    let plan = Plan {
+    let plan = LinkPlan {
         title: written.title.clone(),
         claims: std::mem::take(&mut written.claim),
         published: builder.published(&written.published, &sweeps, &base)?,
@@ -171,7 +171,7 @@ impl Builder<'_> {
         }
     }
 
-    fn topology(&self, written: &Spanned<TopologyText>) -> Result<Topology, PlanError> {
+    fn topology(&self, written: &Spanned<TopologyText>) -> Result<PlacedLink, PlanError> {
         let TopologyText { file, between, pair } = written.get_ref();
         // The file goes along with the results, under the same name.
         if !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -181,7 +181,7 @@ impl Builder<'_> {
         let text = std::fs::read(&path)
             .map_err(|error| self.refuse(written, format!("topology {} cannot be read: {error}", path.display())))?;
         let digest = blake3::hash(&text).to_hex().to_string();
-        Ok(Topology { file: path, digest, between: between.clone(), pair: pair.clone() })
+        Ok(PlacedLink { file: path, digest, between: between.clone(), pair: pair.clone() })
     }
 
     fn picture(&self, written: &PictureText) -> Result<Picture, PlanError> {
@@ -199,7 +199,7 @@ impl Builder<'_> {
     }
 
     /// Nothing on a logarithmic axis that has no place there.
-    fn drawable(&self, plan: &Plan) -> Result<(), PlanError> {
+    fn drawable(&self, plan: &LinkPlan) -> Result<(), PlanError> {
         let cases: usize =
             plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
         if cases.saturating_mul(plan.seeds.len().max(1)) > MOST_CASES {

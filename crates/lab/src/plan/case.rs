@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything that one run depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Case {
+pub struct LinkCase {
     /// Name of the plan.
     pub experiment: String,
     /// The first sweep that asks for it.
@@ -15,7 +15,7 @@ pub struct Case {
     pub link: String,
     /// Where that link lies, if it is not all there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topology: Option<Topology>,
+    pub topology: Option<PlacedLink>,
     /// Who moves the bytes.
     pub peer: String,
     /// How many.
@@ -35,7 +35,7 @@ pub struct Case {
 
 /// A network around the link of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Topology {
+pub struct PlacedLink {
     /// The file that describes it.
     pub file: PathBuf,
     /// BLAKE3 of that file, in hexadecimal: another network is another case.
@@ -46,7 +46,7 @@ pub struct Topology {
     pub pair: [String; 2],
 }
 
-impl Case {
+impl LinkCase {
     /// 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to, and other ones for any other.
     /// The cap is left out: a run that finished is not made again because more time is given.
     pub fn id(&self) -> String {
@@ -69,8 +69,8 @@ impl Case {
 mod tests {
     use super::*;
 
-    fn case() -> Case {
-        Case {
+    fn case() -> LinkCase {
+        LinkCase {
             experiment: "e".into(),
             sweep: "s".into(),
             link: "rate=10M,seed=1".into(),
@@ -90,25 +90,25 @@ mod tests {
         let id = case().id();
         assert_eq!(id, "b320fda708ccd69c", "ids of results that lie on disks must not change");
         for same in [
-            Case { experiment: "f".into(), ..case() },
-            Case { sweep: "t".into(), ..case() },
-            Case { cap_seconds: 5.0, ..case() },
+            LinkCase { experiment: "f".into(), ..case() },
+            LinkCase { sweep: "t".into(), ..case() },
+            LinkCase { cap_seconds: 5.0, ..case() },
         ] {
             assert_eq!(same.id(), id);
         }
-        let topology = Topology {
+        let topology = PlacedLink {
             file: "d.toml".into(),
             digest: "00".into(),
             between: ["l".into(), "r".into()],
             pair: ["a".into(), "b".into()],
         };
         for other in [
-            Case { link: "rate=10M,seed=2".into(), ..case() },
-            Case { peer: "tcp-bbr".into(), ..case() },
-            Case { size: 1, ..case() },
-            Case { repeat: 1, ..case() },
-            Case { told: None, ..case() },
-            Case { topology: Some(topology), ..case() },
+            LinkCase { link: "rate=10M,seed=2".into(), ..case() },
+            LinkCase { peer: "tcp-bbr".into(), ..case() },
+            LinkCase { size: 1, ..case() },
+            LinkCase { repeat: 1, ..case() },
+            LinkCase { told: None, ..case() },
+            LinkCase { topology: Some(topology), ..case() },
         ] {
             assert_ne!(other.id(), id, "{other:?}");
         }

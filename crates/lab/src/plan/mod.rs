@@ -18,7 +18,7 @@ use netsim::Duplex;
 pub use axis::bytes as parse_bytes;
 pub use axis::{Axis, Scale};
 pub(crate) use axis::{share as parse_share, time as parse_time};
-pub use case::{Case, Topology};
+pub use case::{LinkCase, PlacedLink};
 pub use error::PlanError;
 pub(crate) use error::{Source, read as read_text};
 pub(crate) use link::put as put_parts;
@@ -27,7 +27,7 @@ pub use text::{Claim, Floor, Quantity, Spread};
 
 /// A plan that has been checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct LinkPlan {
     /// Its name, as in `downpour-lab reproduce NAME`: words of lower-case letters, digits and `-`, joined by `/`.
     pub name: String,
     /// One line that says what is measured.
@@ -53,7 +53,7 @@ pub struct Plan {
     /// What was published, to be drawn beside what is measured.
     pub published: Vec<Published>,
     /// Where the link of the plan lies, if it is not all there is.
-    pub topology: Option<Topology>,
+    pub topology: Option<PlacedLink>,
     /// The file it was read from.
     pub file: PathBuf,
 }
@@ -140,7 +140,7 @@ pub struct PublishedPoint {
     pub error: Option<f64>,
 }
 
-impl Plan {
+impl LinkPlan {
     /// Reads and checks a plan. `peers` are the names of those that can be measured.
     ///
     /// # Errors
@@ -149,10 +149,10 @@ impl Plan {
         Self::parse(file, &read_text(file)?, peers)
     }
 
-    /// A plan from the text of its file; see [`Plan::read`]. Topologies are looked for beside the file.
+    /// A plan from the text of its file; see [`LinkPlan::read`]. Topologies are looked for beside the file.
     ///
     /// # Errors
-    /// Those of [`Plan::read`].
+    /// Those of [`LinkPlan::read`].
     pub fn parse(file: &Path, text: &str, peers: &[String]) -> Result<Self, PlanError> {
         build::plan(file, text, Some(peers))
     }
@@ -160,13 +160,13 @@ impl Plan {
     /// The plan that results were measured by: whatever its peers were, they have been.
     ///
     /// # Errors
-    /// Those of [`Plan::read`].
+    /// Those of [`LinkPlan::read`].
     pub fn of_results(file: &Path) -> Result<Self, PlanError> {
         build::plan(file, &read_text(file)?, None)
     }
 
     /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.
-    pub fn cases(&self) -> Vec<Case> {
+    pub fn cases(&self) -> Vec<LinkCase> {
         let mut seen = std::collections::HashSet::new();
         let mut cases = Vec::new();
         for sweep in &self.sweeps {
@@ -180,13 +180,13 @@ impl Plan {
     }
 
     /// The cases of one peer at one point: one for each seed and repeat.
-    pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = Case> {
+    pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = LinkCase> {
         let told =
             point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
         let given = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
         let own = (0..sweep.repeats).filter(|_| self.seeds.is_empty()).map(|repeat| (1 + u64::from(repeat), repeat));
         let runs = given.chain(own);
-        runs.map(move |(seed, repeat)| Case {
+        runs.map(move |(seed, repeat)| LinkCase {
             experiment: self.name.clone(),
             sweep: sweep.name.clone(),
             link: link::seeded(&point.link.text, seed),

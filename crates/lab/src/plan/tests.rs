@@ -41,11 +41,11 @@ fn peers() -> Vec<String> {
     ["tcp-cubic", "downpour-auto"].map(str::to_owned).to_vec()
 }
 
-fn parse(text: &str) -> Result<Plan, PlanError> {
-    Plan::parse(Path::new("p.toml"), text, &peers())
+fn parse(text: &str) -> Result<LinkPlan, PlanError> {
+    LinkPlan::parse(Path::new("p.toml"), text, &peers())
 }
 
-fn plan(text: &str) -> Plan {
+fn plan(text: &str) -> LinkPlan {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -1,13 +1,15 @@
 //! Results: one record for each run, as a line of JSON that is never changed again, and what they say together.
 
 mod csv;
+mod folder;
 mod record;
 mod statistics;
 mod store;
 
 pub use csv::csv;
-pub use record::{Ending, Environment, Lateness, Outcome, Record, SCHEMA, TRIES, Verdict};
-pub use statistics::{Bound, Summary, Times};
+pub(crate) use folder::{PLAN, keep, open, write};
+pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES};
+pub use statistics::{Bound, PointSummary, Times};
 pub use store::{RECORDS, Store, StoreError, StoreOf};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::peers::Clock;
-use crate::plan::Case;
+use crate::plan::LinkCase;
 
 /// Version of the form of records. It counts up when a reader of an older one would misunderstand them; new fields alone do not change it.
 pub const SCHEMA: u32 = 1;
@@ -15,10 +15,10 @@ pub const SCHEMA: u32 = 1;
 pub struct Record {
     /// Version of this form: [`SCHEMA`].
     pub schema: u32,
-    /// [`Case::id`]: runs with the same id were asked for the same.
+    /// [`LinkCase::id`]: runs with the same id were asked for the same.
     pub id: String,
     /// What was asked for.
-    pub case: Case,
+    pub case: LinkCase,
     /// Which try at this case it was, from 1: invalid runs are made again.
     pub attempt: u32,
     /// When it ended, in UTC, as RFC 3339 writes it.
@@ -27,7 +27,7 @@ pub struct Record {
     pub kernel: String,
     /// What came of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// So often a case is tried until one run of it is valid, and the peer did not fail.
@@ -35,7 +35,7 @@ pub const TRIES: u32 = 3;
 
 /// What one run came to, as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Whether it finished.
     pub ending: Ending,
     /// Bytes at the receiver when it ended.
@@ -49,7 +49,7 @@ pub struct Outcome {
     /// Between which two moments time was taken.
     pub clock: Clock,
     /// Whether the emulator did what the model says.
-    pub verdict: Verdict,
+    pub verdict: RecordedVerdict,
     /// What it ran on and with.
     pub environment: Environment,
 }
@@ -74,7 +74,7 @@ pub enum Ending {
 
 /// Whether a run may be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct RecordedVerdict {
     /// Why it may not; empty for a valid run.
     pub reasons: Vec<String>,
     /// How late packets left the emulator.
@@ -113,7 +113,7 @@ pub struct Environment {
     pub encrypted: bool,
 }
 
-impl Verdict {
+impl RecordedVerdict {
     /// Whether the run may enter a table.
     pub fn is_valid(&self) -> bool {
         self.reasons.is_empty()
@@ -128,7 +128,7 @@ impl Record {
 
     /// Whether a case needs no further run: this one is valid, if it did not finish it had no less time than is given now, and if the peer
     /// failed it had its tries.
-    pub fn settles(&self, case: &Case) -> bool {
+    pub fn settles(&self, case: &LinkCase) -> bool {
         self.is_valid()
             && match self.outcome.ending {
                 Ending::Finished { .. } => true,
@@ -144,7 +144,7 @@ pub(crate) mod tests {
 
     /// A valid record of a run that took this long.
     pub(crate) fn record(seconds: f64) -> Record {
-        let case = Case {
+        let case = LinkCase {
             experiment: "e".into(),
             sweep: "s".into(),
             link: "rate=10M,seed=1".into(),
@@ -164,14 +164,14 @@ pub(crate) mod tests {
             attempt: 1,
             date: "2026-01-02T03:04:05Z".into(),
             kernel: "6.18.0".into(),
-            outcome: Outcome {
+            outcome: RunOutcome {
                 ending: Ending::Finished { seconds },
                 bytes_there: 1_000_000,
                 equal: Some(true),
                 wire_bytes: 1_100_000,
                 model_drops: 7,
                 clock: Clock { starts: "connect".into(), ends: "last byte".into() },
-                verdict: Verdict::default(),
+                verdict: RecordedVerdict::default(),
                 environment: Environment {
                     versions: [("tcp".to_owned(), "1".to_owned())].into(),
                     congestion: Some("cubic".into()),
@@ -207,10 +207,10 @@ pub(crate) mod tests {
         assert!(found.settles(&case));
         found.outcome.ending = Ending::NotFinished;
         assert!(found.settles(&case));
-        assert!(!found.settles(&Case { cap_seconds: 61.0, ..case.clone() }), "it may finish in the longer time");
+        assert!(!found.settles(&LinkCase { cap_seconds: 61.0, ..case.clone() }), "it may finish in the longer time");
         found.outcome.ending = Ending::Failed { reason: "gave up".into() };
         found.attempt = TRIES;
-        assert!(found.settles(&Case { cap_seconds: 61.0, ..case.clone() }));
+        assert!(found.settles(&LinkCase { cap_seconds: 61.0, ..case.clone() }));
         found.outcome.verdict.reasons.push("late".into());
         assert!(!found.settles(&case));
     }

@@ -29,7 +29,7 @@ impl Bound {
 /// Times in seconds of the valid runs of one peer at one point. A run that did not finish, or failed, counts as one that takes at least
 /// its cap; invalid runs count nowhere.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct PointSummary {
     /// Valid runs that finished.
     pub finished: usize,
     /// Valid runs that the cap ended.
@@ -57,7 +57,7 @@ pub struct Times {
     pub max: Bound,
 }
 
-impl Summary {
+impl PointSummary {
     /// Of runs that were all asked for the same, but for seed and repeat.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut summary = Self { finished: 0, not_finished: 0, failed: 0, invalid: 0, times: None };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn times(seconds: &[f64], not_finished: usize) -> [Bound; 5] {
-        let times = Summary::of(&runs(seconds, not_finished)).times.expect("valid runs");
+        let times = PointSummary::of(&runs(seconds, not_finished)).times.expect("valid runs");
         [times.min, times.first_quartile, times.median, times.third_quartile, times.max]
     }
 
@@ -170,12 +170,12 @@ mod tests {
         let mut all = runs(&[1.0, 2.0, 3.0], 0);
         all[0].outcome.verdict.reasons.push("late".into());
         all[2].outcome.ending = Ending::Failed { reason: "bytes differ".into() };
-        let summary = Summary::of(&all);
+        let summary = PointSummary::of(&all);
         assert_eq!((summary.finished, summary.not_finished, summary.failed, summary.invalid), (1, 0, 1, 1));
         assert_eq!(summary.valid(), 2);
         let times = summary.times.expect("valid runs");
         assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(31.0)));
         all.truncate(1);
-        assert_eq!(Summary::of(&all).times, None);
+        assert_eq!(PointSummary::of(&all).times, None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::plan::{Case, Floor, Plan};
+use crate::plan::{Floor, LinkCase, LinkPlan};
 use crate::results::Record;
 
 /// The runs of a plan that are still to be made, in the order in which they will be.
@@ -23,7 +23,7 @@ pub struct Agenda {
 /// One run to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Task {
-    pub(super) case: Case,
+    pub(super) case: LinkCase,
     /// From 1.
     pub(super) attempt: u32,
     pub(super) is_warm_up: bool,
@@ -31,16 +31,16 @@ pub(super) struct Task {
 
 impl Agenda {
     /// The cases of a plan that no record settles and whose label holds `only`.
-    pub fn new(plan: &Plan, records: &[Record], only: Option<&str>) -> Self {
-        let wanted = |case: &Case| only.is_none_or(|only| case.label().contains(only));
+    pub fn new(plan: &LinkPlan, records: &[Record], only: Option<&str>) -> Self {
+        let wanted = |case: &LinkCase| only.is_none_or(|only| case.label().contains(only));
         let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
         for record in records {
             by_id.entry(&record.id).or_default().push(record);
         }
-        let mut cases: Vec<Case> = plan.cases().into_iter().filter(wanted).collect();
+        let mut cases: Vec<LinkCase> = plan.cases().into_iter().filter(wanted).collect();
         let total = cases.len();
         let floors = floors(plan);
-        let settled = |case: &Case| {
+        let settled = |case: &LinkCase| {
             by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(|record| record.settles(case)))
         };
         cases.retain(|case| !settled(case));
@@ -58,12 +58,12 @@ impl Agenda {
     }
 
     /// Cases that are to be run, in order; warm-ups are not among them.
-    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+    pub fn cases(&self) -> impl Iterator<Item = &LinkCase> {
         self.cases.iter().map(|task| &task.case)
     }
 
     /// Warm-ups that come first.
-    pub fn warm_ups(&self) -> impl Iterator<Item = &Case> {
+    pub fn warm_ups(&self) -> impl Iterator<Item = &LinkCase> {
         self.warm_ups.iter().map(|task| &task.case)
     }
 
@@ -117,7 +117,7 @@ fn place(seed: u64, id: &str) -> [u8; 32] {
 }
 
 /// The least seconds of each case, by its id.
-pub(super) fn floors(plan: &Plan) -> HashMap<String, f64> {
+pub(super) fn floors(plan: &LinkPlan) -> HashMap<String, f64> {
     let mut floors = HashMap::new();
     for sweep in &plan.sweeps {
         for point in &sweep.points {
@@ -131,8 +131,8 @@ pub(super) fn floors(plan: &Plan) -> HashMap<String, f64> {
 }
 
 /// For each peer as many of its cases as the plan says, the shortest first and again where there are fewer.
-fn warm_ups(plan: &Plan, cases: &[Case], floors: &HashMap<String, f64>) -> VecDeque<Task> {
-    let mut of_peers: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+fn warm_ups(plan: &LinkPlan, cases: &[LinkCase], floors: &HashMap<String, f64>) -> VecDeque<Task> {
+    let mut of_peers: BTreeMap<&str, Vec<&LinkCase>> = BTreeMap::new();
     for case in cases {
         of_peers.entry(&case.peer).or_default().push(case);
     }

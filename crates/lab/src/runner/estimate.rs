@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::Agenda;
 use super::agenda::floors;
-use crate::plan::Plan;
+use crate::plan::LinkPlan;
 
 /// Seconds between which the runs of an agenda will be made, but for what the emulator takes to start and invalid runs made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Of what is on the agenda, `jobs` runs at a time.
-    pub fn of(plan: &Plan, agenda: &Agenda, jobs: NonZeroUsize) -> Self {
+    pub fn of(plan: &LinkPlan, agenda: &Agenda, jobs: NonZeroUsize) -> Self {
         let floors = floors(plan);
         let cases = || agenda.warm_ups().chain(agenda.cases());
         let jobs = jobs.get() as f64;

@@ -1,8 +1,8 @@
 //! The seam between the runner and what is measured.
 
-use super::Stop;
-use crate::plan::Case;
-use crate::results::Outcome;
+use super::StopFlag;
+use crate::plan::LinkCase;
+use crate::results::RunOutcome;
 
 /// Makes one run. The runner calls it from several threads when runs are made side by side.
 pub trait Measure: Sync {
@@ -21,7 +21,7 @@ pub trait Measure: Sync {
     ///
     /// # Errors
     /// See [`MeasureError`]. A run that does not finish, and a peer that fails, are outcomes and no errors.
-    fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError>;
+    fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError>;
 }
 
 /// Why there is no outcome.

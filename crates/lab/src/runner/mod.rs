@@ -3,6 +3,7 @@
 mod agenda;
 mod estimate;
 mod measure;
+mod options;
 mod progress;
 mod stop;
 
@@ -15,14 +16,15 @@ use std::time::Instant;
 
 use jiff::{Timestamp, Unit};
 
-use crate::results::{Ending, Outcome, Record, SCHEMA, Store, StoreError, TRIES};
+use crate::results::{Ending, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
 
 pub use agenda::Agenda;
 use agenda::Task;
 pub use estimate::Estimate;
 pub use measure::{Measure, MeasureError};
+pub use options::RunOptions;
 pub use progress::Progress;
-pub use stop::Stop;
+pub use stop::StopFlag;
 
 /// How a plan's cases went.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,7 +65,7 @@ pub fn run(
     measure: &dyn Measure,
     jobs: NonZeroUsize,
     progress: &mut Progress,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<Account, RunError> {
     thread::scope(|scope| {
         let (sender, results) = channel();
@@ -93,7 +95,7 @@ pub fn run(
 struct Ended {
     task: Task,
     seconds: f64,
-    result: Result<Outcome, MeasureError>,
+    result: Result<RunOutcome, MeasureError>,
 }
 
 struct Runner<'scope, 'env> {
@@ -102,7 +104,7 @@ struct Runner<'scope, 'env> {
     results: Receiver<Ended>,
     agenda: Agenda,
     measure: &'scope dyn Measure,
-    stop: &'scope Stop,
+    stop: &'scope StopFlag,
     jobs: usize,
     /// Warm-ups under way.
     warming: usize,
@@ -172,7 +174,7 @@ impl Runner<'_, '_> {
     fn keep(
         &mut self,
         task: Task,
-        outcome: Outcome,
+        outcome: RunOutcome,
         store: &mut Store,
         progress: &mut Progress,
     ) -> Result<(), RunError> {

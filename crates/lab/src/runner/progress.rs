@@ -6,7 +6,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Agenda;
 use crate::results::{Ending, Record};
-use crate::words;
 
 const DRAWINGS_PER_SECOND: u8 = 10;
 
@@ -87,9 +86,9 @@ impl Default for Progress {
 
 /// `12 runs left, about 4 min 05 s`.
 fn left(runs: usize, seconds: Option<f64>) -> String {
-    let text = words::count(runs, "run", "runs");
+    let text = units::count(runs, "run", "runs");
     match seconds {
-        Some(seconds) if runs > 0 => format!("{text} left, about {}", words::seconds(seconds)),
+        Some(seconds) if runs > 0 => format!("{text} left, about {}", units::seconds(seconds)),
         _ => format!("{text} left"),
     }
 }
@@ -98,15 +97,15 @@ fn left(runs: usize, seconds: Option<f64>) -> String {
 fn line(record: &Record) -> String {
     let case = &record.case;
     let ending = match &record.outcome.ending {
-        Ending::Finished { seconds } => words::seconds(*seconds),
-        Ending::NotFinished => format!("not finished in {}", words::seconds(case.cap_seconds)),
+        Ending::Finished { seconds } => units::seconds(*seconds),
+        Ending::NotFinished => format!("not finished in {}", units::seconds(case.cap_seconds)),
         Ending::Failed { reason } => format!("failed: {reason}"),
     };
     let invalid = match &record.outcome.verdict.reasons[..] {
         [] => String::new(),
         reasons => format!(", invalid: {}", reasons.join("; ")),
     };
-    format!("{} {} over {}: {ending}{invalid}", case.peer, words::bytes(case.size), case.link)
+    format!("{} {} over {}: {ending}{invalid}", case.peer, units::bytes(case.size), case.link)
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use crate::exit::Code;
 
 /// Whether somebody wants everything to end: all that takes long looks at it.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     /// Set by Ctrl-C or SIGTERM from now on. The second of them ends the process at once, with the exit code of interrupted runs.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::plan::{Case, Plan};
+use crate::plan::{LinkCase, LinkPlan};
 use crate::results::tests::record;
 
 const PLAN: &str = r#"
@@ -22,8 +22,8 @@ vary = "loss"
 values = ["0%", "1%", "2%"]
 "#;
 
-fn plan() -> Plan {
-    Plan::parse(Path::new("p.toml"), PLAN, &["a".into(), "b".into()]).expect("a plan")
+fn plan() -> LinkPlan {
+    LinkPlan::parse(Path::new("p.toml"), PLAN, &["a".into(), "b".into()]).expect("a plan")
 }
 
 /// What a run comes to depends on nothing but the case and which try it is.
@@ -48,7 +48,7 @@ impl Measure for Scripted {
         vec!["a".into(), "b".into()]
     }
 
-    fn measure(&self, case: &Case, stop: &Stop) -> Result<Outcome, MeasureError> {
+    fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         while self.under_way.load(Ordering::SeqCst) < self.together {
             thread::yield_now();
@@ -76,14 +76,14 @@ impl Measure for Scripted {
     }
 }
 
-fn execute(plan: &Plan, folder: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
+fn execute(plan: &LinkPlan, folder: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
     let mut store = Store::open(folder)?;
     let agenda = Agenda::new(plan, store.records(), None);
     let jobs = NonZeroUsize::new(jobs).expect("some");
-    run(agenda, &mut store, measure, jobs, &mut Progress::none(), &Stop::default())
+    run(agenda, &mut store, measure, jobs, &mut Progress::none(), &StopFlag::default())
 }
 
-fn cold(mut plan: Plan) -> Plan {
+fn cold(mut plan: LinkPlan) -> LinkPlan {
     plan.warm_up = 0;
     plan
 }
@@ -103,10 +103,10 @@ fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
         let shortest = plan().cases().into_iter().find(|case| case.peer == peer).expect("a case");
         assert_eq!(*warm_up, shortest.id(), "the case without loss");
     }
-    let in_order: Vec<_> = plan().cases().iter().map(Case::id).collect();
+    let in_order: Vec<_> = plan().cases().iter().map(LinkCase::id).collect();
     let order = |seed| {
-        let agenda = Agenda::new(&Plan { shuffle: seed, ..plan() }, &[], None);
-        agenda.cases().map(Case::id).collect::<Vec<_>>()
+        let agenda = Agenda::new(&LinkPlan { shuffle: seed, ..plan() }, &[], None);
+        agenda.cases().map(LinkCase::id).collect::<Vec<_>>()
     };
     assert_eq!(kept, order(5));
     assert_ne!(kept, in_order);
@@ -158,7 +158,7 @@ fn what_was_stopped_goes_on_where_it_was() {
     let account = execute(&plan, folder.path(), &second, 1).expect("runs");
     assert_eq!((account.settled, account.interrupted), (7, false));
     let all = [first.seen.into_inner().expect("ids"), second.seen.into_inner().expect("ids")].concat();
-    let expected: Vec<_> = Agenda::new(&plan, &[], None).cases().map(Case::id).collect();
+    let expected: Vec<_> = Agenda::new(&plan, &[], None).cases().map(LinkCase::id).collect();
     assert_eq!(all, expected, "in the same order, each once");
     assert!(Agenda::new(&plan, &Store::read(folder.path()).expect("records"), None).is_empty());
 }

@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use jiff::{Timestamp, Unit};
 
 use super::{SimCase, SimEnding, SimPlan, SimRecord, SimStore};
-use crate::commands::{HowRun, PLAN, keep, nothing, open, say, warn};
 use crate::exit::{Code, Failure};
-use crate::runner::Stop;
-use crate::words;
+use crate::output::{say, warn};
+use crate::results::{PLAN, keep, open};
+use crate::runner::{RunOptions, StopFlag};
 
 /// Simulates what has no record yet, as many runs side by side as are wanted; the exit code.
-pub(crate) fn run(plan: &SimPlan, how: &HowRun, folder: &Path, stop: &Stop) -> Result<u8, Failure> {
+pub(crate) fn run(plan: &SimPlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     let wanted = |case: &SimCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
     let cases: Vec<SimCase> = plan.cases().into_iter().filter(wanted).collect();
     if cases.is_empty() {
-        return Err(nothing(&plan.name, how));
+        return Err(how.nothing_selected(&plan.name));
     }
     let left = |records: &[SimRecord]| {
         let is_new = |case: &&SimCase| {
@@ -43,7 +43,7 @@ pub(crate) fn run(plan: &SimPlan, how: &HowRun, folder: &Path, stop: &Stop) -> R
 }
 
 /// Runs the cases on so many threads, and keeps every record as it comes.
-fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &Stop) -> Result<u8, Failure> {
+fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopFlag) -> Result<u8, Failure> {
     let total = cases.len();
     let agenda = Mutex::new(cases);
     let next = || match stop.is_set() {
@@ -113,20 +113,20 @@ fn list(cases: &VecDeque<SimCase>) -> String {
     for case in cases {
         writeln!(text, "{}", case.label()).expect("a string takes all");
     }
-    writeln!(text, "{} to simulate", words::count(cases.len(), "case", "cases")).expect("a string takes all");
+    writeln!(text, "{} to simulate", units::count(cases.len(), "case", "cases")).expect("a string takes all");
     text
 }
 
 /// `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
 fn line(record: &SimRecord) -> String {
     let flow = |flow: &super::FlowRecord| match flow.seconds {
-        Some(seconds) => format!("{} {}", flow.name, words::seconds(seconds)),
+        Some(seconds) => format!("{} {}", flow.name, units::seconds(seconds)),
         None if record.ending == SimEnding::GaveUp => format!("{} gave up", flow.name),
         None => format!("{} not finished", flow.name),
     };
     let flows: Vec<String> = record.flows.iter().map(flow).collect();
     let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
-    let took = words::seconds(record.took_seconds);
+    let took = units::seconds(record.took_seconds);
     format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets)
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::{SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
+use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::{Scale, Spread};
 use crate::results::{Bound, Times};
-use crate::words;
 
 /// Records by their cases: of two of one case, which differ in the cap, the last.
 type ById<'a> = HashMap<&'a str, &'a SimRecord>;
@@ -94,7 +94,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     let caption = std::iter::once(caption(plan, sweep, &records)).chain(fits).collect();
     let label = |point: &SimPoint| match point.label.parse::<f64>().is_ok() || point.x == 0.0 && point.label.is_empty()
     {
-        true => words::number(point.x),
+        true => units::number(point.x),
         false => point.label.clone(),
     };
     let is_ticked = sweep.picture.is_ticked && !over_time;
@@ -154,15 +154,15 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         .points
         .iter()
         .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
-    let Some(runs) = words::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
+    let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
         return "Nothing has been simulated yet.".to_owned();
     };
     let what = match (&sweep.vary, sweep.picture.spread) {
-        (Vary::Time, _) => format!("mean of {runs} in spans of {}", words::seconds(plan.span.as_secs_f64())),
+        (Vary::Time, _) => format!("mean of {runs} in spans of {}", units::seconds(plan.span.as_secs_f64())),
         (_, Spread::Range) => format!("median of {runs}, bars from the least to the most"),
         (_, Spread::Quartiles) => format!("median of {runs}, bars from the first to the third quartile"),
     };
-    let cap = words::seconds(plan.cap.as_secs_f64());
+    let cap = units::seconds(plan.cap.as_secs_f64());
     format!("Simulated: {}, ends behind {}; {what}; ended at {cap}.", plan.base.link, plan.base.access)
 }
 
@@ -228,8 +228,8 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
         html,
         "<h2>What was simulated</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
          <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
-        escaped(&words::each_once(records.iter().map(|record| record.version.as_str()))),
-        words::from_to(records.iter().map(|record| record.date.as_str())),
+        escaped(&lists::each_once(records.iter().map(|record| record.version.as_str()))),
+        lists::from_to(records.iter().map(|record| record.date.as_str())),
         records.len(),
         escaped(&base)
     )
@@ -243,7 +243,7 @@ fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>
     put(format!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(&sweep.picture.x)));
     let number = |bound: Bound| {
         let sign = if bound.is_bound() { "&ge; " } else { "" };
-        format!("{sign}{}", words::number(bound.value()))
+        format!("{sign}{}", units::number(bound.value()))
     };
     for line in lines(plan, sweep) {
         let cell = |point: &SimPoint| {
@@ -251,7 +251,7 @@ fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>
                 return "<td>-</td>".to_owned();
             };
             let Cell { median, low, high, runs } = cell;
-            let runs = words::count(runs, "run", "runs");
+            let runs = units::count(runs, "run", "runs");
             format!(
                 "<td>{}<small>{} &ndash; {}</small><small>{runs}</small></td>",
                 number(median),

@@ -13,6 +13,7 @@ use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 
 use super::netlink::{Netlink, interface_index};
 use super::place::{InterfaceCounts, Place};
+use super::ports::{self, Protocol};
 use crate::sys::namespaces;
 
 /// The interface of a host.
@@ -122,19 +123,9 @@ impl Host {
         }
     }
 
-    /// How many ports of TCP and UDP are open on the host.
-    pub fn listening(&self) -> usize {
-        const LISTENING: &str = "0A";
-        const TABLES: [(&str, Option<&str>); 4] =
-            [("tcp", Some(LISTENING)), ("tcp6", Some(LISTENING)), ("udp", None), ("udp6", None)];
-        self.within(|| {
-            let open = |&(table, state): &(&str, Option<&str>)| {
-                let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
-                let rows = text.lines().skip(1).map(|row| row.split_whitespace().nth(3));
-                rows.filter(|row| state.is_none() || *row == state).count()
-            };
-            TABLES.iter().map(open).sum()
-        })
+    /// The ports on which programs listen on the host.
+    pub(crate) fn listening(&self) -> Vec<(Protocol, u16)> {
+        self.within(ports::listening)
     }
 
     /// Makes `congestion` control all TCP that leaves the host, whatever its programs ask for; `None` leaves it to them.

@@ -6,6 +6,7 @@ mod folder;
 mod host;
 mod netlink;
 mod place;
+mod ports;
 mod privilege;
 
 use std::fmt::Write as _;
@@ -23,6 +24,7 @@ use netlink::{Netlink, interface_index};
 use netlink_packet_route::link::LinkFlags;
 pub use place::InterfaceCounts;
 use place::Place;
+pub(crate) use ports::Protocol;
 pub use privilege::{Forbidden, acquire};
 
 use crate::sys::ethtool;

@@ -3,12 +3,12 @@
 use netsim::{Ecn, Time};
 
 use super::packet::Segment;
-use super::run::Run;
+use super::run::SegmentRun;
 
 /// What is on its way out of an emulator at one host: the last run, which more may join until it is handed over.
 #[derive(Debug, Default)]
 pub struct Gather {
-    run: Option<Run>,
+    run: Option<SegmentRun>,
     /// When each of the run is due.
     due: Vec<Time>,
 }
@@ -25,7 +25,7 @@ impl Gather {
     /// The segment again, if it cannot join the run that is open: that is to be handed over and cleared first.
     pub fn push(&mut self, at: Time, segment: Segment, ecn: Ecn, corrupt: Option<u64>) -> Result<(), Segment> {
         match &mut self.run {
-            None => self.run = Some(Run::of(segment, ecn, corrupt)),
+            None => self.run = Some(SegmentRun::of(segment, ecn, corrupt)),
             Some(run) => run.extend(segment, ecn, corrupt)?,
         }
         self.due.push(at);
@@ -33,7 +33,7 @@ impl Gather {
     }
 
     /// The open run, and when each of its segments is due.
-    pub fn open(&self) -> Option<(&Run, &[Time])> {
+    pub fn open(&self) -> Option<(&SegmentRun, &[Time])> {
         self.run.as_ref().map(|run| (run, &*self.due))
     }
 

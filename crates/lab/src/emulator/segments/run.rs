@@ -14,7 +14,7 @@ const TCP_CWR: u8 = 0x80;
 
 /// Segments of one packet without a gap, all with the same ECN field; or a single one that is corrupt.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct SegmentRun {
     packet: Arc<SuperPacket>,
     first: u32,
     count: u32,
@@ -22,7 +22,7 @@ pub struct Run {
     corrupt: Option<u64>,
 }
 
-impl Run {
+impl SegmentRun {
     /// A run of one, with the ECN field that it arrives with, and the entropy that picks the bits to flip if it arrives corrupt.
     pub fn of(segment: Segment, ecn: Ecn, corrupt: Option<u64>) -> Self {
         Self { packet: segment.packet, first: segment.index, count: 1, ecn, corrupt }

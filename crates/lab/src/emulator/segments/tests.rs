@@ -6,21 +6,21 @@ use netsim::{Ecn, Time};
 use proptest::prelude::*;
 
 use super::testing::{Frame, Recipe, finish, on_the_wire, recipes};
-use super::{Gather, Offload, Refused, Run, Segment, SuperPacket, VnetHeader};
+use super::{Gather, Offload, Refused, Segment, SegmentRun, SuperPacket, VnetHeader};
 
 fn parse((vnet, bytes): &Frame) -> SuperPacket {
     SuperPacket::parse(vnet, bytes).unwrap()
 }
 
 /// What is written into the device for a run.
-fn written(run: &Run) -> Frame {
+fn written(run: &SegmentRun) -> Frame {
     let mut head = vec![0xee; 5];
     let rest = run.packet(&mut head).to_vec();
     (run.vnet(), [head, rest].concat())
 }
 
 /// Gathers segments as an emulator would that hands over as late as it can.
-fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<Run> {
+fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<SegmentRun> {
     let mut gather = Gather::new();
     let mut runs = Vec::new();
     for (segment, ecn, corrupt) in segments {
@@ -35,7 +35,7 @@ fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Ve
     runs
 }
 
-fn close(gather: &mut Gather) -> Run {
+fn close(gather: &mut Gather) -> SegmentRun {
     let (run, due) = gather.open().unwrap();
     assert_eq!(due.len(), run.count() as usize);
     let run = run.clone();
@@ -266,7 +266,7 @@ fn a_packet_of_a_wire_has_a_destination_and_no_padding() {
     assert_eq!((packet.segments(), packet.ip_bytes(0), packet.ecn()), (1, 2428, Ecn::Ect0));
     assert_eq!(packet.destination(), IpAddr::from([10, 99, 0, 2]));
     let segment = packet.split().next().unwrap();
-    assert_eq!(written(&Run::of(segment, Ecn::Ect0, None)).1, bytes);
+    assert_eq!(written(&SegmentRun::of(segment, Ecn::Ect0, None)).1, bytes);
     let (_, bytes) = Recipe { version: 6, ..recipe(Offload::Udp, 1200, 10) }.frame();
     let octets: Vec<u8> = (0xb0..0xc0).collect();
     assert_eq!(SuperPacket::plain(&bytes).unwrap().destination(), IpAddr::from(<[u8; 16]>::try_from(octets).unwrap()));

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::super::png;
 use super::*;
 use crate::picture::{Lines, Mark};
-use crate::plan::{Plan, Scale};
+use crate::plan::{LinkPlan, Scale};
 use crate::results::tests::record;
 use crate::results::{Ending, Record};
 
@@ -27,13 +27,13 @@ section = "figure 10(a)"
 points = [{ x = "1%", y = 4.0, error = 1.0 }, { x = "5%", y = 30.0 }]
 "#;
 
-fn plan() -> Plan {
+fn plan() -> LinkPlan {
     let peers = ["tcp-cubic", "tcp-bbr", "hysteria-brutal", "downpour-auto"].map(str::to_owned);
-    Plan::parse(Path::new("p.toml"), PLAN, &peers).expect("a plan")
+    LinkPlan::parse(Path::new("p.toml"), PLAN, &peers).expect("a plan")
 }
 
 /// Times that grow with the loss, faster for the first peers; beyond the cap a run does not finish.
-fn records(plan: &Plan) -> Vec<Record> {
+fn records(plan: &LinkPlan) -> Vec<Record> {
     let mut records = Vec::new();
     let sweep = &plan.sweeps[0];
     for point in &sweep.points {

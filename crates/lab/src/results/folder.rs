@@ -1,0 +1,48 @@
+//! The folder of results: records, the plan that they were measured by, and what is drawn of them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::StoreOf;
+use crate::exit::Failure;
+use crate::output::warn;
+
+/// The plan that the results were measured by.
+pub(crate) const PLAN: &str = "plan.toml";
+
+/// The records of a folder, open to take more.
+pub(crate) fn open<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<StoreOf<R>, Failure> {
+    let store = StoreOf::open(folder)?;
+    if store.cut() > 0 {
+        warn("the last result had not been written whole: it is cut off, and its case run again");
+    }
+    Ok(store)
+}
+
+/// Puts a copy of a file into a folder, under a name there.
+pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result<(), Failure> {
+    let text = fs::read(file).map_err(Failure::at(file))?;
+    let path = folder.join(name);
+    if fs::read(&path).ok().as_ref() == Some(&text) {
+        return Ok(());
+    }
+    write(&path, &text)
+}
+
+/// Writes a file whole, or leaves what was there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(Failure::at(folder))?;
+    let written = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.persist(path).map_err(|error| error.error)
+        });
+    written.map(drop).map_err(Failure::at(path))
+}

@@ -1,0 +1,39 @@
+//! How a plan is run.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::exit::{Code, Failure};
+
+/// How a plan is run.
+#[derive(Clone, Debug, Args)]
+pub struct RunOptions {
+    /// List the cases and an estimate of their duration without measuring.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Measure this many cases in parallel.
+    ///
+    /// Each case has its own links, but all share the processor. The verdict of each run says whether the links kept up; it does not say whether the
+    /// programs had enough processor time.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub jobs: NonZeroUsize,
+    /// Folder for results [default: lab-results/ and the plan's name].
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Only cases whose line in the list of --dry-run contains this.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+}
+
+impl RunOptions {
+    /// The failure of a plan of this name of which no case is selected.
+    pub(crate) fn nothing_selected(&self, name: &str) -> Failure {
+        let only = self.only.as_deref().unwrap_or_default();
+        Failure::new(
+            Code::Usage,
+            format_args!("no case of {name} contains {only:?}: list the cases with --dry-run, without --only"),
+        )
+    }
+}
