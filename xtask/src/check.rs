@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::tools;
+use crate::{citations, tools};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -16,10 +16,11 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
 
 type Step = (&'static str, fn() -> Result<(), Failure>);
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     ("format", format),
     ("lints", lints),
     ("other targets", elsewhere),
+    ("citations", citations::check),
     ("dependencies", dependencies),
     ("documentation", documentation),
 ];

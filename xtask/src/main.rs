@@ -4,6 +4,7 @@ mod bench;
 #[cfg(target_os = "linux")]
 mod bench_codes;
 mod check;
+mod citations;
 mod dist;
 mod failure;
 mod fuzz;
@@ -30,7 +31,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check what must hold before a commit: format, lints, other targets, dependencies, documentation
+    /// Check what must hold before a commit: format, lints, other targets, citations, dependencies, documentation
     Check,
     /// Run all tests
     Test,

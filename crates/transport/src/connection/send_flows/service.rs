@@ -73,7 +73,7 @@ impl SendFlows {
             loop {
                 let own = stream.blocks().open_symbols();
                 let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
-                // As much as stays in the store (Choudhury and Hahne 1998): one stream takes half of it, two a third each, and
+                // As much as stays in the store (Choudhury 1998): one stream takes half of it, two a third each, and
                 // for whoever comes next there is some left.
                 let before = stream.shared_credit();
                 let shared = store.saturating_sub(borrowed - before) / 2;

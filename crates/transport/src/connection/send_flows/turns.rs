@@ -1,4 +1,4 @@
-//! Whose turn it is: the objects as one, and each stream (deficit round robin, Shreedhar and Varghese 1995, where all
+//! Whose turn it is: the objects as one, and each stream (deficit round robin, Shreedhar 1995, where all
 //! packets are equally long, so that no deficit is left to be kept).
 
 /// Packets in a row that one may send while others have some too.
