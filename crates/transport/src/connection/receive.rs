@@ -158,6 +158,11 @@ impl Connection {
             Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
             Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
+                // What has come before it counts: the program hears what the peer acknowledged and then that it has closed.
+                self.settle(now);
+                if !matches!(self.phase, Phase::Open) {
+                    return Ok(());
+                }
                 self.recovery.close(now);
                 self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
                 self.phase = Phase::Closing(Closing::answering(now, self.known_rtt()));

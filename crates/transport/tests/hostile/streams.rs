@@ -4,7 +4,8 @@ use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use std::time::Duration;
 use transport::wire::{
-    ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, Refused, StreamAnnouncement, StreamsAllowed, SymbolId,
+    ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Refused, StreamAnnouncement,
+    StreamsAllowed, SymbolId,
 };
 use transport::{Closed, EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
 
@@ -254,4 +255,21 @@ fn a_peer_that_answers_and_takes_nothing_is_given_up() {
         }
         assert_eq!(is_given_up(&mut rogue), given_up, "done: {done}");
     }
+}
+
+#[test]
+fn what_is_acknowledged_with_the_close_has_arrived() {
+    let mut rogue = rogue();
+    let now = rogue.now;
+    let connection = rogue.connection();
+    let flow = connection.open_stream(now, StreamOptions { tag: 1 }).expect("connected");
+    connection.finish_stream(now, flow).expect("open");
+    rogue.listen();
+    let last = *rogue.numbers.last().expect("a block of the end");
+    let flows = vec![FlowStatus { flow, done_below: 1, blocks: Vec::new() }];
+    let packets = Some(PacketRanges { delay_micros: 0, ranges: vec![(last, last)] });
+    let feedback = Feedback { number: 1, flows, packets, ..Feedback::default() };
+    rogue.send(&[Frame::Feedback(feedback), Frame::Close { code: 0, reason: b"" }]);
+    let closed = Event::Closed(Closed::ByPeer { code: 0, reason: String::new() });
+    assert_eq!(rogue.events(), [Event::StreamSent { flow }, closed]);
 }
