@@ -2,10 +2,8 @@
 //! state that both share.
 
 use std::fmt;
-use std::future::{Future as _, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tokio::sync::oneshot;
 use transport::Rate;
@@ -46,14 +44,14 @@ impl Connection {
         }
     }
 
-    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects.
+    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects. A side opens at most 65,535
+    /// streams and objects in the life of a connection.
     ///
     /// # Errors
-    /// [`NetError::Flow`] before the connection is established, or where the peer takes no stream; how the connection ended.
+    /// [`NetError::Flow`] before the connection is established, where the peer takes no stream, where the profile's symbols cannot carry
+    /// one, and after the last of 65,535; how the connection ended.
     pub async fn open_stream(&self, tag: u64) -> Result<SendStream, NetError> {
-        let opened = self.ask(|opened| Command::OpenStream { tag, opened }).await;
-        let (flow, half) = opened.map_err(|(error, _)| error)??;
-        Ok(SendStream::new(self.controls.clone(), flow, half))
+        self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)?
     }
 
     /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be accepted after it.
@@ -63,6 +61,7 @@ impl Connection {
     pub async fn accept_stream(&self) -> Result<RecvStream, NetError> {
         let accepted = poll_fn(|context| self.shared.poll(context, |state| state.streams.pop_front()));
         let (flow, tag, half) = accepted.await.map_err(|(error, _)| error)?;
+        self.controls.command(Command::Read(flow));
         Ok(RecvStream::new(self.controls.clone(), flow, tag, half))
     }
 
@@ -114,16 +113,11 @@ impl Connection {
         self.controls.command(Command::Close { code, reason: reason.into() });
     }
 
-    /// Asks the network thread. The error is the end of the connection, after which it may not answer.
+    /// Asks the network thread. The error is the end of the connection: what is asked later is dropped without an answer.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, (NetError, Stats)> {
         let (sender, receiver) = oneshot::channel();
         self.controls.command(command(sender));
-        let mut receiver = pin!(receiver);
-        poll_fn(|context| match receiver.as_mut().poll(context) {
-            Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
-            Poll::Ready(Err(_)) | Poll::Pending => self.shared.poll(context, |_| None),
-        })
-        .await
+        receiver.await.map_err(|_| self.shared.ended())
     }
 }
 

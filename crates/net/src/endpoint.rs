@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::driver::{self, Clock};
 use crate::error::NetError;
 use crate::facts::{SocketFacts, Thread};
-use crate::messages::{Door, Event, EventHandler, Message};
+use crate::messages::{Door, Event, EventHandler, Message, NOT_ACCEPTED};
 use crate::shared::Shared;
 use crate::stats::Refused;
 
@@ -170,9 +170,6 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint").field("local_address", &self.handle.local_address).finish_non_exhaustive()
     }
 }
-
-/// The code that a peer is told when nobody accepts its connection.
-const NOT_ACCEPTED: u32 = 0x100;
 
 /// Peers that have come, from [`Endpoint::incoming`]. When it is dropped, those that nobody has accepted are turned away, and those who
 /// come later too.

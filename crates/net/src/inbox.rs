@@ -4,13 +4,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
 /// A queue with many writers and one reader that sleeps in `ppoll`.
 pub(crate) struct Inbox<T> {
-    messages: Mutex<Vec<T>>,
+    /// Nothing once the reader has gone.
+    messages: Mutex<Option<Vec<T>>>,
     /// The reader sleeps, or is about to and will look at the queue once more.
     sleeping: AtomicBool,
     event: OwnedFd,
@@ -23,12 +24,16 @@ impl<T> Inbox<T> {
     /// When the process has no descriptor left.
     pub(crate) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { messages: Mutex::new(Vec::new()), sleeping: AtomicBool::new(false), event })
+        Ok(Self { messages: Mutex::new(Some(Vec::new())), sleeping: AtomicBool::new(false), event })
     }
 
-    /// Adds a message, and wakes the reader if it sleeps.
+    /// Adds a message, and wakes the reader if it sleeps. When the reader has gone, the message is dropped.
     pub(crate) fn push(&self, message: T) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        match &mut *self.lock() {
+            Some(messages) => messages.push(message),
+            // Dropped by the caller's frame, after the lock: a message may hold what sends another when it is dropped.
+            None => return,
+        }
         if self.sleeping.swap(false, Ordering::SeqCst) {
             // Fails only when the counter is full, and then the reader is awake.
             let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
@@ -37,13 +42,25 @@ impl<T> Inbox<T> {
 
     /// Moves all messages to `out`.
     pub(crate) fn take(&self, out: &mut Vec<T>) {
-        out.append(&mut self.messages.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(messages) = &mut *self.lock() {
+            out.append(messages);
+        }
+    }
+
+    /// The reader goes: what waits is dropped, and so is what comes.
+    pub(crate) fn close(&self) {
+        let messages = self.lock().take();
+        drop(messages);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<T>>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces sleep. False when there are messages: the reader must not sleep then.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
-        let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let empty = self.lock().as_ref().is_none_or(Vec::is_empty);
         if !empty {
             self.sleeping.store(false, Ordering::SeqCst);
         }
@@ -69,6 +86,27 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
     use std::sync::Arc;
+
+    /// As a stream does, which resets itself.
+    struct SendsWhenDropped(Arc<Inbox<Option<Self>>>);
+
+    impl Drop for SendsWhenDropped {
+        fn drop(&mut self) {
+            self.0.push(None);
+        }
+    }
+
+    #[test]
+    fn a_queue_without_a_reader_keeps_nothing() {
+        let inbox = Arc::new(Inbox::new().unwrap());
+        inbox.push(Some(SendsWhenDropped(Arc::clone(&inbox))));
+        inbox.close();
+        inbox.push(Some(SendsWhenDropped(Arc::clone(&inbox))));
+        let mut out = Vec::new();
+        inbox.take(&mut out);
+        assert!(out.is_empty());
+        assert_eq!(Arc::strong_count(&inbox), 1, "every message has been dropped");
+    }
 
     #[test]
     fn every_message_is_read_though_the_reader_sleeps_between_them() {

@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 use transport::{AcceptOptions, ConnectOptions, FlowId, Rate, SetError, Time};
 
-use crate::buffers::WriteHalf;
 use crate::error::NetError;
 use crate::inbox::Inbox;
 use crate::object::{BlockDigest, Sink, Source};
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
+use crate::stream::SendStream;
 use crate::workers::Finished;
+
+/// The code that a peer is told when nobody accepts its connection or its stream.
+pub(crate) const NOT_ACCEPTED: u32 = 0x100;
 
 /// What happens to a connection, to its objects and to its control stream.
 #[derive(Debug)]
@@ -73,7 +76,8 @@ pub(crate) enum Command {
     },
     OpenStream {
         tag: u64,
-        opened: oneshot::Sender<Result<(FlowId, Arc<WriteHalf>), NetError>>,
+        /// A stream that arrives nowhere is dropped, and with that reset.
+        opened: oneshot::Sender<Result<SendStream, NetError>>,
     },
     /// The program has written to the stream, or finished it.
     Written(FlowId),
@@ -81,7 +85,7 @@ pub(crate) enum Command {
         flow: FlowId,
         code: u32,
     },
-    /// The program has read from the stream, which had no more room.
+    /// The program has accepted the stream, or has read from it after it had no more room.
     Read(FlowId),
     Stop {
         flow: FlowId,

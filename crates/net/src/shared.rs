@@ -10,6 +10,9 @@ use crate::buffers::ReadHalf;
 use crate::error::NetError;
 use crate::stats::Stats;
 
+/// Streams of the peer that wait to be accepted, at most. The engine bounds those with bytes far below; the rest is empty or was reset.
+pub(crate) const MAX_WAITING_STREAMS: usize = 256;
+
 /// What the network thread and the program both see.
 #[derive(Debug, Default)]
 pub(crate) struct Shared(Mutex<State>);
@@ -29,8 +32,13 @@ impl Shared {
         self.change(|state| state.established = true);
     }
 
-    pub(crate) fn add_stream(&self, flow: FlowId, tag: u64, half: Arc<ReadHalf>) {
+    /// Queues a stream of the peer to be accepted. False when too many wait: it is not queued.
+    pub(crate) fn add_stream(&self, flow: FlowId, tag: u64, half: Arc<ReadHalf>) -> bool {
+        if self.lock().streams.len() >= MAX_WAITING_STREAMS {
+            return false;
+        }
         self.change(|state| state.streams.push_back((flow, tag, half)));
+        true
     }
 
     /// Only the first end counts.
@@ -38,6 +46,13 @@ impl Shared {
         self.change(|state| {
             state.end.get_or_insert((error, stats));
         });
+    }
+
+    /// How the connection ended, for a caller whom the network thread does not answer. A thread that unwinds may drop a question before it
+    /// ends the connection.
+    pub(crate) fn ended(&self) -> (NetError, Stats) {
+        let end = self.lock().end.clone();
+        end.unwrap_or_else(|| (NetError::Panicked("the network thread"), Stats::default()))
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

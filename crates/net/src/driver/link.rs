@@ -10,10 +10,11 @@ use transport::{
 
 use super::streams::{Opened, Streams};
 use crate::error::NetError;
-use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject};
+use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED};
 use crate::object::BlockDigest;
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
+use crate::stream::SendStream;
 use crate::workers::{Data, Finished, Job};
 
 /// Bytes of the control stream that a program may hold unread before the peer gets no more credit for it.
@@ -93,8 +94,12 @@ impl Link {
         self.closed
     }
 
+    /// Tells the program, which hears nothing after [`Event::Closed`].
     fn tell(&mut self, event: Event) {
-        (self.events)(event);
+        if !self.closed {
+            self.closed = matches!(event, Event::Closed(_));
+            (self.events)(event);
+        }
     }
 
     /// The carrier is broken: the last events, unless the peer's close came just before and is told now.
@@ -118,9 +123,9 @@ impl Link {
     }
 
     fn close(&mut self, connection: &mut Connection, why: NetError, refused: Refused, now: Time) {
-        self.closed = true;
         self.hand_on_trace(connection, 1);
         self.streams.end(connection, now, &why);
+        self.objects.clear();
         self.shared.end(why.clone(), stats(connection, refused));
         self.tell(Event::Closed(why));
     }
@@ -150,7 +155,10 @@ impl Link {
                     connection.accept_flow(now, flow, true);
                 }
             }
-            Command::OpenStream { tag, opened } => drop(opened.send(self.streams.open(connection, now, tag))),
+            Command::OpenStream { tag, opened } => {
+                let stream = self.streams.open(connection, now, tag);
+                drop(opened.send(stream.map(|(flow, half)| SendStream::new(self.controls.clone(), flow, half))));
+            }
             Command::Written(flow) => self.streams.write(connection, now, flow),
             Command::Reset { flow, code } => self.streams.reset(connection, now, flow, code),
             Command::Read(flow) => self.streams.read(connection, now, flow),
@@ -223,8 +231,11 @@ impl Link {
             match self.streams.event(connection, now, event) {
                 Ok(None) => {}
                 Ok(Some(Opened { flow, tag, half })) => {
-                    self.shared.add_stream(flow, tag, half);
-                    self.tell(Event::StreamOpened);
+                    if self.shared.add_stream(flow, tag, half) {
+                        self.tell(Event::StreamOpened);
+                    } else {
+                        self.streams.stop(connection, now, flow, NOT_ACCEPTED);
+                    }
                 }
                 Err(EngineEvent::Closed(why)) => {
                     let send_error = if self.connected { None } else { send_error.take() };
@@ -315,14 +326,18 @@ const fn sending(flow: FlowId) -> FlowKey {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
+    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
-    use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
+    use transport::{
+        AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn, StreamOptions,
+    };
 
     use super::*;
-    use crate::PIPE_PEER;
     use crate::inbox::Inbox;
     use crate::messages::Door;
+    use crate::shared::MAX_WAITING_STREAMS;
+    use crate::{PIPE_PEER, Source};
 
     fn options() -> ConnectOptions {
         ConnectOptions {
@@ -331,6 +346,14 @@ mod tests {
             remotes: vec![PIPE_PEER],
             handshake_timeout: Duration::from_secs(1),
             qlog: false,
+        }
+    }
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+            Ok(())
         }
     }
 
@@ -360,23 +383,95 @@ mod tests {
         }
     }
 
+    /// Two endpoints, connected, and the link of the second.
+    struct Joined {
+        a: Endpoint,
+        here: ConnectionHandle,
+        b: Endpoint,
+        there: ConnectionHandle,
+        link: Link,
+        events: Receiver<Event>,
+    }
+
+    fn joined() -> Joined {
+        let mut a = Endpoint::new(EndpointConfig::default(), [1; 32]);
+        let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
+        let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
+        b.add_key([3; 32], None, accept);
+        let here = a.connect(Time::ZERO, [3; 32], options()).unwrap();
+        for _ in 0..3 {
+            carry(&mut a, &mut b, Time::ZERO);
+            carry(&mut b, &mut a, Time::ZERO);
+        }
+        let there = b.handles().next().unwrap();
+        let (link, events) = link(there);
+        let mut joined = Joined { a, here, b, there, link, events };
+        joined.exchange(Time::ZERO);
+        assert!(matches!(joined.events.try_recv(), Ok(Event::Connected { .. })));
+        joined
+    }
+
+    impl Joined {
+        /// Lets each endpoint say once what it has to, and tells the program of the second.
+        fn exchange(&mut self, now: Time) {
+            carry(&mut self.a, &mut self.b, now);
+            self.link.events(self.b.connection(self.there).unwrap(), Refused::default(), now, &mut None);
+            carry(&mut self.b, &mut self.a, now);
+        }
+
+        /// Gives the link a command of its program.
+        fn command(&mut self, command: Command) {
+            self.link.command(self.b.connection(self.there).unwrap(), command, Refused::default(), Time::ZERO);
+        }
+    }
+
+    #[test]
+    fn bytes_of_a_stream_stay_in_the_engine_until_it_is_accepted() {
+        let mut joined = joined();
+        let connection = joined.a.connection(joined.here).unwrap();
+        let flow = connection.open_stream(Time::ZERO, StreamOptions { tag: 1 }).unwrap();
+        assert_eq!(connection.write_stream(Time::ZERO, flow, b"some bytes").unwrap(), 10);
+        joined.exchange(Time::ZERO);
+        let context = Context::from_waker(Waker::noop());
+        let found = joined.link.shared.poll(&context, |state| state.streams.pop_front());
+        let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has come") };
+        assert_eq!(half.lock().buffer, b"");
+        joined.command(Command::Read(flow));
+        assert_eq!(half.lock().buffer, b"some bytes");
+    }
+
+    #[test]
+    fn streams_that_nobody_accepts_are_bounded_though_they_are_empty() {
+        let mut joined = joined();
+        for nth in 0..MAX_WAITING_STREAMS as u64 + 10 {
+            let now = Time::ZERO + Duration::from_millis(100 * nth);
+            let connection = joined.a.connection(joined.here).unwrap();
+            let flow = connection.open_stream(now, StreamOptions { tag: nth }).unwrap();
+            joined.exchange(now);
+            joined.a.connection(joined.here).unwrap().reset_stream(now, flow, 0);
+            joined.exchange(now);
+        }
+        let told = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
+        assert_eq!(told, MAX_WAITING_STREAMS);
+    }
+
+    #[test]
+    fn nothing_is_told_after_the_end() {
+        let mut joined = joined();
+        joined.command(Command::SendObject { tag: 1, length: 10, source: Arc::new(Nothing) });
+        joined.a.connection(joined.here).unwrap().close(Time::ZERO, 7, "enough");
+        joined.exchange(Time::ZERO);
+        joined.command(Command::SendObject { tag: 2, length: 10, source: Arc::new(Nothing) });
+        let events: Vec<Event> = joined.events.try_iter().collect();
+        assert!(matches!(events[..], [Event::Closed(NetError::ClosedByPeer { code: 7, .. })]), "{events:?}");
+        assert!(joined.link.objects.is_empty(), "their sources are let go");
+    }
+
     #[test]
     fn a_close_that_came_before_the_end_of_the_pipe_is_what_counts() {
         for closes in [true, false] {
-            let mut a = Endpoint::new(EndpointConfig::default(), [1; 32]);
-            let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
-            let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
-            b.add_key([3; 32], None, accept);
+            let Joined { mut a, here, mut b, there, mut link, events } = joined();
             let now = Time::ZERO;
-            let here = a.connect(now, [3; 32], options()).unwrap();
-            for _ in 0..3 {
-                carry(&mut a, &mut b, now);
-                carry(&mut b, &mut a, now);
-            }
-            let there = b.handles().next().unwrap();
-            let (mut link, events) = link(there);
-            link.events(b.connection(there).unwrap(), Refused::default(), now, &mut None);
-            assert!(matches!(events.try_recv(), Ok(Event::Connected { .. })));
             if closes {
                 a.connection(here).unwrap().close(now, 7, "enough");
                 carry(&mut a, &mut b, now);

@@ -93,6 +93,7 @@ pub(crate) fn start(
         if panic::catch_unwind(AssertUnwindSafe(|| running.run())).is_err() {
             refuse(&inbox, &NetError::Panicked("the network thread"));
         }
+        inbox.close();
         drop(until_end);
     };
     thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
@@ -241,17 +242,15 @@ impl Running {
             }
             Message::Listen { key, expires, options, acceptor } => {
                 self.traces = options.qlog;
+                self.stop_listening();
                 let key = self.endpoint.add_key(key, expires, *options);
                 self.listening = Some((key, acceptor));
             }
-            Message::StopListening => {
-                if let Some((key, _)) = self.listening.take() {
-                    self.endpoint.remove_key(key);
-                }
-            }
+            Message::StopListening => self.stop_listening(),
             // Who does not wait for the answer any more does not miss it.
             Message::Refused(asked) => drop(asked.send(self.refused())),
             Message::Stop => {
+                self.stop_listening();
                 self.stop_at = Some(now + LINGER);
                 for link in self.links.values().filter(|link| !link.is_closed()) {
                     if let Some(connection) = self.endpoint.connection(link.handle) {
@@ -259,6 +258,13 @@ impl Running {
                     }
                 }
             }
+        }
+    }
+
+    /// Answers nobody any more, and drops the acceptor.
+    fn stop_listening(&mut self) {
+        if let Some((key, _)) = self.listening.take() {
+            self.endpoint.remove_key(key);
         }
     }
 
@@ -492,5 +498,64 @@ fn refuse(inbox: &Inbox<Message>, error: &NetError) {
             let woken = poll(&mut waiting, None).is_ok();
             inbox.awake(woken);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+    use transport::{AcceptOptions, Profile, ReceivedEcn};
+
+    use super::*;
+    use crate::carrier::{PIPE_PEER, Pipe};
+
+    /// A network thread's state without the thread, over a pipe that nobody else holds.
+    fn running() -> Running {
+        let (socket, _) = UnixStream::pair().unwrap();
+        let carrier = Carrier::Pipe(Pipe::new(socket.try_clone().unwrap().into(), socket.into()));
+        let workers = Workers::start(|_| ()).unwrap();
+        let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+        Running::new(endpoint, carrier, Clock::start(), Door::new(Inbox::new().unwrap()), workers)
+    }
+
+    /// Listens with `key`. The channel is closed when the acceptor is dropped.
+    fn listen(running: &mut Running, key: [u8; 32]) -> Receiver<()> {
+        let (held, dropped) = channel();
+        let options = Box::new(AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
+        let acceptor: Accept = Box::new(move |_, _| {
+            held.send(()).unwrap();
+            Box::new(|_| ())
+        });
+        running.take(Message::Listen { key, expires: None, options, acceptor });
+        dropped
+    }
+
+    /// Whether whoever shows `key` gets a connection.
+    fn is_answered(running: &mut Running, key: [u8; 32]) -> bool {
+        let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
+        let handle = peer.connect(Time::ZERO, key, ConnectOptions::new(vec![PIPE_PEER])).unwrap();
+        let mut batch = Batch::new();
+        assert!(peer.connection(handle).unwrap().poll_transmit(Time::ZERO, &mut batch));
+        batch.seal();
+        let (now, stride) = (running.clock.now(), batch.segment_size());
+        let endpoint = &mut running.endpoint;
+        endpoint.handle_datagrams(now, PIPE_PEER, None, ReceivedEcn::NotEct, &mut batch.bytes().to_vec(), stride);
+        endpoint.poll_answer().is_some()
+    }
+
+    #[test]
+    fn an_endpoint_answers_the_key_it_was_given_last_and_none_when_it_stops() {
+        let mut running = running();
+        let first = listen(&mut running, [7; 32]);
+        assert!(is_answered(&mut running, [7; 32]));
+        let second = listen(&mut running, [8; 32]);
+        assert_eq!(first.try_recv(), Err(TryRecvError::Disconnected));
+        assert!(!is_answered(&mut running, [7; 32]), "nobody would take the connection");
+        assert!(is_answered(&mut running, [8; 32]));
+        running.take(Message::Stop);
+        assert_eq!(second.try_recv(), Err(TryRecvError::Disconnected));
+        assert!(!is_answered(&mut running, [8; 32]));
     }
 }

@@ -9,6 +9,13 @@ use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
 
 #[derive(Debug)]
+struct Incoming {
+    half: Arc<ReadHalf>,
+    /// Until then its bytes stay in the engine, where the peer's credit bounds them.
+    accepted: bool,
+}
+
+#[derive(Debug)]
 struct Outgoing {
     half: Arc<WriteHalf>,
     /// Taken from the shared buffer, and not yet taken by the engine from `at` on.
@@ -31,7 +38,7 @@ pub(super) struct Opened {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     outgoing: BTreeMap<FlowId, Outgoing>,
-    incoming: BTreeMap<FlowId, Arc<ReadHalf>>,
+    incoming: BTreeMap<FlowId, Incoming>,
 }
 
 impl Streams {
@@ -61,9 +68,16 @@ impl Streams {
         self.end_outgoing(flow, Err(NetError::StreamClosed));
     }
 
-    /// Bytes of a stream have come, or the program has room for more.
-    pub(super) fn read(&self, connection: &mut Connection, now: Time, flow: FlowId) {
-        if let Some(half) = self.incoming.get(&flow) {
+    /// The program has accepted a stream, or has room for more of it.
+    pub(super) fn read(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
+        if let Some(stream) = self.incoming.get_mut(&flow) {
+            stream.accepted = true;
+            self.on_readable(connection, now, flow);
+        }
+    }
+
+    fn on_readable(&self, connection: &mut Connection, now: Time, flow: FlowId) {
+        if let Some(Incoming { half, accepted: true }) = self.incoming.get(&flow) {
             half.fill(|buffer, room| connection.read_stream(now, flow, buffer, room));
         }
     }
@@ -87,10 +101,10 @@ impl Streams {
         match event {
             Event::StreamAnnounced { flow, tag } => {
                 let half = Arc::<ReadHalf>::default();
-                self.incoming.insert(flow, Arc::clone(&half));
+                self.incoming.insert(flow, Incoming { half: Arc::clone(&half), accepted: false });
                 return Ok(Some(Opened { flow, tag, half }));
             }
-            Event::StreamReadable { flow } => self.read(connection, now, flow),
+            Event::StreamReadable { flow } => self.on_readable(connection, now, flow),
             Event::StreamFinished { flow } => self.end_incoming(flow, Ok(())),
             Event::StreamReset { flow, code } => self.end_incoming(flow, Err(NetError::StreamReset { code })),
             Event::StreamWritable { flow } => self.write(connection, now, flow),
@@ -103,7 +117,7 @@ impl Streams {
 
     /// The connection has ended: so does every stream, behind what has come of it.
     pub(super) fn end(&mut self, connection: &mut Connection, now: Time, error: &NetError) {
-        for (flow, half) in std::mem::take(&mut self.incoming) {
+        for (flow, Incoming { half, .. }) in std::mem::take(&mut self.incoming) {
             half.end(|buffer| {
                 connection.read_stream(now, flow, buffer, usize::MAX);
                 if connection.is_stream_read(flow) { Ok(()) } else { Err(error.clone()) }
@@ -114,7 +128,7 @@ impl Streams {
 
     /// The same without a connection to read from.
     pub(super) fn abandon(&mut self, error: &NetError) {
-        for half in std::mem::take(&mut self.incoming).into_values() {
+        for Incoming { half, .. } in std::mem::take(&mut self.incoming).into_values() {
             half.end(|_| Err(error.clone()));
         }
         for stream in std::mem::take(&mut self.outgoing).into_values() {
@@ -123,7 +137,7 @@ impl Streams {
     }
 
     fn end_incoming(&mut self, flow: FlowId, end: Result<(), NetError>) {
-        if let Some(half) = self.incoming.remove(&flow) {
+        if let Some(Incoming { half, .. }) = self.incoming.remove(&flow) {
             half.end(|_| end);
         }
     }

@@ -97,14 +97,16 @@ impl End {
     }
 }
 
+struct Unpark(StdThread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 /// Runs a future on this thread; one that takes longer than anybody waits fails the test.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(StdThread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, deadline) = (pin!(future), Instant::now() + PATIENCE);
     loop {

@@ -258,3 +258,40 @@ fn peers_are_turned_away_when_nobody_accepts_them() {
         assert!(matches!(error, NetError::ClosedByPeer { code: 0x100, .. }), "{error}");
     }
 }
+
+/// As under a timeout that is over at once.
+#[test]
+fn a_stream_whose_opening_is_cancelled_takes_no_place() {
+    let (_here, a, _there, b) = connections();
+    for tag in 0..200 {
+        drop(pin!(a.connection.open_stream(tag)).poll(&mut Context::from_waker(Waker::noop())));
+    }
+    let mut send = block_on(a.connection.open_stream(1_000)).unwrap();
+    write(&mut send, b"bytes").unwrap();
+    send.finish();
+    let mut receive = loop {
+        let stream = block_on(b.connection.accept_stream()).unwrap();
+        if stream.tag() == 1_000 {
+            break stream;
+        }
+    };
+    assert_eq!(read_all(&mut receive).0, b"bytes");
+}
+
+#[test]
+fn a_task_that_has_its_answer_is_kept_by_nobody() {
+    let (_here, a, _there, _b) = connections();
+    let (task, started) = (Arc::new(Unpark(thread::current())), Instant::now());
+    for _ in 0..10 {
+        let waker = Waker::from(Arc::clone(&task));
+        let mut stats = pin!(a.connection.stats());
+        while stats.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            thread::park_timeout(PATIENCE);
+        }
+    }
+    // The network thread may be about to let go of the last.
+    while Arc::strong_count(&task) > 1 {
+        assert!(started.elapsed() < PATIENCE, "{} wakers are left", Arc::strong_count(&task) - 1);
+        thread::yield_now();
+    }
+}
