@@ -16,7 +16,8 @@ use crate::stats::Stats;
 use crate::stream::{RecvStream, SendStream};
 
 /// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint alive: when that
-/// is dropped, its connections are closed.
+/// is dropped, its connections are closed. Dropping a connection does not close it, since its events and streams may still be in use:
+/// call [`Connection::close`] when it is no longer needed.
 #[derive(Clone)]
 pub struct Connection {
     controls: Controls,
@@ -26,6 +27,15 @@ pub struct Connection {
 impl Connection {
     pub(crate) const fn new(controls: Controls, shared: Arc<Shared>) -> Self {
         Self { controls, shared }
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Whether a stream of the peer waits to be accepted.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.shared.has_streams()
     }
 
     /// Waits until the peer has proved that it has the key.

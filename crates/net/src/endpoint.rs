@@ -45,7 +45,7 @@ impl Drop for Handle {
 }
 
 /// What an endpoint does with a peer that has shown its key: the function gets the connection and gives back what takes its events.
-/// It runs on the network thread and must not block.
+/// It runs on the network thread and must not block. If it panics, the endpoint ends with all its connections.
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
@@ -128,11 +128,12 @@ impl Endpoint {
         connection
     }
 
-    /// Answers whoever shows `key` until `expires`. An endpoint has one key at a time. Over UDP anybody who has seen a first message may
+    /// Answers whoever shows `key` until `expires`; then the acceptor is dropped. An endpoint has one key at a time: it answers the one
+    /// before no more. Over UDP anybody who has seen a first message may
     /// repeat it: a peer is there when [`Event::Connected`] says so.
     pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
-        let expires = Some(self.handle.clock.now() + left);
+        let expires = self.handle.clock.now() + left;
         let acceptor = move |controls, shared| acceptor(Connection::new(controls, shared));
         self.handle.door.push(Message::Listen {
             key,
@@ -149,10 +150,11 @@ impl Endpoint {
         let end = QueueEnd(Arc::clone(&queue));
         let acceptor = move |connection: Connection| -> EventHandler {
             let queue = Arc::clone(&end.0);
-            Box::new(move |event| {
-                if let Event::Connected { .. } = event {
-                    change(&queue, |queue| queue.add(connection.clone()));
-                }
+            Box::new(move |event| match event {
+                Event::Connected { .. } => change(&queue, |queue| queue.add(connection.clone())),
+                // One that has brought streams can still be accepted, for them.
+                Event::Closed(_) if !connection.has_streams() => change(&queue, |queue| queue.remove(&connection)),
+                _ => {}
             })
         };
         self.listen(key, expires, options, Box::new(acceptor));
@@ -194,6 +196,10 @@ impl Queue {
             self.connections.push_back(connection);
         }
     }
+
+    fn remove(&mut self, connection: &Connection) {
+        self.connections.retain(|waiting| !waiting.is_same(connection));
+    }
 }
 
 /// Held by the acceptor: nobody comes after it is dropped.
@@ -214,7 +220,8 @@ fn change(queue: &Mutex<Queue>, change: impl FnOnce(&mut Queue)) {
 }
 
 impl Incoming {
-    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this queue.
+    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this queue, or its key
+    /// has expired. Peers that are gone and have left no stream are not given out.
     pub async fn accept(&mut self) -> Option<Connection> {
         poll_fn(|context| {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -59,7 +59,7 @@ pub enum Event {
 }
 
 /// Takes the events of one connection, in order. It runs on the network thread and must not block: put them into a channel, or drop
-/// those that are of no use.
+/// those that are of no use. If it panics, its connection ends with [`NetError::Panicked`], and it is not called again.
 pub type EventHandler = Box<dyn FnMut(Event) + Send>;
 
 pub(crate) enum Command {
@@ -74,6 +74,8 @@ pub(crate) enum Command {
         flow: FlowId,
         sink: Arc<dyn Sink>,
     },
+    /// The program does not want the object.
+    DropObject(FlowId),
     OpenStream {
         tag: u64,
         /// A stream that arrives nowhere is dropped, and with that reset.
@@ -105,12 +107,14 @@ pub(crate) enum Command {
     },
 }
 
-/// An object that the peer wants to send. None of its bytes come before it is accepted; the peer's credit bounds how many wait.
+/// An object that the peer wants to send. What comes of it before it is accepted waits in the engine, bounded by the peer's credit, and
+/// holds up the objects after it. One that is dropped is received and thrown away: no event follows.
 pub struct IncomingObject {
     pub(crate) controls: Controls,
     pub(crate) flow: FlowId,
     pub(crate) tag: u64,
     pub(crate) length: u64,
+    pub(crate) accepted: bool,
 }
 
 impl IncomingObject {
@@ -128,8 +132,17 @@ impl IncomingObject {
 
     /// Receives the object into `sink`. [`Event::Digest`](crate::Event::Digest) follows for each block that is written, and
     /// [`Event::ObjectReceived`](crate::Event::ObjectReceived) after the last.
-    pub fn accept(self, sink: Arc<dyn Sink>) {
+    pub fn accept(mut self, sink: Arc<dyn Sink>) {
+        self.accepted = true;
         self.controls.command(Command::AcceptObject { flow: self.flow, sink });
+    }
+}
+
+impl Drop for IncomingObject {
+    fn drop(&mut self) {
+        if !self.accepted {
+            self.controls.command(Command::DropObject(self.flow));
+        }
     }
 }
 
@@ -159,7 +172,7 @@ pub(crate) enum Message {
     },
     Listen {
         key: [u8; 32],
-        expires: Option<Time>,
+        expires: Time,
         options: Box<AcceptOptions>,
         acceptor: Accept,
     },

@@ -41,6 +41,10 @@ impl Shared {
         true
     }
 
+    pub(crate) fn has_streams(&self) -> bool {
+        !self.lock().streams.is_empty()
+    }
+
     /// Only the first end counts.
     pub(crate) fn end(&self, error: NetError, stats: Stats) {
         self.change(|state| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use transport::{
@@ -11,7 +12,7 @@ use transport::{
 use super::streams::{Opened, Streams};
 use crate::error::NetError;
 use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED};
-use crate::object::BlockDigest;
+use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
 use crate::stream::SendStream;
@@ -23,6 +24,9 @@ const MAX_CONTROL_UNREAD: usize = 1 << 20;
 /// Bytes of trace gathered before they are handed on.
 const TRACE_CHUNK: usize = 64 << 10;
 
+/// The code that a peer is told when the program's event handler panicked: to a file transfer, any other error.
+const FAULT: u32 = 0x108;
+
 /// What is done of a received block while the other half is not: it is written, or digested. Both are asked for at once and end in any
 /// order; a digest is told when the bytes are where they belong.
 #[derive(Debug)]
@@ -33,8 +37,28 @@ enum Half {
 
 struct Object {
     tag: u64,
-    /// Nothing until the program accepts it.
+    /// Nothing until the program accepts it, or drops it.
     data: Option<Data>,
+    /// The program does not want it, and hears no more of it.
+    unwanted: bool,
+}
+
+/// Gives an event to the program. False when its handler panicked: it is not called again.
+pub(super) fn call(events: &mut EventHandler, event: Event) -> bool {
+    let sound = panic::catch_unwind(AssertUnwindSafe(|| events(event))).is_ok();
+    if !sound {
+        *events = Box::new(|_| ());
+    }
+    sound
+}
+
+/// Where the blocks of an object go that the program does not want.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A connection as the network thread sees it.
@@ -51,7 +75,10 @@ pub(super) struct Link {
     control_backlog: usize,
     trace: Option<Vec<u8>>,
     connected: bool,
+    /// The program has been told of the end.
     closed: bool,
+    /// The program's handler panicked.
+    faulty: bool,
 }
 
 impl Drop for Link {
@@ -87,6 +114,7 @@ impl Link {
             trace: trace.then(Vec::new),
             connected: false,
             closed: false,
+            faulty: false,
         }
     }
 
@@ -98,7 +126,15 @@ impl Link {
     fn tell(&mut self, event: Event) {
         if !self.closed {
             self.closed = matches!(event, Event::Closed(_));
-            (self.events)(event);
+            self.faulty |= !call(&mut self.events, event);
+        }
+    }
+
+    /// A program whose event handler panicked no longer knows what its connection does: that connection ends, and no other.
+    fn end_if_faulty(&mut self, connection: &mut Connection, refused: Refused, now: Time) {
+        if self.faulty && !self.closed {
+            connection.close(now, FAULT, "a fault in the program");
+            self.close(connection, NetError::Panicked("an event handler"), refused, now);
         }
     }
 
@@ -144,7 +180,8 @@ impl Link {
             Command::SendObject { tag, length, source } => {
                 match connection.send_object(now, ObjectOptions { length, tag, digest: true }) {
                     Ok(flow) => {
-                        self.objects.insert(sending(flow), Object { tag, data: Some(Data::Source(source)) });
+                        self.objects
+                            .insert(sending(flow), Object { tag, data: Some(Data::Source(source)), unwanted: false });
                     }
                     Err(error) => self.tell(Event::Failed(NetError::Flow(error))),
                 }
@@ -153,6 +190,14 @@ impl Link {
                 if let Some(object) = self.objects.get_mut(&receiving(flow)) {
                     object.data = Some(Data::Sink(sink));
                     connection.accept_flow(now, flow, true);
+                }
+            }
+            // The peer would otherwise wait with it for ever, and with every object after it.
+            Command::DropObject(flow) => {
+                if let Some(object) = self.objects.get_mut(&receiving(flow)) {
+                    object.data = Some(Data::Sink(Arc::new(Nowhere)));
+                    object.unwanted = true;
+                    connection.accept_flow(now, flow, false);
                 }
             }
             Command::OpenStream { tag, opened } => {
@@ -183,7 +228,11 @@ impl Link {
                     (Some((FlowKey { direction: Direction::Receiving, flow }, digest)), _) => {
                         self.half((flow, digest.block), Half::Digested(digest));
                     }
-                    (None, Reply::Written { flow, block }) => self.half((*flow, *block), Half::Written),
+                    (None, Reply::Written { flow, block }) => {
+                        if self.objects.get(&receiving(*flow)).is_none_or(|object| !object.unwanted) {
+                            self.half((*flow, *block), Half::Written);
+                        }
+                    }
                     (None, _) => {}
                 }
                 connection.handle_reply(now, reply);
@@ -219,15 +268,18 @@ impl Link {
         }
     }
 
-    /// Tells the program what has happened. Comes after sending, so that a program that ends at the last event has said goodbye.
+    /// Tells the program what has happened; true if there was anything, and the engine may have more to send for it. Comes after
+    /// sending, so that a program that ends at the last event has said goodbye.
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
         refused: Refused,
         now: Time,
         send_error: &mut Option<io::Error>,
-    ) {
+    ) -> bool {
+        let mut told = false;
         while let Some(event) = connection.poll_event() {
+            told = true;
             match self.streams.event(connection, now, event) {
                 Ok(None) => {}
                 Ok(Some(Opened { flow, tag, half })) => {
@@ -246,6 +298,8 @@ impl Link {
         }
         self.watch_control(connection);
         self.hand_on_trace(connection, TRACE_CHUNK);
+        self.end_if_faulty(connection, refused, now);
+        told
     }
 
     /// Hands on the trace if it has `enough` bytes.
@@ -268,12 +322,12 @@ impl Link {
             }
             EngineEvent::ControlReadable => self.read_control(connection),
             EngineEvent::Announced { flow, length, tag } => {
-                self.objects.insert(receiving(flow), Object { tag, data: None });
+                self.objects.insert(receiving(flow), Object { tag, data: None, unwanted: false });
                 let controls = self.controls.clone();
-                self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length }));
+                self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
             }
             EngineEvent::Received { flow } => {
-                if let Some(Object { tag, .. }) = self.objects.remove(&receiving(flow)) {
+                if let Some(Object { tag, unwanted: false, .. }) = self.objects.remove(&receiving(flow)) {
                     self.tell(Event::ObjectReceived { tag });
                 }
             }
@@ -453,6 +507,31 @@ mod tests {
         }
         let told = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
         assert_eq!(told, MAX_WAITING_STREAMS);
+    }
+
+    #[test]
+    fn an_object_that_is_dropped_holds_up_nothing_and_is_heard_of_no_more() {
+        let mut joined = joined();
+        for tag in 1..3 {
+            let options = ObjectOptions { length: 10, tag, digest: false };
+            joined.a.connection(joined.here).unwrap().send_object(Time::ZERO, options).unwrap();
+        }
+        joined.exchange(Time::ZERO);
+        let flows: Vec<FlowId> = joined.events.try_iter().map(|event| announced(&event)).collect();
+        assert_eq!(flows.len(), 2);
+        joined.command(Command::DropObject(flows[0]));
+        assert!(joined.link.objects[&receiving(flows[0])].data.is_some());
+        assert!(joined.link.objects[&receiving(flows[1])].data.is_none(), "the program may still accept it");
+        let written = Reply::Written { flow: flows[0], block: 0 };
+        let finished = Finished { connection: joined.there, result: Ok(written), digest: None };
+        joined.link.finished(joined.b.connection(joined.there).unwrap(), finished, Time::ZERO);
+        joined.link.event(joined.b.connection(joined.there).unwrap(), EngineEvent::Received { flow: flows[0] });
+        assert_eq!((joined.link.halves.len(), joined.events.try_iter().count()), (0, 0));
+    }
+
+    fn announced(event: &Event) -> FlowId {
+        let Event::ObjectAnnounced(object) = event else { panic!("{event:?}") };
+        object.flow
     }
 
     #[test]

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::{
-    Answer, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId, Limits, Time,
+    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId,
+    Limits, Time,
 };
 
 use crate::carrier::{Broken, Carrier, Outgoing, Sent};
@@ -29,7 +30,7 @@ use crate::messages::{Accept, ConnectionId, Controls, Door, Event, EventHandler,
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
 use crate::workers::{Job, Workers};
-use link::Link;
+use link::{Link, call};
 
 /// Calls to the kernel for received datagrams before something may be sent again.
 const MAX_RECEIVES: usize = 2;
@@ -115,6 +116,13 @@ enum Unsent {
     Answer(Answer),
 }
 
+/// Whom the endpoint answers, until when, and who takes them.
+struct Listening {
+    key: KeyId,
+    expires: Time,
+    acceptor: Accept,
+}
+
 /// Everything the thread owns.
 struct Running {
     endpoint: Endpoint,
@@ -126,7 +134,7 @@ struct Running {
     jobs: Vec<Job>,
     links: BTreeMap<ConnectionId, Link>,
     by_handle: BTreeMap<ConnectionHandle, ConnectionId>,
-    listening: Option<(KeyId, Accept)>,
+    listening: Option<Listening>,
     traces: bool,
     batch: Batch,
     unsent: Unsent,
@@ -195,6 +203,9 @@ impl Running {
     /// One round of everything there is to do; true when there is more.
     fn turn(&mut self) -> Result<bool, Broken> {
         self.read_messages();
+        if self.listening.as_ref().is_some_and(|listening| listening.expires <= self.clock.now()) {
+            self.stop_listening();
+        }
         self.send_unsent();
         let mut busy = self.receive()?;
         busy |= self.hear_errors();
@@ -243,8 +254,8 @@ impl Running {
             Message::Listen { key, expires, options, acceptor } => {
                 self.traces = options.qlog;
                 self.stop_listening();
-                let key = self.endpoint.add_key(key, expires, *options);
-                self.listening = Some((key, acceptor));
+                let key = self.endpoint.add_key(key, Some(expires), *options);
+                self.listening = Some(Listening { key, expires, acceptor });
             }
             Message::StopListening => self.stop_listening(),
             // Who does not wait for the answer any more does not miss it.
@@ -263,7 +274,7 @@ impl Running {
 
     /// Answers nobody any more, and drops the acceptor.
     fn stop_listening(&mut self) {
-        if let Some((key, _)) = self.listening.take() {
+        if let Some(Listening { key, .. }) = self.listening.take() {
             self.endpoint.remove_key(key);
         }
     }
@@ -281,7 +292,7 @@ impl Running {
             Err(error) => {
                 let error = NetError::Connect(error);
                 shared.end(error.clone(), Stats::default());
-                events(Event::Closed(error));
+                call(&mut events, Event::Closed(error));
             }
         }
     }
@@ -338,7 +349,7 @@ impl Running {
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
             match &mut self.listening {
-                Some((listening, acceptor)) if *listening == key => {
+                Some(Listening { key: listening, acceptor, .. }) if *listening == key => {
                     let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
                     let events = acceptor(controls.clone(), Arc::clone(&shared));
                     let trace = self.traces;
@@ -365,21 +376,27 @@ impl Running {
                 connection.handle_timeout(now);
             }
             link.requests(connection, &mut self.jobs);
-            let mut batches = 0;
-            while matches!(self.unsent, Unsent::Nothing) && batches < MAX_BATCHES {
-                if !connection.poll_transmit(self.clock.now(), &mut self.batch) {
-                    break;
+            let mut transmit = |connection: &mut Connection| {
+                for _ in 0..MAX_BATCHES {
+                    let free = matches!(self.unsent, Unsent::Nothing);
+                    if !free || !connection.poll_transmit(self.clock.now(), &mut self.batch) {
+                        return false;
+                    }
+                    self.batch.seal();
+                    let mut sent = 0;
+                    if self.carrier.send(Outgoing::from(&self.batch), &mut sent) == Sent::Blocked {
+                        self.unsent = Unsent::Batch(sent);
+                    }
                 }
-                self.batch.seal();
-                let mut sent = 0;
-                if self.carrier.send(Outgoing::from(&self.batch), &mut sent) == Sent::Blocked {
-                    self.unsent = Unsent::Batch(sent);
-                }
-                batches += 1;
-            }
-            busy |= batches == MAX_BATCHES;
+                true
+            };
+            let mut more = transmit(connection);
             link.requests(connection, &mut self.jobs);
-            link.events(connection, refused, self.clock.now(), &mut self.send_error);
+            // What was read gives the peer credit, which is not to wait for the next wake-up.
+            if link.events(connection, refused, self.clock.now(), &mut self.send_error) && !more {
+                more = transmit(connection);
+            }
+            busy |= more;
             if connection.is_drained() {
                 drained.push(*id);
             }
@@ -424,14 +441,18 @@ impl Running {
         self.unsent = blocked.unwrap_or(Unsent::Nothing);
     }
 
+    /// When something is to be done though nothing comes.
+    fn deadline(&mut self) -> Option<Time> {
+        let expires = self.listening.as_ref().map(|listening| listening.expires);
+        let own = self.stop_at.into_iter().chain(self.give_up_at).chain(expires).min();
+        let endpoint = &mut self.endpoint;
+        let timeouts = self.links.values().filter_map(|link| endpoint.connection(link.handle)?.poll_timeout());
+        own.into_iter().chain(timeouts).min()
+    }
+
     /// Waits for datagrams, messages, room to send, or the next deadline.
     fn sleep(&mut self, now: Time) {
-        let mut deadline = self.stop_at.into_iter().chain(self.give_up_at).min();
-        for link in self.links.values() {
-            if let Some(at) = self.endpoint.connection(link.handle).and_then(|connection| connection.poll_timeout()) {
-                deadline = Some(deadline.map_or(at, |earliest| earliest.min(at)));
-            }
-        }
+        let deadline = self.deadline();
         self.readable = true;
         let blocked = !matches!(self.unsent, Unsent::Nothing);
         let timeout = match deadline {
@@ -487,7 +508,7 @@ fn refuse(inbox: &Inbox<Message>, error: &NetError) {
                 Message::Stop => return,
                 Message::Connect { shared, mut events, .. } => {
                     shared.end(error.clone(), Stats::default());
-                    events(Event::Closed(error.clone()));
+                    call(&mut events, Event::Closed(error.clone()));
                 }
                 // Acceptors and whoever waits for an answer see that theirs is dropped; connections have been told of their end.
                 _ => {}
@@ -521,14 +542,14 @@ mod tests {
     }
 
     /// Listens with `key`. The channel is closed when the acceptor is dropped.
-    fn listen(running: &mut Running, key: [u8; 32]) -> Receiver<()> {
+    fn listen(running: &mut Running, key: [u8; 32], expires: Time) -> Receiver<()> {
         let (held, dropped) = channel();
         let options = Box::new(AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
         let acceptor: Accept = Box::new(move |_, _| {
             held.send(()).unwrap();
             Box::new(|_| ())
         });
-        running.take(Message::Listen { key, expires: None, options, acceptor });
+        running.take(Message::Listen { key, expires, options, acceptor });
         dropped
     }
 
@@ -546,11 +567,26 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_has_expired_is_listened_for_no_more() {
+        let mut running = running();
+        let later = Time::ZERO + Duration::from_secs(600);
+        let acceptor = listen(&mut running, [7; 32], later);
+        assert_eq!(running.deadline(), Some(later));
+        drop(running.turn());
+        assert_eq!(acceptor.try_recv(), Err(TryRecvError::Empty));
+        let acceptor = listen(&mut running, [7; 32], Time::ZERO);
+        drop(running.turn());
+        assert_eq!(acceptor.try_recv(), Err(TryRecvError::Disconnected));
+        assert_eq!(running.deadline(), None);
+    }
+
+    #[test]
     fn an_endpoint_answers_the_key_it_was_given_last_and_none_when_it_stops() {
         let mut running = running();
-        let first = listen(&mut running, [7; 32]);
+        let later = Time::ZERO + Duration::from_secs(600);
+        let first = listen(&mut running, [7; 32], later);
         assert!(is_answered(&mut running, [7; 32]));
-        let second = listen(&mut running, [8; 32]);
+        let second = listen(&mut running, [8; 32], later);
         assert_eq!(first.try_recv(), Err(TryRecvError::Disconnected));
         assert!(!is_answered(&mut running, [7; 32]), "nobody would take the connection");
         assert!(is_answered(&mut running, [8; 32]));

@@ -295,3 +295,27 @@ fn a_task_that_has_its_answer_is_kept_by_nobody() {
         thread::yield_now();
     }
 }
+
+#[test]
+fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
+    let (a, b) = sockets();
+    let (client, server) = (start(a), start(b));
+    let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
+    let gone = connect(&client);
+    block_on(gone.connection.established()).unwrap();
+    gone.connection.close(0, "");
+    let brief = connect(&client);
+    block_on(brief.connection.established()).unwrap();
+    let mut send = block_on(brief.connection.open_stream(1)).unwrap();
+    write(&mut send, b"bytes").unwrap();
+    send.finish();
+    block_on(send.sent()).unwrap();
+    brief.connection.close(0, "");
+    let stays = connect(&client);
+    block_on(stays.connection.established()).unwrap();
+    let first = block_on(incoming.accept()).unwrap();
+    assert_eq!(read_all(&mut block_on(first.accept_stream()).unwrap()).0, b"bytes");
+    let second = block_on(incoming.accept()).unwrap();
+    let _open = block_on(stays.connection.open_stream(2)).unwrap();
+    assert_eq!(block_on(second.accept_stream()).unwrap().tag(), 2);
+}

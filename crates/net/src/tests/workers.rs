@@ -34,6 +34,27 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
 }
 
 #[test]
+fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
+    let (a, b) = pipes();
+    let (here, there) = (start(a), start(b));
+    let arrivals = listen(&there);
+    let sound = connect(&here);
+    let peer = arrivals.recv_timeout(PATIENCE).unwrap();
+    let options = ConnectOptions::new(vec![PIPE_PEER]);
+    let faulty = here.connect(KEY, options, Box::new(|event| panic!("on purpose: {event:?}")));
+    let left = arrivals.recv_timeout(PATIENCE).unwrap();
+    let end = block_on(faulty.closed());
+    assert!(matches!(end, NetError::Panicked("an event handler")), "{end}");
+    let (end, _) = left.closed();
+    assert!(matches!(end, NetError::ClosedByPeer { code: 0x108, .. }), "{end}");
+    transfer_pattern(&sound, &peer, 100_000);
+    // One that is told of nothing but an end.
+    let refused = here.connect(KEY, ConnectOptions::new(Vec::new()), Box::new(|_| panic!("on purpose")));
+    assert!(matches!(block_on(refused.closed()), NetError::Connect(_)));
+    transfer_pattern(&connect(&here), &arrivals.recv_timeout(PATIENCE).unwrap(), 100_000);
+}
+
+#[test]
 fn a_panic_on_the_network_thread_ends_every_connection() {
     let (a, b) = pipes();
     let (here, there) = (start(a), start(b));
