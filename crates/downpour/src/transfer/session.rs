@@ -444,14 +444,18 @@ impl Session {
                 self.connection.close(code as u32, reason.clone());
             }
             let deadline = lingers_until(since, self.heard);
-            match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
                 // Nothing that happens now changes the result.
                 Ok(input @ Input::Network(_)) => drop(self.take(input)),
                 Ok(_) => {}
                 Err(_) => {
-                    // Whatever the peer has heard, this is how it ended, and not that a program ended.
-                    self.connection.close(code as u32, reason);
-                    break;
+                    // The summary needs the counters, and the deadline when the peer was last heard.
+                    drop(self.take_stats());
+                    if Instant::now() >= deadline {
+                        // Whatever the peer has heard, this is how it ended, and not that a program ended.
+                        self.connection.close(code as u32, reason);
+                        break;
+                    }
                 }
             }
         }
@@ -531,6 +535,8 @@ fn shortened(mut reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transfer::Transfer;
+    use crate::transfer::mailbox::Mailbox;
 
     /// Feedback that creeps keeps the receiver from leaving before its word has arrived; a peer that has left does not.
     #[test]
@@ -542,5 +548,30 @@ mod tests {
         };
         assert_eq!([None, Some(0), Some(2), Some(20), Some(29)].map(after), [3, 3, 5, 23, 30]);
         assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
+    }
+
+    /// The sender may have left before its confirmation arrived. A transfer that took no longer than a tick has asked for no counters by
+    /// then.
+    #[test]
+    fn a_receiver_that_hears_no_confirmation_ends_well() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
+        let endpoint = net::Endpoint::over_pipes(read, write, Duration::from_secs(30), ()).unwrap();
+        let (mailbox, inputs) = Mailbox::new();
+        let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
+        let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+        let config = SessionConfig {
+            role: Role::Receives,
+            origin: Origin::Accepted,
+            told: None,
+            limit: None,
+            trace: None,
+            by_ticket: true,
+        };
+        let (events, _transfer) = Transfer::new();
+        let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();
+        (session.peer, session.written) = (Some(PIPE_PEER), 1);
+        let summary = session.conclude(Ok(Totals { files: 1, ..Totals::default() })).unwrap();
+        assert_eq!(summary.files, 1);
     }
 }
