@@ -76,18 +76,18 @@ impl Connection {
     }
 
     /// Sends the object `tag` of `length` bytes from `source`, after the objects that were sent before it.
-    /// [`Event::Digest`] follows for each block that is read, and [`Event::ObjectSent`] when the peer has all of it.
+    /// [`Event::Digest`](crate::Event::Digest) follows for each block that is read, and [`Event::ObjectSent`](crate::Event::ObjectSent) when the peer has all of it.
     pub fn send_object(&self, tag: u64, length: u64, source: Arc<dyn Source>) {
         self.controls.command(Command::SendObject { tag, length, source });
     }
 
     /// Appends to the control stream: messages of the program that go before everything else. The caller bounds how much of it has not
-    /// arrived, by [`Event::ControlAcknowledged`].
+    /// arrived, by [`Event::ControlAcknowledged`](crate::Event::ControlAcknowledged).
     pub fn write_control(&self, bytes: Vec<u8>) {
         self.controls.command(Command::WriteControl(bytes));
     }
 
-    /// Says that `bytes` bytes of [`Event::Control`] are dealt with, so that more may come.
+    /// Says that `bytes` bytes of [`Event::Control`](crate::Event::Control) are dealt with, so that more may come.
     pub fn control_taken(&self, bytes: usize) {
         self.controls.command(Command::ControlTaken(bytes));
     }

@@ -30,11 +30,11 @@ pub enum Event {
         /// What its program said in the handshake.
         application: Vec<u8>,
     },
-    /// Bytes of the control stream, in order. Give their count back with [`Connection::control_taken`].
+    /// Bytes of the control stream, in order. Give their count back with [`Connection::control_taken`](crate::Connection::control_taken).
     Control(Vec<u8>),
-    /// So many bytes of what [`Connection::write_control`] took have arrived.
+    /// So many bytes of what [`Connection::write_control`](crate::Connection::write_control) took have arrived.
     ControlAcknowledged(usize),
-    /// The peer has opened a stream, which [`Connection::accept_stream`] gives.
+    /// The peer has opened a stream, which [`Connection::accept_stream`](crate::Connection::accept_stream) gives.
     StreamOpened,
     /// The peer wants to send an object.
     ObjectAnnounced(IncomingObject),
