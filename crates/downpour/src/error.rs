@@ -293,7 +293,7 @@ impl From<NetError> for Error {
         };
         match error {
             NetError::PeerLost | NetError::PipeEnded => Self::Vanished,
-            NetError::ProtocolViolation { reason } => Self::Violation(reason),
+            NetError::ProtocolViolation { reason } => Self::Violation(reason.to_owned()),
             NetError::VersionMismatch { .. } => Self::Version,
             NetError::Undecodable => Self::Undecodable,
             NetError::System(error) => Self::System(owned(error)),

@@ -117,6 +117,12 @@ impl Connection {
         self.controls.command(Command::Ping);
     }
 
+    /// This side's work is done and the peer will close. One that left without its close being heard is found out sooner, where its host
+    /// says that nobody listens any more.
+    pub fn expect_close(&self) {
+        self.controls.command(Command::ExpectClose);
+    }
+
     /// Closes the connection and tells the peer why. Streams and objects that are not finished are cut off. Codes below 0x100, other
     /// than 0 for a normal end, are the engine's.
     pub fn close(&self, code: u32, reason: impl Into<String>) {

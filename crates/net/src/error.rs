@@ -70,7 +70,7 @@ pub enum NetError {
     #[error("the other side broke the protocol: {reason}")]
     ProtocolViolation {
         /// What it did.
-        reason: String,
+        reason: &'static str,
     },
     /// A block cannot be decoded, and the sender's profile sends nothing more of it: its bytes are lost.
     #[error("a block cannot be decoded and its sender sends nothing more of it")]

@@ -101,6 +101,7 @@ pub(crate) enum Command {
     },
     Stats(oneshot::Sender<Stats>),
     Ping,
+    ExpectClose,
     Close {
         code: u32,
         reason: String,

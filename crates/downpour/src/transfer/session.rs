@@ -434,6 +434,9 @@ impl Session {
         let since = Instant::now();
         // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
         let mut may_close = result.is_err() || self.config.role == Role::Sends;
+        if !may_close {
+            self.connection.expect_close();
+        }
         let (code, reason) = match &result {
             Ok(_) => (CloseCode::Done, String::new()),
             Err(error) => (error.close_code(), shortened(error.close_reason())),

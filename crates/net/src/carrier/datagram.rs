@@ -78,7 +78,7 @@ impl From<Broken> for NetError {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Gone => Self::PipeEnded,
-            Broken::Malformed(what) => Self::ProtocolViolation { reason: what.to_owned() },
+            Broken::Malformed(what) => Self::ProtocolViolation { reason: what },
             Broken::System(error) => Self::system(error),
         }
     }

@@ -212,6 +212,7 @@ impl Link {
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
             Command::Stats(asked) => drop(asked.send(stats(connection, refused))),
             Command::Ping => connection.ping(),
+            Command::ExpectClose => connection.expect_close(),
             Command::Close { code, reason } => connection.close(now, code, &reason),
         }
     }

@@ -95,7 +95,7 @@ pub enum Closed {
     /// No authentic packet came for too long, or no symbol arrived although packets without symbols did.
     Dead,
     /// The peer broke the protocol.
-    Violation(String),
+    Violation(&'static str),
     /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.
     Undecodable,
 }

@@ -61,6 +61,8 @@ pub(super) struct Liveness {
     unreachable: Option<Time>,
     /// The peer is not known to have received anything under the new keys (RFC 9001 section 4.1.2: not confirmed).
     unconfirmed: bool,
+    /// Nothing is left but to hear the peer's close.
+    expects_close: bool,
     /// PINGs sent in a row while something of ours was unfinished, and no report came.
     send_pings: u32,
     /// The same while something of the peer's was unfinished, and no packet came.
@@ -81,6 +83,7 @@ impl Liveness {
             last_early_probe: now,
             unreachable: None,
             unconfirmed: false,
+            expects_close: false,
             send_pings: 0,
             receive_pings: 0,
             probes: 0,
@@ -131,10 +134,16 @@ impl Liveness {
         self.probes = PROBES;
     }
 
+    /// The program has nothing left to send or to learn: a peer that leaves without its close being heard is missed by nobody.
+    pub(super) const fn expect_close(&mut self) {
+        self.expects_close = true;
+    }
+
     /// The network says that nobody is there. Anybody may have forged that: it is probed. Whether it is believed so far, which it is
     /// not when the peer was heard lately, or while an earlier hint is being looked into.
     pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
-        if now < self.last_heard + (rtt * 4).max(SURELY_THERE) || self.unreachable_since().is_some() {
+        let surely_there = if self.expects_close { rtt } else { (rtt * 4).max(SURELY_THERE) };
+        if now < self.last_heard + surely_there || self.unreachable_since().is_some() {
             return false;
         }
         self.unreachable = Some(now);
@@ -160,7 +169,8 @@ impl Liveness {
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
         let since = activity.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
         let dead = since + self.dead_after;
-        self.unreachable_since().map_or(dead, |at| dead.min(at + patience(activity.rtt)))
+        let patience = if self.expects_close { answer_time(activity.rtt) } else { patience(activity.rtt) };
+        self.unreachable_since().map_or(dead, |at| dead.min(at + patience))
     }
 
     /// Packets are in flight, and the timeout that would send more may back off for longer than the connection lives (RFC 6298: to a
@@ -177,10 +187,11 @@ impl Liveness {
 
     /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
     /// a block, may have been told in feedback that was lost. A peer that has not heard us under the new keys waits for that, and
-    /// forgets us otherwise: a retransmission timeout does not repeat a PING. Spaced like probes.
+    /// forgets us otherwise: a retransmission timeout does not repeat a PING. And where only the peer's close is missing, a PING finds
+    /// out that it has left. Spaced like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
-        let waits = (activity.sending || self.unconfirmed) && !activity.in_flight;
-        let spacing = backed_off(activity.rtt * 2 + PING_SLACK, self.send_pings);
+        let waits = (activity.sending || self.unconfirmed || self.expects_close) && !activity.in_flight;
+        let spacing = backed_off(answer_time(activity.rtt), self.send_pings);
         waits.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout)))
     }
 
@@ -221,6 +232,11 @@ impl Liveness {
     pub(super) const fn pings(&self) -> u64 {
         self.pings
     }
+}
+
+/// After which a PING or probe that a peer received should have been answered.
+fn answer_time(rtt: Duration) -> Duration {
+    rtt * 2 + PING_SLACK
 }
 
 fn backed_off(spacing: Duration, pings: u32) -> Duration {

@@ -292,16 +292,26 @@ impl Connection {
         read
     }
 
+    /// The program has nothing left to send or to learn, and only waits for the peer to close. A peer that may have left without its
+    /// close being heard is asked after two round trips, and [`Connection::hint_unreachable`] is believed sooner.
+    pub const fn expect_close(&mut self) {
+        self.liveness.expect_close();
+    }
+
     /// Ends the connection. The peer is told until it answers.
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
+        self.close_as(now, code, reason, Closed::ByUs);
+    }
+
+    fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: Closed) {
         match self.phase {
             Phase::Open => {
                 self.recovery.close(now);
-                self.end(Closed::ByUs);
+                self.end(closed);
                 let path = (self.known_rtt(), self.recovery.loss().loss());
                 self.phase = Phase::Closing(Closing::ours(now, path, code, reason));
             }
-            Phase::Handshake(_) => self.end(Closed::ByUs),
+            Phase::Handshake(_) => self.end(closed),
             Phase::Closing(_) | Phase::Drained => {}
         }
     }

@@ -229,17 +229,11 @@ impl Connection {
     /// acknowledges before it decodes, and leaves open what follows then; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.counters.undecodable_blocks += 1;
-        self.close(now, CloseCode::Undecodable as u32, why);
-        if let Some(Event::Closed(closed)) = self.events.back_mut() {
-            *closed = Closed::Undecodable;
-        }
+        self.close_as(now, CloseCode::Undecodable as u32, why, Closed::Undecodable);
     }
 
     pub(super) fn violation(&mut self, now: Time, what: &'static str) {
-        self.close(now, CloseCode::Violation as u32, what);
-        if let Some(Event::Closed(closed)) = self.events.back_mut() {
-            *closed = Closed::Violation(what.into());
-        }
+        self.close_as(now, CloseCode::Violation as u32, what, Closed::Violation(what));
     }
 
     /// The second message of the handshake came, in a datagram of `size` bytes.
@@ -254,7 +248,7 @@ impl Connection {
         let answered = handshake.on_answer(now, from, message, size)?;
         let peer = Parameters::decode(&answered.established.payload)?;
         if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
-            self.end(Closed::Violation("the peer chose no cipher that was offered".into()));
+            self.end(Closed::Violation("the peer chose no cipher that was offered"));
             return Ok(());
         }
         self.paths.on_handshake(answered.remote);

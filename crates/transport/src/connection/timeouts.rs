@@ -165,8 +165,8 @@ impl Connection {
 
     /// The network says that nobody listens at the peer's address (ICMP port unreachable). Anybody may have forged that, so it ends
     /// nothing by itself: a peer that was not heard lately is probed twice at once, and given up without `dead_after` if nothing
-    /// authentic comes for 3 s or six round trips. Further hints change nothing about that. During the handshake hints are ignored, as
-    /// the peer may only be about to listen. Poll for packets then.
+    /// authentic comes for 3 s or six round trips, or for two after [`Connection::expect_close`]. Further hints change nothing about
+    /// that. During the handshake hints are ignored, as the peer may only be about to listen. Poll for packets then.
     pub fn hint_unreachable(&mut self, now: Time) {
         if matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
             self.trace.record(now, TraceEvent::UnreachableHint);

@@ -60,6 +60,20 @@ fn a_hint_that_nobody_is_there_is_probed_twice_and_ends_the_wait_after_three_sec
 }
 
 #[test]
+fn who_only_waits_for_a_close_asks_and_believes_the_hint_after_two_round_trips() {
+    let mut liveness = liveness();
+    liveness.on_packet(at(1_000));
+    assert_eq!(liveness.send_ping_deadline(&IDLE), None);
+    liveness.expect_close();
+    assert_eq!(liveness.send_ping_deadline(&IDLE), Some(at(1_125)));
+    assert!(!liveness.on_unreachable(at(1_049), RTT), "heard within a round trip");
+    assert!(liveness.on_unreachable(at(1_050), RTT));
+    assert_eq!(liveness.idle_deadline(&IDLE), at(1_175));
+    liveness.on_packet(at(1_100));
+    assert_eq!(liveness.idle_deadline(&IDLE), at(31_100), "whoever is heard after the hint is there");
+}
+
+#[test]
 fn an_unfinished_sender_with_nothing_in_flight_pings_after_two_round_trips_and_backs_off_to_one_a_second() {
     let mut liveness = liveness();
     assert_eq!(liveness.send_ping_deadline(&IDLE), None);
