@@ -1,8 +1,9 @@
-//! Read consistency: whether a file that is sent in several pieces has stayed the same from the first piece to the last.
+//! Read consistency: whether a file that is sent in several pieces has stayed the same from the first piece to the
+//! last.
 //!
-//! A change of mode, owner, names or access time changes a file's version just as a write does, and a write followed by resetting the
-//! modification time shows in nothing else. Where the version changes but size and time do not, the pieces read before are therefore
-//! read again and compared by checksum.
+//! A change of mode, owner, names or access time changes a file's version just as a write does, and a write followed by
+//! resetting the modification time shows in nothing else. Where the version changes but size and time do not, the
+//! pieces read before are therefore read again and compared by checksum.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,51 +13,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::messages::VoidReason;
 
-/// Bytes read at a time to compare.
+/// Bytes read at a time for a comparison.
 const CHUNK: usize = 256 << 10;
-/// How often a file is compared with what was read of it. Each time may take as long as sending all of it up to there; one that is
-/// touched more often is touched for ever.
+/// Maximum number of times that a file is compared with what was read of it. Each comparison may take as long as
+/// sending the file up to that point, and a file touched more often than this may be touched for ever.
 const MAX_COMPARISONS: u32 = 64;
-/// Odd, so that no sum is lost by it.
+/// Odd, hence invertible modulo 2^64, so that multiplying loses nothing.
 const BASE: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
-/// Files by their entry's index.
+/// Read state of files, by the index of their entry.
 #[derive(Debug, Default)]
 pub(super) struct ReadConsistency {
     files: HashMap<u32, State>,
 }
 
-/// The state of a file that all of it is sent in.
+/// The state in which all pieces of a file must be read.
 #[derive(Debug)]
 struct State {
     version: u64,
     runs: PieceRuns,
-    /// Pieces that were taken.
+    /// Number of pieces accepted.
     taken: u64,
     comparisons: u32,
 }
 
-/// What was read of a file, by where it starts. Pieces of one length, each behind the other, are one run: a file that is read from its start
-/// to its end takes as little room as one piece does.
+/// Pieces read of a file, by start offset. Consecutive pieces of equal length form one run, so a file read from start
+/// to end takes no more room than a single piece.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PieceRuns(BTreeMap<u64, PieceRun>);
 
 #[derive(Debug, Clone, Copy)]
 struct PieceRun {
-    /// Bytes of each piece.
+    /// Length of each piece in bytes.
     each: usize,
-    /// Pieces.
+    /// Number of pieces.
     count: u64,
-    /// The digits are the [`sum`]s of the pieces, to the base [`BASE`].
+    /// The pieces' [`sum`]s as digits of a number to the base [`BASE`].
     sum: u64,
 }
 
-/// What a file is to be compared with, and how many pieces that is.
+/// The pieces that a file is to be compared with, and their number.
 pub(super) type Before = (PieceRuns, u64);
 
 impl ReadConsistency {
-    /// Takes a piece, start and length, that was read while the file had this version. False if other pieces were read in another
-    /// version: then it is not taken. `first` is the version to begin in, if any will not do.
+    /// Accepts a piece (start and length) that was read while the file had `version`. Returns false, without accepting
+    /// it, if other pieces were read at another version, or if it is the first and `version` is not `first`.
     pub(super) fn take(&mut self, index: u32, first: u64, version: u64, piece: (u64, usize), sum: u64) -> bool {
         let state = match self.files.entry(index) {
             Entry::Occupied(state) if state.get().version == version => state.into_mut(),
@@ -67,10 +68,10 @@ impl ReadConsistency {
         true
     }
 
-    /// What was read of a file, to be compared; `None` before the first piece.
+    /// Returns the pieces read of a file, for a comparison; `None` before the first piece.
     ///
     /// # Errors
-    /// [`VoidReason::Changed`] for a file that was compared too often.
+    /// [`VoidReason::Changed`] if the file was compared too often.
     pub(super) fn compare(&mut self, index: u32) -> Result<Option<Before>, VoidReason> {
         let Some(state) = self.files.get_mut(&index) else { return Ok(None) };
         state.comparisons += 1;
@@ -80,7 +81,8 @@ impl ReadConsistency {
         Ok(Some((state.runs.clone(), state.taken)))
     }
 
-    /// Goes on in another version, in which a further piece was read and the file is the same in `compared` pieces. False if there are more.
+    /// Moves a file to a new version, at which `piece` was read and `compared` earlier pieces were found unchanged.
+    /// Returns false if more than `compared` pieces have been accepted.
     pub(super) fn go_on(&mut self, index: u32, version: u64, compared: u64, piece: (u64, usize), sum: u64) -> bool {
         let state = self.files.entry(index).or_insert_with(|| State::new(version));
         if state.taken != compared {
@@ -108,7 +110,7 @@ impl PieceRuns {
         let mut run = PieceRun { each, count: 1, sum };
         if let Some((&before, &earlier)) = self.0.range(..=start).next_back() {
             if start < earlier.end(before) {
-                // Read again, in the same version: it is what it was.
+                // Read again at the same version: its content is known.
                 return;
             }
             if start == earlier.end(before) && each == earlier.each {
@@ -122,7 +124,8 @@ impl PieceRuns {
         self.0.insert(start, run);
     }
 
-    /// Whether a file still is what was read of it. Of no interest once `stopped` says so, as is the answer.
+    /// Whether a file still contains the pieces read of it. Returns false early once `stopped` is set; the result is
+    /// then meaningless.
     pub(super) fn are_in(&self, file: &File, stopped: &AtomicBool) -> Result<bool, VoidReason> {
         let mut buffer = Vec::new();
         for (start, run) in &self.0 {
@@ -144,19 +147,19 @@ impl PieceRuns {
 }
 
 impl PieceRun {
-    /// Where one that starts at `start` ends.
+    /// Returns the end offset of a run that starts at `start`.
     const fn end(self, start: u64) -> u64 {
         start + self.count * self.each as u64
     }
 
-    /// Both as one; pieces of `next` are as long as those of this.
+    /// Joins two runs of pieces of the same length.
     fn followed_by(self, next: Self) -> Self {
         let sum = self.sum.wrapping_mul(power(next.count)).wrapping_add(next.sum);
         Self { each: self.each, count: self.count + next.count, sum }
     }
 }
 
-/// [`BASE`] to this power.
+/// Returns [`BASE`] to the power of `exponent`.
 fn power(mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1_u64, BASE);
     while exponent > 0 {
@@ -169,7 +172,7 @@ fn power(mut exponent: u64) -> u64 {
     power
 }
 
-/// BLAKE3 of the first `size` bytes of a file; `None` once `stopped` says so.
+/// Returns the BLAKE3 hash of the first `size` bytes of a file; `None` once `stopped` is set.
 pub(super) fn digest(file: &File, size: u64, stopped: &AtomicBool) -> Result<Option<[u8; 32]>, VoidReason> {
     let (mut hasher, mut chunk, mut at) = (blake3::Hasher::new(), vec![0; CHUNK], 0);
     while at < size {
@@ -192,8 +195,9 @@ pub(super) fn fill(file: &File, start: u64, out: &mut [u8]) -> Result<(), VoidRe
     })
 }
 
-/// A checksum against chance, not against malice: whoever may write a file needs no collision to send what he likes. It runs at the speed
-/// of memory, since all of every long file passes it; any change within one of its four lanes' words shows for certain.
+/// Computes a checksum that protects against accidents, not attacks: anyone who can write the file can send arbitrary
+/// content without needing a collision. It runs at memory speed, since all bytes of every long file pass through it.
+/// Any change within one word of one of its four lanes is detected with certainty.
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
     const LANES: usize = 4;
@@ -265,7 +269,7 @@ mod tests {
         let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();
         let file = tempfile::tempfile().unwrap();
         let mut runs = PieceRuns::default();
-        // In an order as several readers have it, the second half first, some twice; the last one is short.
+        // The order in which several readers read: the second half first, some pieces twice. The last piece is short.
         let order = (0..PIECES).map(|at| ((at + PIECES / 2) % PIECES) ^ 1);
         for at in order.chain([3, 17, PIECES, PIECES]) {
             let piece = &bytes[at * EACH..bytes.len().min((at + 1) * EACH)];
@@ -283,13 +287,13 @@ mod tests {
             assert!(!runs.are_in(&file, &going).unwrap(), "{at}");
             file.write_all_at(&bytes[at..=at], at as u64).unwrap();
         }
-        // Two that change places.
+        // Two pieces swapped.
         file.write_all_at(&bytes[EACH..2 * EACH], 0).unwrap();
         file.write_all_at(&bytes[..EACH], EACH as u64).unwrap();
         assert!(!runs.are_in(&file, &going).unwrap());
         file.set_len(10).unwrap();
         assert_eq!(runs.are_in(&file, &going).unwrap_err(), VoidReason::Shrank);
-        // Nobody looks at what is not wanted any more.
+        // Stopped: the comparison returns false at once.
         assert!(!runs.are_in(&file, &AtomicBool::new(true)).unwrap());
     }
 }

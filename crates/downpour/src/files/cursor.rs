@@ -1,8 +1,8 @@
 //! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
-//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that. Otherwise somebody
-//! with write access to a directory that another user sends could swap in a link and make that user send files only they may read.
-//! (`openat2` would do the same in one call, on Linux only.)
+//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that.
+//! Otherwise anyone with write access to a directory that another user sends could swap in a link and make that user
+//! send files that only they may read. (`openat2` would do the same in one call, on Linux only.)
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::root::{Links, Roots};
 
-/// Directories that one cursor keeps open. Parents of deeper ones are reopened on the way back up.
+/// Maximum number of directories that a cursor keeps open. Parents of deeper ones are reopened on the way back up.
 const MAX_OPEN: usize = 16;
 
 /// The open directories on the path from a source item down to the directory used last.
@@ -23,10 +23,10 @@ const MAX_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
-    /// The item, and the path beneath it.
+    /// The current item, and the path beneath it.
     item: usize,
     path: Vec<u8>,
-    /// The last directories on the path, the deepest last, each with the length of its own path within `path`.
+    /// The last directories on the path, deepest last, each with the length of its own path within `path`.
     open: VecDeque<(usize, OwnedFd)>,
 }
 
@@ -35,7 +35,7 @@ impl DirectoryCursor {
         Self { roots, item: 0, path: Vec::new(), open: VecDeque::new() }
     }
 
-    /// Where the entry at `path` stands: an open folder, and its name in there.
+    /// Returns the open parent folder of the entry at `path`, and the entry's name in it.
     pub(super) fn place<'a>(&'a mut self, path: &'a [u8]) -> io::Result<(BorrowedFd<'a>, &'a [u8])> {
         let (item, rest) = self.resolve(path)?;
         if rest.is_empty() {
@@ -48,7 +48,7 @@ impl DirectoryCursor {
         Ok((self.folder_of(item, parent)?, name))
     }
 
-    /// The folder that the entry at `path` is.
+    /// Opens the entry at `path`, a folder.
     pub(super) fn folder(&mut self, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
         let (item, rest) = self.resolve(path)?;
         self.folder_of(item, rest)
@@ -58,7 +58,7 @@ impl DirectoryCursor {
         self.roots.resolve(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The folder at `path` beneath an item.
+    /// Opens the folder at `path` beneath an item.
     pub(super) fn folder_of(&mut self, item: usize, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
         if item != self.item {
             self.open.clear();
@@ -72,7 +72,7 @@ impl DirectoryCursor {
         self.path.extend_from_slice(path);
         if self.open.is_empty() {
             let root = &self.roots.items()[item];
-            // The user named it, with or without a link to follow.
+            // The path of contents is followed through a link, since the user named it.
             let links = if root.name.is_empty() { Links::Follow } else { self.roots.links };
             let opened = openat(CWD, &root.path, flags(links), Mode::empty())?;
             self.open.push_back((0, opened));
@@ -95,7 +95,7 @@ impl DirectoryCursor {
     }
 }
 
-/// Length of the longest common prefix of both paths, in whole components.
+/// Returns the length of the longest common prefix of both paths, in whole components.
 pub(super) fn shared_length(one: &[u8], other: &[u8]) -> usize {
     let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let ends = |path: &[u8]| path.get(same).is_none_or(|b| *b == b'/');

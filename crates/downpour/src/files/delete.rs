@@ -1,4 +1,4 @@
-//! Deleting what the sender does not have.
+//! Deletion of files that the sender does not have.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,8 +9,8 @@ use super::filter::Filter;
 use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
-/// The paths of a transfer in 64 bits each. That two of them fall together, and a name stays that should go, happens once in 10^7
-/// transfers of a million names.
+/// The paths of a transfer as 64-bit hashes. A collision, which keeps a name that should be deleted, happens once in
+/// 10^7 transfers of a million names.
 #[derive(Debug, Default)]
 pub(super) struct SentPaths {
     all: HashSet<u64>,
@@ -24,7 +24,7 @@ impl SentPaths {
         }
     }
 
-    /// What the sender could not read: what is in it over there is not known.
+    /// Adds a path that the sender could not read: its contents on the sender are unknown.
     pub(super) fn add_unread(&mut self, path: &[u8]) {
         self.all.insert(path_hash(path));
         self.all.insert(path_hash(&as_unread(path)));
@@ -39,41 +39,42 @@ impl SentPaths {
     }
 }
 
-/// No sent path ends in a slash, so this is one of a kind.
+/// Returns a key that no sent path equals, since none ends in a slash.
 fn as_folder(path: &[u8]) -> Vec<u8> {
     [path, b"/"].concat()
 }
 
-/// The same with a second slash.
+/// Returns another such key, with a second slash.
 fn as_unread(path: &[u8]) -> Vec<u8> {
     [path, b"//"].concat()
 }
 
-/// A walk over a target that deletes.
+/// A walk over a target that deletes names.
 pub(super) struct Deletion<'a> {
     pub(super) target: &'a DirectorySandbox,
-    /// What it leaves out stays.
+    /// Names that it excludes are kept.
     pub(super) filter: &'a Filter,
-    /// What the sender, for whom the filter is, calls a path beneath the target.
+    /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
     pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
-    /// Asked before each name: the rest stays.
+    /// Checked before each name; once it returns true the rest is kept.
     pub(super) is_stopped: &'a dyn Fn() -> bool,
-    /// Nothing is touched.
+    /// Report only, delete nothing.
     pub(super) dry_run: bool,
-    /// Told each name that is deleted, with its path beneath the target.
+    /// Called with the path of each deleted name beneath the target.
     pub(super) deleted: &'a mut dyn FnMut(&[u8]),
-    /// Told each name that could not be.
+    /// Called for each name that could not be deleted.
     pub(super) failed: &'a mut dyn FnMut(&[u8], io::Error),
 }
 
-/// What is next in a walk; not by recursion, for a tree may be any depth.
+/// Next step of a walk. Not recursive, since a tree may have any depth.
 enum Visit {
     Enter(Vec<u8>),
     Leave(Vec<u8>),
 }
 
 impl Deletion<'_> {
-    /// Deletes what was not sent: in the folders that were, and at the top too if `top` says so. What `spare` knows stays.
+    /// Deletes names that were not sent in folders that were, and at the top if `top` is set. Keeps names for which
+    /// `spare` returns true.
     pub(super) fn run(&mut self, sent: &SentPaths, top: bool, spare: impl Fn(&[u8]) -> bool) {
         let mut folders = vec![Vec::new()];
         while !(self.is_stopped)()
@@ -98,7 +99,8 @@ impl Deletion<'_> {
         }
     }
 
-    /// Deletes a name and all beneath it, but what the filter leaves out and the folders that lead to that.
+    /// Deletes a name and everything beneath it, except names that the filter excludes and the folders that lead to
+    /// them.
     pub(super) fn delete(&mut self, path: Vec<u8>, is_folder: bool) {
         if (self.is_stopped)() || !self.allows(&path, is_folder) {
             return;
@@ -107,7 +109,7 @@ impl Deletion<'_> {
             self.delete_name(&path);
             return;
         }
-        // Folders in which something stays.
+        // Folders that are not empty at the end.
         let mut needed = HashSet::new();
         let mut visits = vec![Visit::Enter(path)];
         while !(self.is_stopped)()
@@ -134,7 +136,7 @@ impl Deletion<'_> {
                 Visit::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
                 Visit::Leave(folder) => {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
-                    // Something has appeared in it meanwhile.
+                    // Another process has created a file in it in the meantime.
                     let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
                     if stays || !self.tell(&folder, result) {
                         needed.insert(parent(&folder));
@@ -144,7 +146,7 @@ impl Deletion<'_> {
         }
     }
 
-    /// Deletes a name that is no folder; says whether it is gone.
+    /// Deletes a name that is not a folder; returns whether it is gone.
     fn delete_name(&mut self, path: &[u8]) -> bool {
         let result = if self.dry_run { Ok(()) } else { self.target.remove(path) };
         self.tell(path, result)
@@ -154,7 +156,7 @@ impl Deletion<'_> {
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
     }
 
-    /// Tells what came of deleting a name; says whether it is gone.
+    /// Reports the result of a deletion; returns whether the name is gone.
     fn tell(&mut self, path: &[u8], result: io::Result<()>) -> bool {
         let gone = result.is_ok();
         match result {
@@ -165,7 +167,7 @@ impl Deletion<'_> {
     }
 }
 
-/// The folder that a name is in.
+/// Returns the folder that contains `path`.
 fn parent(path: &[u8]) -> Vec<u8> {
     path.iter().rposition(|b| *b == b'/').map_or(Vec::new(), |slash| path[..slash].to_vec())
 }

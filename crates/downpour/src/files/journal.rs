@@ -1,20 +1,21 @@
-//! What a broken transfer leaves on record: which bytes of staged files are verified, and which items it has made.
+//! The record that an interrupted transfer leaves: the verified ranges of staged files, and the items it has created.
 //!
 //! # Layout
-//! A header of [`HEADER`] bytes: magic 8, source id 16, boot id 16, zeros 20, check 4. Then records of [`RECORD`] bytes:
+//! A header of [`HEADER`] bytes: magic 8, source id 16, boot id 16, zeros 20, check 4. Then records of [`RECORD`]
+//! bytes:
 //!
 //! | bytes | | |
 //! |---|---|---|
 //! | 4 | kind | 1 verified, 2 synced, 3 item |
-//! | 16 | id | of the staged file; of an item: BLAKE3 of its name; synced: zeros |
-//! | 8 | first | verified: start of the range in the file; synced: count of records it holds for; item: its inode number |
-//! | 8 | second | verified: its end; item: when it was made, nanoseconds since 1970, 0 if not known; synced: 0 |
-//! | 4 | check | BLAKE3 of the record's number and the fields before |
+//! | 16 | id | verified: of the staged file; item: BLAKE3 of its name; synced: zeros |
+//! | 8 | first | verified: start of the range in the file; synced: number of records it covers; item: inode number |
+//! | 8 | second | verified: end of the range; item: birth time, nanoseconds since 1970, 0 if unknown; synced: 0 |
+//! | 4 | check | BLAKE3 of the record's number and the preceding fields |
 //!
-//! Numbers are big-endian. What follows the first record that does not match its check is dropped: it was being written when the power
-//! failed. A range stands here only after its bytes were written, so it counts after a kill. After another boot
-//! only the records count that a later synced record holds for: their bytes were made durable first. After a sync that failed the boot
-//! id is that of no boot.
+//! Numbers are big-endian. The first record with a wrong check, and everything after it, is discarded: it was being
+//! written when the power failed. A range is recorded only after its bytes were written, so it is valid after a kill.
+//! After a reboot only the records covered by a later synced record are valid: their bytes were made durable first.
+//! After a failed sync the boot id in the header matches no boot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -33,9 +34,9 @@ use crate::messages::SourceId;
 const NAME: &str = "journal";
 const NEW_NAME: &str = "journal.new";
 const MAGIC: [u8; 8] = *b"DPRJNL\0\x01";
-/// Bytes of the header.
+/// Size of the header in bytes.
 const HEADER: usize = 64;
-/// Bytes of a record.
+/// Size of a record in bytes.
 const RECORD: usize = 40;
 const CHECK: usize = 4;
 
@@ -43,27 +44,27 @@ const VERIFIED: u32 = 1;
 const SYNCED: u32 = 2;
 const ITEM: u32 = 3;
 
-/// Tells one run of the system from the next.
+/// Distinguishes one boot of the system from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BootId([u8; 16]);
 
 impl BootId {
-    /// No run of the system.
+    /// Matches no boot.
     const NONE: Self = Self([u8::MAX; 16]);
 }
 
 /// An entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record {
-    /// These bytes of a staged file are written and verified.
+    /// A range of a staged file whose bytes are written and verified.
     Verified(StagedId, Range<u64>),
-    /// What the first so many records say is durable.
+    /// Everything in this many first records is durable.
     Synced(u64),
-    /// This item of the transfer, made by it, is this inode, made then.
+    /// An item that the transfer created.
     Item(Item),
 }
 
-/// An item at the top of the transfer and what stands for it.
+/// An item at the top of the transfer, identified by inode number and birth time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Item {
     name: [u8; 16],
@@ -80,20 +81,20 @@ impl Item {
     }
 }
 
-/// What a journal held when it was opened.
+/// Contents of a journal when it was opened.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// The system has not been started since: what was written is there, synced or not.
+    /// Whether the journal was written during this boot: everything written is then there, synced or not.
     pub(super) same_boot: bool,
-    /// Verified bytes that count.
+    /// Verified ranges that are still valid.
     pub(super) verified: HashMap<StagedId, RangeSet>,
-    /// Items made by this transfer.
+    /// Items created by this transfer.
     pub(super) items: HashSet<Item>,
-    /// Of `verified`, what is durable already. Kept apart to be written into the next journal.
+    /// The durable part of `verified`, kept apart to be written into the next journal.
     durable: HashMap<StagedId, RangeSet>,
 }
 
-/// An open journal, to which records are added.
+/// An open journal, to which records are appended.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
@@ -101,21 +102,21 @@ pub(super) struct Journal {
     written: Mutex<Written>,
 }
 
-/// What was written into a journal.
+/// State of the records written to a journal.
 #[derive(Debug, Default)]
 struct Written {
-    /// Records in it.
+    /// Number of records.
     count: u64,
     /// See [`Journal::distrust`].
     distrusted: bool,
 }
 
 impl Journal {
-    /// Opens the journal in the folder `dir`, or begins one. What it held, without what no longer counts after another boot or for another
-    /// source, is shown to `clean`, and what that leaves is written anew.
+    /// Opens the journal in the folder `dir`, or creates one. The contents of the old journal, without what a reboot or
+    /// another source invalidates, are passed to `clean`; what it leaves is written to a new journal.
     ///
     /// # Errors
-    /// A failure of the disk; the old journal stands then.
+    /// An I/O error; the old journal is then left in place.
     pub(super) fn open(
         dir: &OwnedFd,
         source: SourceId,
@@ -139,10 +140,10 @@ impl Journal {
         Ok((journal, held))
     }
 
-    /// Adds records.
+    /// Appends records.
     ///
     /// # Errors
-    /// A failure of the disk, now or before: see [`Journal::distrust`].
+    /// An I/O error, now or earlier: see [`Journal::distrust`].
     pub(super) fn append(&self, records: &[Record]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -153,17 +154,18 @@ impl Journal {
         for (number, record) in (written.count..).zip(records) {
             bytes.extend(record.encode(number));
         }
-        // After a failure the next try overwrites what was half written.
+        // After a failure the next attempt overwrites the partial write.
         self.file.write_all_at(&bytes, HEADER as u64 + written.count * RECORD as u64)?;
         written.count += records.len() as u64;
         Ok(())
     }
 
-    /// The disk could not be made to have what is on record, and may say the next time that it has: it reports a failure once. From
-    /// now on only what was durable before counts, as after another boot, and no record is taken.
+    /// Invalidates what is not durable yet, after a failed sync. The kernel reports such a failure only once, so the
+    /// next sync may succeed although data was lost. From now on only what was durable before counts, as after a
+    /// reboot, and no record is accepted.
     ///
     /// # Errors
-    /// A failure of the disk: the next run of the same boot may take what this one has not made durable.
+    /// An I/O error: the next run during this boot may then trust data that this one did not make durable.
     pub(super) fn distrust(&self) -> io::Result<()> {
         let mut written = self.written();
         written.distrusted = true;
@@ -171,7 +173,7 @@ impl Journal {
         self.sync()
     }
 
-    /// Whether what the disk says of the files on record is to be believed.
+    /// Checks that the journal has not been distrusted.
     ///
     /// # Errors
     /// After [`Journal::distrust`].
@@ -179,12 +181,12 @@ impl Journal {
         self.written().check()
     }
 
-    /// Records so far.
+    /// Returns the number of records.
     pub(super) fn records(&self) -> u64 {
         self.written().count
     }
 
-    /// Makes it durable.
+    /// Makes the journal durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         Ok(fdatasync(&self.file)?)
     }
@@ -204,23 +206,24 @@ impl Written {
 }
 
 impl Held {
-    /// Forgets all files but those that `is_staged` knows.
+    /// Forgets all files for which `is_staged` returns false.
     pub(super) fn retain(&mut self, is_staged: impl Fn(StagedId) -> bool) {
         self.verified.retain(|id, _| is_staged(*id));
         self.durable.retain(|id, _| is_staged(*id));
     }
 
-    /// Files of which not all that counts is durable.
+    /// Returns the files of which not all verified ranges are durable.
     pub(super) fn not_durable(&self) -> impl Iterator<Item = StagedId> + '_ {
         self.verified.iter().filter(|(id, set)| self.durable.get(id) != Some(set)).map(|(id, _)| *id)
     }
 
-    /// Whether anything counts.
+    /// Whether nothing is recorded.
     pub(super) fn is_empty(&self) -> bool {
         self.verified.is_empty() && self.items.is_empty()
     }
 
-    /// Everything as it is to be written: first what is durable, then the word that it is, then the rest.
+    /// Returns all contents as records: first items and durable ranges, then the `Synced` record that covers them, then
+    /// the rest.
     fn records(&self) -> Vec<Record> {
         let of = |ranges: &HashMap<StagedId, RangeSet>| -> Vec<Record> {
             let each = ranges.iter().flat_map(|(id, set)| set.iter().map(|range| Record::Verified(*id, range)));
@@ -232,7 +235,7 @@ impl Held {
         let mut rest = HashMap::new();
         for (id, set) in &self.verified {
             let durable = self.durable.get(id).cloned().unwrap_or_default();
-            // A durable range is a part of a verified one.
+            // Durable ranges are subsets of verified ones.
             let gaps = set.iter().flat_map(|range| {
                 let inside = durable.gaps(range.end).map(move |gap| gap.start.max(range.start)..gap.end);
                 inside.filter(|gap| !gap.is_empty()).collect::<Vec<_>>()
@@ -265,7 +268,7 @@ impl Record {
         bytes
     }
 
-    /// `None` for what was never written as this record.
+    /// Decodes a record; `None` if the check or the kind is wrong.
     fn decode(number: u64, bytes: &[u8; RECORD]) -> Option<Self> {
         let (fields, found) = bytes.split_last_chunk::<CHECK>()?;
         if *found != check(number, fields) {
@@ -301,7 +304,7 @@ fn header(source: SourceId, boot: BootId) -> [u8; HEADER] {
     bytes
 }
 
-/// Reads what counts. A journal of another source or form holds nothing.
+/// Reads the valid contents of a journal. A journal of another source or format counts as empty.
 fn read(file: File, source: SourceId, boot: BootId) -> io::Result<Held> {
     let mut held = Held::default();
     let mut reader = BufReader::with_capacity(64 << 10, file);
@@ -314,7 +317,7 @@ fn read(file: File, source: SourceId, boot: BootId) -> io::Result<Held> {
         return Ok(held);
     }
     held.same_boot = old_boot == boot;
-    // Ranges that no synced record holds for yet, each with its number.
+    // Ranges not yet covered by a `Synced` record, with their record numbers.
     let mut open = std::collections::VecDeque::new();
     let mut bytes = [0; RECORD];
     for number in 0_u64.. {
@@ -343,7 +346,7 @@ fn read(file: File, source: SourceId, boot: BootId) -> io::Result<Held> {
     Ok(held)
 }
 
-/// Fills `out`; false if there is less.
+/// Fills `out`; returns false at the end of the file.
 fn fill(reader: &mut impl io::Read, out: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(out) {
         Ok(()) => Ok(true),
@@ -352,14 +355,16 @@ fn fill(reader: &mut impl io::Read, out: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// This run of the system. Where it cannot be told every process is a run of its own: then only what is synced counts.
+/// Identifies the current boot. Where it cannot be identified every process counts as a boot of its own, so that only
+/// synced records are valid.
 fn boot_id() -> BootId {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     let told = data_encoding::HEXLOWER.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
     BootId(told.unwrap_or_else(|| {
         let mut random = [0; 16];
-        // Without randomness zeros: then all processes but this one are another run still, for none writes zeros before it fails.
+        // Without randomness the id is all zeros. It still differs from that of other processes: none of them writes
+        // zeros unless it fails too.
         let _ = getrandom::fill(&mut random);
         random
     }))

@@ -1,5 +1,5 @@
-//! A list on disk, read from its end: of what is to be done at the end of a transfer, which may be of any length while
-//! memory must not grow with it.
+//! A list on disk that is read from its end: work left for the end of a transfer. It can have any length without using
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -7,29 +7,29 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::messages::Mtime;
 
-/// Bytes kept in memory before they are written.
+/// Bytes buffered in memory before they are written.
 const BUFFER: usize = 64 << 10;
-/// Bytes of a length behind each of a record's parts.
+/// Size in bytes of the length that follows each part of a record.
 const LENGTH: usize = 4;
 
-/// Records of two byte strings each.
+/// A list of records of two byte strings each.
 #[derive(Debug)]
 pub(super) struct List {
     file: File,
     /// Bytes in the file.
     written: u64,
-    /// Records that follow them.
+    /// Records not yet written.
     buffer: Vec<u8>,
     count: u64,
 }
 
 impl List {
-    /// A list in an empty file.
+    /// Creates a list in an empty file.
     pub(super) fn new(file: File) -> Self {
         Self { file, written: 0, buffer: Vec::new(), count: 0 }
     }
 
-    /// Records in it.
+    /// Returns the number of records.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -44,7 +44,7 @@ impl List {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
-    /// The records, the last one first.
+    /// Iterates over the records, last one first.
     pub(super) fn backwards(&mut self) -> io::Result<Backwards<'_>> {
         self.flush()?;
         Ok(Backwards { file: &self.file, start: self.written, window: Vec::new(), end: 0 })
@@ -58,19 +58,19 @@ impl List {
     }
 }
 
-/// Reads a list from its end.
+/// An iterator over a list from its end.
 #[derive(Debug)]
 pub(super) struct Backwards<'a> {
     file: &'a File,
-    /// Where the window stands in the file.
+    /// Offset of the window in the file.
     start: u64,
     window: Vec<u8>,
-    /// Bytes of the window not yet given out.
+    /// Bytes of the window not yet returned.
     end: usize,
 }
 
 impl Backwards<'_> {
-    /// The next record.
+    /// Returns the next record.
     pub(super) fn next(&mut self) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
         if self.start == 0 && self.end == 0 {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Backwards<'_> {
 
     fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
         if self.end < count {
-            // As many more as a buffer holds, before those not yet given out.
+            // Read at least a buffer's worth in front of the bytes not yet returned.
             let more = (count - self.end).max(BUFFER).min(usize::try_from(self.start).unwrap_or(usize::MAX));
             let mut window = vec![0; more];
             self.start -= more as u64;
@@ -103,7 +103,7 @@ impl Backwards<'_> {
     }
 }
 
-/// Mode and time as they stand in a list.
+/// Encodes mode and mtime for a list.
 pub(super) fn encode_attributes(mode: u32, mtime: Mtime) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&mode.to_be_bytes());
@@ -112,7 +112,7 @@ pub(super) fn encode_attributes(mode: u32, mtime: Mtime) -> [u8; 16] {
     bytes
 }
 
-/// What [`encode_attributes`] made.
+/// Decodes what [`encode_attributes`] encoded.
 pub(super) fn decode_attributes(bytes: &[u8]) -> Option<(u32, Mtime)> {
     let (mode, rest) = bytes.split_first_chunk()?;
     let (seconds, rest) = rest.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! What the user names to be sent, and under which names it goes.
+//! The items that the user names to be sent, and the names under which they are sent.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -22,39 +22,40 @@ pub enum Links {
     /// As links, never resolved.
     #[default]
     Copy,
-    /// What a link points to is sent under its name. A dangling link, or one to a folder that contains it, is skipped and reported.
+    /// The target of a link is sent under the link's name. A dangling link, or one to a folder that contains it, is
+    /// skipped and reported.
     Follow,
-    /// Not at all; the receiver is told only that they exist ([`SkipReason::Link`](super::SkipReason::Link)), so that it deletes nothing
-    /// under their names. A link that the user names as an item is refused.
+    /// Not at all. The receiver only learns that they exist ([`SkipReason::Link`](super::SkipReason::Link)), so that it
+    /// deletes nothing under their names. A link that the user names as an item is refused.
     Skip,
 }
 
-/// One item to send: a file, a link, a folder, or what is in a folder.
+/// An item to send: a file, a link, a folder, or the contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// Where it stands on this machine.
+    /// Path of the item on this machine.
     pub path: PathBuf,
-    /// The name it is sent under, one component; `None` for its own last one. An empty name is none at all: what is in the folder is
-    /// sent, each under its own name, and the folder itself is not.
+    /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name
+    /// stands for the contents: everything in the folder is sent under its own name, the folder itself is not.
     pub name: Option<Vec<u8>>,
 }
 
 impl Root {
-    /// The item itself, under the last component of its path; of a path that ends in `.` or `..` the component that this resolves to.
-    /// A link is sent as a link unless the path ends in `/`.
+    /// Creates a root for the item itself, sent under the last component of its path; if the path ends in `.` or `..`,
+    /// the component that this resolves to. A link is sent as a link unless the path ends in `/`.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: None }
     }
 
-    /// What is in a folder, without the folder.
+    /// Creates a root for the contents of a folder, without the folder.
     #[must_use]
     pub fn contents(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: Some(Vec::new()) }
     }
 
-    /// What a user means by this argument, as rsync reads it: a path that ends in `/`, `.` or `..` is what is in the folder, any other
-    /// the item itself.
+    /// Interprets a user's argument as rsync does: a path that ends in `/`, `.` or `..` stands for the contents of a
+    /// folder, any other for the item itself.
     #[must_use]
     pub fn typed(argument: &OsStr) -> Self {
         let last = argument.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default();
@@ -64,13 +65,13 @@ impl Root {
         }
     }
 
-    /// Whether it stands for what is in a folder.
+    /// Whether the root stands for the contents of a folder.
     #[must_use]
     pub fn is_contents(&self) -> bool {
         self.name.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Looks at the item; gives the name it is sent under (empty for contents) and what stands there.
+    /// Checks the item; returns the name under which it is sent (empty for contents) and its status.
     fn check(&self, links: Links) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -91,7 +92,7 @@ impl Root {
             _ => return Err(unusable("it is neither a file, a folder nor a link")),
         }
         if self.is_contents() {
-            // Told now: nothing at all would be sent.
+            // Fail now if the folder cannot be read: nothing at all would be sent.
             openat(CWD, &self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|e| failed(e.into()))?;
         }
@@ -110,7 +111,7 @@ impl From<PathBuf> for Root {
     }
 }
 
-/// Whether this is one component of a path, which names something in a folder.
+/// Whether `name` is a single path component that names something in a folder.
 fn is_component(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= MAX_COMPONENT && !name.iter().any(|b| matches!(b, 0 | b'/'))
 }
@@ -131,41 +132,41 @@ fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
     }
 }
 
-/// The path without the slashes it ends in.
+/// Returns the path without trailing slashes.
 fn trim_slashes(path: &[u8]) -> &[u8] {
     let kept = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
     &path[..kept]
 }
 
-/// Where each item of a transfer stands on this machine, by the name it is sent under.
+/// The items of a transfer on this machine, by the name under which they are sent.
 #[derive(Debug)]
 pub struct Roots {
     items: Vec<Item>,
-    /// Items by name; those without a name are not in it.
+    /// Items by name, except those without one.
     named: HashMap<Vec<u8>, usize>,
-    /// Items without a name whose content is known in advance.
+    /// Items without a name whose contents are known in advance.
     listed: Vec<usize>,
     pub(super) links: Links,
     top: Option<Attributes>,
 }
 
-/// A root that was looked at.
+/// A root that was checked.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) path: PathBuf,
-    /// The name it is sent under; empty: what is in it is sent.
+    /// Name under which the item is sent; empty if its contents are sent.
     pub(super) name: Vec<u8>,
     is_folder: bool,
-    /// What is in it, read in advance where names of several items might be the same.
+    /// Contents of the item, read in advance where names of several items might clash.
     pub(super) listing: Option<Arc<Listing>>,
 }
 
 impl Roots {
-    /// Looks at every item.
+    /// Checks every item.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless `folders` may be sent,
-    /// [`FilesError::SameName`].
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless `folders` may
+    /// be sent, [`FilesError::SameName`].
     pub(super) fn new(roots: Vec<Root>, links: Links, folders: bool, filter: &Filter) -> Result<Self, FilesError> {
         let mut made = Self {
             items: Vec::with_capacity(roots.len()),
@@ -195,8 +196,8 @@ impl Roots {
         Ok(made)
     }
 
-    /// Reads in advance what is in each folder that is sent without its own name, if there are other items: two names may be the same.
-    /// What appears in such a folder later is not sent.
+    /// Reads in advance the contents of each folder that is sent without its own name, if there are other items, since
+    /// two names may clash. Files created in such a folder later are not sent.
     fn list_contents(&mut self, filter: &Filter) -> Result<(), FilesError> {
         if self.items.len() < 2 {
             return Ok(());
@@ -224,13 +225,14 @@ impl Roots {
         Ok(())
     }
 
-    /// The item that the entries beginning with `top` belong to, among those whose names are known.
+    /// Finds the item that entries beginning with `top` belong to, among the items whose names are known.
     fn find(&self, top: &[u8]) -> Option<usize> {
         let holds = |item: &usize| self.items[*item].listing.as_ref().is_some_and(|listing| listing.contains(top));
         self.named.get(top).copied().or_else(|| self.listed.iter().copied().find(holds))
     }
 
-    /// The item that an entry's path belongs to, and the path beneath the item; empty if the entry is the item itself.
+    /// Returns the item that an entry's path belongs to, and the path beneath the item, which is empty if the entry is
+    /// the item itself.
     pub(super) fn resolve<'a>(&self, path: &'a [u8]) -> Option<(usize, &'a [u8])> {
         if let [item] = self.items.as_slice()
             && item.name.is_empty()
@@ -247,10 +249,10 @@ impl Roots {
         }
     }
 
-    /// The only item, which names of a list are relative to.
+    /// Returns the only item, to which the names of a list are relative.
     ///
     /// # Errors
-    /// [`FilesError::SourceUnusable`] if it is no folder or there is another.
+    /// [`FilesError::SourceUnusable`] if it is not a folder or not the only item.
     pub(super) fn only_folder(&self) -> Result<&Item, FilesError> {
         let unusable = |item: &Item, reason: &str| FilesError::SourceUnusable {
             path: item.path.clone(),
@@ -264,12 +266,12 @@ impl Roots {
         }
     }
 
-    /// Mode and time of the folder of which all items are the content.
+    /// Returns mode and mtime of the folder whose contents are sent.
     pub(super) fn top(&self) -> Option<Attributes> {
         self.top
     }
 
-    /// The items in the order they were named.
+    /// Returns the items in the order in which they were named.
     pub(super) fn items(&self) -> &[Item] {
         &self.items
     }

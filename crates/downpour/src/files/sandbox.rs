@@ -1,8 +1,8 @@
 //! The directory sandbox of a receiver: every operation takes a path beneath one directory and cannot leave it.
 //!
-//! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no name leads
-//! out of the sandbox whatever links are in it. (`openat2` with `RESOLVE_BENEATH` would do the same in one call, on Linux only;
-//! instead the directories used last are kept open.)
+//! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no
+//! name leads out of the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in
+//! one call, on Linux only; instead the most recently used directories are kept open.)
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use super::metadata::{Status, mode_of, timestamps, tolerate};
 use crate::messages::Mtime;
 
-/// Folders kept open: a few threads at different places of a tree.
+/// Number of folders kept open: enough for a few threads at different places of a tree.
 const KEPT: usize = 32;
 
-/// What a folder is opened with.
+/// Flags for opening a folder.
 pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -30,7 +30,7 @@ pub(super) const FOLDER: OFlags =
 #[derive(Debug)]
 pub(super) struct DirectorySandbox {
     root: Arc<Folder>,
-    /// Folders used last, by path; the latest last.
+    /// Recently used folders by path, most recent last.
     kept: Mutex<VecDeque<Kept>>,
 }
 
@@ -41,7 +41,7 @@ type Kept = (Box<[u8]>, Arc<Folder>);
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) fd: OwnedFd,
-    /// We have just made it: what is not from us is not in it.
+    /// Whether this process has just created it, so that it contains nothing from elsewhere.
     is_new: bool,
     may_write: OnceLock<bool>,
 }
@@ -57,17 +57,17 @@ impl DirectorySandbox {
         Self { root: Folder::new(root, false), kept: Mutex::default() }
     }
 
-    /// The folder itself.
+    /// Returns the directory itself.
     pub(super) fn root(&self) -> &OwnedFd {
         &self.root.fd
     }
 
-    /// Whether someone has removed the folder itself.
+    /// Whether the directory itself was removed by another process.
     pub(super) fn is_removed(&self) -> bool {
         fstat(self.root()).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// What stands under a name, not following a link; `None` for nothing.
+    /// Returns the status of a name without following a link; `None` if it does not exist.
     pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<Status>> {
         let (parent, name) = self.parent(path)?;
         if parent.is_new {
@@ -80,21 +80,21 @@ impl DirectorySandbox {
         }
     }
 
-    /// Whether names may be made and replaced in the folder that `path` is in.
+    /// Whether names may be created and replaced in the folder that contains `path`.
     pub(super) fn may_write(&self, path: &[u8]) -> io::Result<bool> {
         let (parent, _) = self.parent(path)?;
         let ask = || accessat(&parent.fd, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok();
         Ok(*parent.may_write.get_or_init(ask))
     }
 
-    /// Makes a folder; fails if the name is taken.
+    /// Creates a folder; fails if the name exists.
     pub(super) fn create_folder(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         mkdirat(&parent.fd, name, mode_of(mode))?;
         self.enter_new(path)
     }
 
-    /// Takes a folder for new: nothing is in it but what comes from here, so that no name in it needs to be looked at.
+    /// Marks a folder as new: it contains only what this process creates, so that no name in it needs to be looked up.
     pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         let fd = openat(&parent.fd, name, FOLDER, Mode::empty())?;
@@ -102,52 +102,52 @@ impl DirectorySandbox {
         Ok(())
     }
 
-    /// Takes no folder for new any more.
+    /// Stops treating folders as new.
     pub(super) fn forget_new(&self) {
         self.lock().clear();
     }
 
-    /// Makes a symlink; fails if the name is taken. Its time is set where the file system can.
+    /// Creates a symlink; fails if the name exists. Its mtime is set where the file system supports that.
     pub(super) fn create_symlink(&self, path: &[u8], target: &[u8], mtime: Mtime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         symlinkat(target, &parent.fd, name)?;
         self.set_link_time(path, mtime)
     }
 
-    /// Sets the time of a symlink, not of what it names.
+    /// Sets the mtime of a symlink itself.
     pub(super) fn set_link_time(&self, path: &[u8], mtime: Mtime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         tolerate(utimensat(&parent.fd, name, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// What a symlink says.
+    /// Returns the target of a symlink.
     pub(super) fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
         let (parent, name) = self.parent(path)?;
         Ok(readlinkat(&parent.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// Opens what stands there for reading, if it is no link. Never waits for the other end of a pipe.
+    /// Opens a file or folder for reading, but not a link. Never blocks on a pipe.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<File> {
         let (parent, name) = self.parent(path)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(File::from(openat(&parent.fd, name, flags, Mode::empty())?))
     }
 
-    /// Sets the mode and the time of a file or folder, those that are given.
+    /// Sets the mode and mtime of a file or folder, where given.
     pub(super) fn set_attributes(&self, path: &[u8], mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
-        // By the open file: the path could be a link by now.
+        // Through the open file: the path could be a link by now.
         let file = self.open(path)?;
         mode.map_or(Ok(()), |mode| tolerate(fchmod(&file, mode_of(mode))))?;
         mtime.map_or(Ok(()), |mtime| tolerate(futimens(&file, &timestamps(mtime))))
     }
 
-    /// Moves `name` of the folder `from` to `path`, over a file or a link that stands there, unless `new`.
+    /// Moves `name` of the folder `from` to `path`, replacing a file or link unless `new`.
     pub(super) fn place(&self, from: &OwnedFd, name: &str, path: &[u8], new: bool) -> rustix::io::Result<()> {
         let (parent, last) = self.parent(path).map_err(|e| errno(&e))?;
         if new { rename_new(from, name.as_bytes(), &parent.fd, last) } else { renameat(from, name, &parent.fd, last) }
     }
 
-    /// The open folder that `path` is in, and the name in it.
+    /// Returns the open folder that contains `path`, and the name in it.
     pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<Folder>, &'a [u8])> {
         match path.iter().rposition(|b| *b == b'/') {
             Some(slash) => Ok((self.folder(&path[..slash])?, &path[slash + 1..])),
@@ -155,9 +155,9 @@ impl DirectorySandbox {
         }
     }
 
-    /// An open folder; the empty path is the folder itself.
+    /// Opens a folder; the empty path is the sandbox itself.
     pub(super) fn folder(&self, path: &[u8]) -> io::Result<Arc<Folder>> {
-        // As deep as one that is open; then down again. Not by recursion: a path may have 2048 components.
+        // Start at the deepest folder that is open, then descend. Not recursive: a path may have 2048 components.
         let mut known = path.len();
         let mut at = loop {
             if known == 0 {
@@ -178,7 +178,7 @@ impl DirectorySandbox {
         Ok(at)
     }
 
-    /// Names in a folder and whether each is a folder itself, sorted.
+    /// Lists the names in a folder, sorted, each with whether it is a folder.
     pub(super) fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
         let folder = self.folder(path)?;
         let mut names = Vec::new();
@@ -190,7 +190,7 @@ impl DirectorySandbox {
             }
             let is_folder = match item.file_type() {
                 rustix::fs::FileType::Directory => true,
-                // Not every file system tells.
+                // Some file systems do not report the type.
                 rustix::fs::FileType::Unknown => statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| Status::from(stat).is_directory()),
                 _ => false,
@@ -201,7 +201,7 @@ impl DirectorySandbox {
         Ok(names)
     }
 
-    /// Removes a name that is no folder.
+    /// Removes a name that is not a folder.
     pub(super) fn remove(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         Ok(unlinkat(&parent.fd, name, AtFlags::empty())?)
@@ -236,21 +236,21 @@ impl DirectorySandbox {
     }
 }
 
-/// The system's number for an error.
+/// Returns the system error number of an error.
 pub(super) fn errno(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
-/// Renames, never over something.
+/// Renames without replacing anything.
 fn rename_new(from: &OwnedFd, name: &[u8], to: &OwnedFd, new_name: &[u8]) -> rustix::io::Result<()> {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     match rustix::fs::renameat_with(from, name, to, new_name, rustix::fs::RenameFlags::NOREPLACE) {
-        // The file system does not know the flag.
+        // The file system does not support the flag.
         Err(error) if error != Errno::PERM && super::metadata::is_unsupported(error) => {}
         result => return result,
     }
-    // Without the flag the check comes first. What appears between it and the rename is lost only if it is a file or
-    // an empty folder: rename never replaces a folder with content.
+    // Without the flag, check first. An object created between the check and the rename is lost only if it is a file or
+    // an empty folder: rename never replaces a folder that is not empty.
     match statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Err(Errno::EXIST),
         Err(Errno::NOENT) => renameat(from, name, to, new_name),

@@ -1,8 +1,8 @@
-//! Walks what the user named and yields it batch by batch.
+//! Walks the items that the user named and yields them batch by batch.
 //!
-//! The walk is depth first and sorted by name within each folder, so the same tree gives the same batches. A folder's
-//! list of names is held while the walk is inside it, and nothing of the rest of the tree: memory grows with the depth
-//! and with the longest folder, not with the number of files.
+//! The walk is depth first and sorted by name within each folder, so the same tree gives the same batches. Only the
+//! name lists of the folders that the walk is inside are kept: memory grows with the depth and with the longest folder,
+//! not with the number of files.
 
 mod hard_links;
 mod listed;
@@ -29,33 +29,34 @@ use walk::{Candidate, Provenance, Walk};
 
 /// The first batch closes at this many entries...
 const FIRST_ENTRIES: usize = 256;
-/// ... or at this many bytes; each next one may be [`GROWTH`] times larger (`docs/design/block-sizes.md`).
+/// ... or at this many bytes; each following batch may be [`GROWTH`] times larger (`docs/design/block-sizes.md`).
 const FIRST_BYTES: u64 = 64 << 20;
 const GROWTH: usize = 4;
-/// Bytes at which a batch closes at the latest. One file is never cut: a larger one ends its batch.
+/// Maximum size of a batch in bytes, after which it closes. Files are never split: a larger one ends its batch.
 const MAX_BATCH_BYTES: u64 = 64 << 30;
 
-/// What is sent of the items, and how.
+/// Options for what is sent of the items, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanOptions {
-    /// Whether folders are sent with what is in them; without it an item that is a folder is refused.
+    /// Send folders with their contents; otherwise an item that is a folder is refused.
     pub recursive: bool,
-    /// Symbolic links.
+    /// Treatment of symbolic links.
     pub links: Links,
-    /// Whether a file met again under another name is sent as a link to the first one. Costs memory for each file that has further names
-    /// to come; above 96 MiB such names are sent as files of their own.
+    /// Send further names of a file as hard links to the first one. Costs memory for each file whose other names have
+    /// not been met yet; beyond 96 MiB such names are sent as separate files.
     pub hard_links: bool,
-    /// Whether each file is read and hashed now.
+    /// Read and hash every file during the scan.
     pub hash: bool,
-    /// Which names take part, by the path of the entry. What is in a folder that does not take part is not looked at.
+    /// Selects names by the path of the entry. Folders that it excludes are not entered.
     pub filter: Arc<Filter>,
-    /// Names to send of the only item, a folder: paths relative to it, in any order. The folders on their way are sent too, whatever the
-    /// filter says; a listed folder with what is in it if `recursive`. A name that is not there is skipped and named.
+    /// Names to send from the only item, a folder: paths relative to it, in any order. Their parent folders are sent
+    /// too, whatever the filter says; a listed folder is sent with its contents if `recursive`. Names that do not exist
+    /// are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
 }
 
 impl Default for ScanOptions {
-    /// Folders with what is in them, links as links, everything else plain.
+    /// Folders with their contents, links as links, no hard links, no hashes.
     fn default() -> Self {
         Self {
             recursive: true,
@@ -84,17 +85,17 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Looks at every item; walks nothing yet. Where the content of several folders goes to one place, their lists of names are read now
-    /// and compared.
+    /// Checks every item; walks nothing yet. Where the contents of several folders go to one place, their name lists
+    /// are read now and compared.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is no file, folder or link, has no name (`/`), or
-    /// cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`].
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
+    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`].
     pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
         let looker = Looker::new(&options);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
         let roots = Arc::new(Roots::new(roots, links, recursive || files_from.is_some(), &filter)?);
-        // Where names are listed the folder is only the place that they are in.
+        // With a list of names the folder is only their location.
         let top = roots.top().filter(|_| files_from.is_none());
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
@@ -113,33 +114,33 @@ impl Scanner {
         })
     }
 
-    /// Where the items stand, for [`super::BatchSource::new`].
+    /// Returns the location of the items, for [`super::BatchSource::new`].
     #[must_use]
     pub fn roots(&self) -> Arc<Roots> {
         Arc::clone(&self.roots)
     }
 
-    /// What this source is known by: the same for the same items under the same names, with the same filter and list, on the same
-    /// machine.
+    /// Returns the identity of this source: the same for the same items under the same names, with the same filter and
+    /// list, on the same machine.
     #[must_use]
     pub fn source_id(&self) -> SourceId {
         self.id
     }
 
-    /// Mode and time of the folder of which all that is sent is the content, when it was looked at.
+    /// Returns mode and mtime, at the time of the check, of the folder whose contents are sent.
     #[must_use]
     pub fn top(&self) -> Option<Attributes> {
         self.top
     }
 
-    /// Ends soon, wherever it is, when another thread sets `stopped`: a walk that was stopped has not seen everything.
+    /// Makes the scan end soon after another thread sets `stopped`. A stopped walk has not seen everything.
     #[must_use]
     pub fn until(mut self, stopped: Arc<AtomicBool>) -> Self {
         self.looker.stopped = stopped;
         self
     }
 
-    /// Looks at the next name, and adds what comes of it to `batch`; false if there is none.
+    /// Looks at the next name and adds the resulting entry to `batch`; returns false if no name is left.
     fn visit(&mut self, batch: &mut Batch) -> bool {
         let candidate = match self.walk.next() {
             None => return false,
@@ -189,9 +190,9 @@ impl Scanner {
 impl Iterator for Scanner {
     type Item = Batch;
 
-    /// The next batch; it may have no entries when all that was left was skipped.
+    /// Returns the next batch; it may have no entries if everything left was skipped.
     fn next(&mut self) -> Option<Batch> {
-        // A large batch that grew step by step would be copied as often; what stays unused is never touched.
+        // Growing a large batch step by step would copy it each time; unused capacity is never touched.
         let entries = Vec::with_capacity(self.entry_limit);
         let mut batch = Batch { number: self.number, entries, length: 0, skipped: Vec::new(), is_last: false };
         let mut name_bytes = 0;
@@ -219,7 +220,7 @@ impl Iterator for Scanner {
     }
 }
 
-/// The reason for which a name with this error is left out.
+/// Returns the reason for which a name with this error is skipped.
 fn skip_reason(error: &io::Error) -> SkipReason {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT) => SkipReason::Vanished,

@@ -1,4 +1,4 @@
-//! Reads byte ranges of a batch's object from its files.
+//! Reading byte ranges of a batch's object from its files.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -18,54 +18,55 @@ use super::open::OpenFiles;
 use super::root::{Links, Roots};
 use crate::messages::{Entry, Kind, VoidReason, Wanted};
 
-/// The object of one batch: what is wanted of its regular files, one after another.
+/// The object of one batch: the wanted ranges of its regular files, one after another.
 ///
-/// After every read of a file its size, time and version are compared with what they were before its first read. A file that differs,
-/// has vanished or cannot be read is voided: it is reported once, and what is read of it from then on is zeros.
+/// After every read of a file its size, time and version are compared with those before its first read. A file that
+/// differs, has vanished or cannot be read is voided: it is reported once, and reads as zeros from then on.
 ///
-/// Size and time must be the scan's. The version is another after a change of mode, owner, names or access time too: then what was read of
-/// the file before is compared (`consistency.rs`), and what was told of it, its hash. Where the receiver holds a part of the file
-/// that it was sent at another time, and no hash was told, there is nothing to compare, and the version at the first read must be the scan's.
+/// Size and time must equal the scan's. The version also changes with mode, owner, names or access time; the parts of
+/// the file read before are then compared (`consistency.rs`), and its hash if one was sent. If the receiver holds part
+/// of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the version at the first
+/// read must equal the scan's.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,
     roots: Arc<Roots>,
     wanted: Wanted,
-    /// Entry of each regular file that is not empty, and where it begins in the batch; in order.
+    /// Entry of each regular file that is not empty, and its offset in the batch, in order.
     files: Vec<(u32, u64)>,
-    /// Files of which only a part is wanted.
+    /// Files that are wanted only in part.
     partial: HashSet<u32>,
     open: OpenFiles<u32>,
-    /// Those not in use.
+    /// Cursors not in use.
     cursors: Mutex<Vec<DirectoryCursor>>,
     states: Mutex<States>,
-    /// Held while a file is compared with what was read of it: once is enough.
+    /// Held while a file is compared with what was read of it, so that this is done only once at a time.
     comparing: Mutex<()>,
-    /// Nobody reads any more.
+    /// Set when no reader is left.
     stopped: Arc<AtomicBool>,
 }
 
-/// What is known of the files beyond what the scan saw.
+/// State of the files beyond what the scan saw.
 #[derive(Debug, Default)]
 struct States {
     consistency: ReadConsistency,
-    /// Every voided file so far.
+    /// All voided files so far.
     voided: HashSet<u32>,
-    /// Those not yet taken.
+    /// Voided files not yet taken by [`BatchSource::take_voided`].
     news: Vec<Voided>,
 }
 
-/// A part of one file that is wanted.
+/// A wanted part of one file.
 #[derive(Debug, Clone, Copy)]
 struct Piece<'a> {
     index: u32,
     entry: &'a Entry,
-    /// Where it begins in the file.
+    /// Offset of the part in the file.
     start: u64,
 }
 
 impl BatchSource {
-    /// The source of a batch that the scanner with these roots made. Opens nothing yet.
+    /// Creates the source of a batch that the scanner with these roots produced. Opens nothing yet.
     #[must_use]
     pub fn new(batch: Arc<Batch>, roots: Arc<Roots>, wanted: Wanted) -> Self {
         let mut start = 0;
@@ -77,7 +78,7 @@ impl BatchSource {
             }
         }
         let borders = wanted.ranges(start).flat_map(|range| [range.start, range.end]);
-        // A border that is no file's start lies in the file before it, unless that is where the batch ends.
+        // A border that is not the start of a file lies in the preceding file, unless the batch ends there.
         let partial = borders.filter(|border| *border < start).filter_map(|border| {
             let next = files.partition_point(|(_, start)| *start <= border);
             files[..next].last().filter(|(_, start)| *start < border).map(|(index, _)| *index)
@@ -97,20 +98,21 @@ impl BatchSource {
         }
     }
 
-    /// Compares files no longer when another thread sets `stopped`: what is read then is of no use.
+    /// Stops comparing files once another thread sets `stopped`: nothing read afterwards is used.
     #[must_use]
     pub fn until(mut self, stopped: Arc<AtomicBool>) -> Self {
         self.stopped = stopped;
         self
     }
 
-    /// Length of the object in bytes.
+    /// Returns the length of the object in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.wanted.length(self.batch.length)
     }
 
-    /// Fills `out` with the object's bytes from `offset`; zeros stand for voided files and behind the object's end.
+    /// Fills `out` with the object's bytes from `offset`; voided files and bytes beyond the end of the object read as
+    /// zeros.
     ///
     /// Several threads may read at once. A range read twice may differ if a file was voided in between.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
@@ -118,7 +120,7 @@ impl BatchSource {
         let mut cursor = cursor.unwrap_or_else(|| DirectoryCursor::new(Arc::clone(&self.roots)));
         let mut rest = out;
         for range in self.wanted.locate(offset, rest.len() as u64, self.batch.length) {
-            // No longer than `rest`, which was asked for.
+            // Not longer than `rest`, whose length was requested.
             let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(rest.len());
             let (part, after) = rest.split_at_mut(length);
             self.read_range(range, part, &mut cursor);
@@ -128,7 +130,7 @@ impl BatchSource {
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner).push(cursor);
     }
 
-    /// The files voided since the last call. Announce them before the digest of the block whose reading came before
+    /// Returns the files voided since the last call. Announce them before the digest of any block that was read before
     /// this call.
     pub fn take_voided(&self) -> Vec<Voided> {
         std::mem::take(&mut self.states().news)
@@ -155,7 +157,7 @@ impl BatchSource {
         rest.fill(0);
     }
 
-    /// Fills `out` from one file; what cannot be trusted is zeros.
+    /// Fills `out` from one file, with zeros if the file is voided.
     fn read_piece(&self, piece: Piece<'_>, out: &mut [u8], cursor: &mut DirectoryCursor) -> Result<(), VoidReason> {
         if self.states().voided.contains(&piece.index) {
             out.fill(0);
@@ -163,11 +165,11 @@ impl BatchSource {
         }
         let is_whole = out.len() as u64 == piece.entry.size();
         let mut open = || self.open_file(piece.entry, cursor);
-        // A file read at once needs no place among the open ones.
+        // A file read in a single piece needs no place among the open ones.
         let file = if is_whole { open().map(Arc::new) } else { self.open.get(piece.index, open) };
         let result = match file {
             Ok(file) => self.read_file(&file, piece, out).map_err(|reason| match reason {
-                // Another has taken its place.
+                // Another file has taken its place.
                 VoidReason::Vanished if self.stands(piece.entry, cursor) => VoidReason::Changed,
                 reason => reason,
             }),
@@ -183,23 +185,24 @@ impl BatchSource {
         result
     }
 
-    /// Fills `out` from an open file, if it is in the state that all of it is sent in.
+    /// Fills `out` from an open file, if the file is in the state in which all of it must be sent.
     ///
-    /// One look at the file, after reading: if its version is the expected one nothing has changed before either.
+    /// The file's status is read once, after the data: if its version is the expected one, it did not change before
+    /// either.
     fn read_file(&self, file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
-        /// How often a file is compared that is never left alone.
+        /// Number of comparisons while the file keeps changing.
         const ATTEMPTS: usize = 3;
         let Kind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let filled = fill(file, piece.start, out);
-        // First of all: what a file has become explains why reading it fails.
+        // Before reporting a failed read: a change of the file explains the failure.
         let mut seen = look(file, piece.entry)?;
         filled?;
         let place = (piece.start, out.len());
-        // Most files are read at once, as they were scanned: nothing of those needs to be kept.
+        // Most files are read in one piece, in the state in which they were scanned: no state is kept of them.
         if out.len() as u64 == size && seen.version() == scanned {
             return Ok(());
         }
-        // Before the lock that all readers need.
+        // Computed before taking the lock that all readers need.
         let found = sum(out);
         if self.states().consistency.take(piece.index, scanned, seen.version(), place, found) {
             return Ok(());
@@ -221,7 +224,7 @@ impl BatchSource {
         Err(VoidReason::Changed)
     }
 
-    /// Compares a file with what was read of it, or told; gives the number of pieces.
+    /// Compares a file with the pieces read of it, or with the hash that was sent; returns the number of pieces.
     fn compare(&self, file: &File, piece: Piece<'_>) -> Result<u64, VoidReason> {
         let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let before = self.states().consistency.compare(piece.index)?;
@@ -233,16 +236,16 @@ impl BatchSource {
         if is_same { Ok(before.map_or(0, |(_, pieces)| pieces)) } else { Err(VoidReason::Changed) }
     }
 
-    /// Whether something stands under an entry's name.
+    /// Whether an object exists under an entry's name.
     fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
         let flags = if self.roots.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         cursor.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
     }
 
-    /// Opens an entry's file, or what is there now.
+    /// Opens an entry's file, or what has replaced it.
     fn open_file(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> io::Result<File> {
         let (folder, name) = cursor.place(&entry.path)?;
-        // Not blocking: what was a file may be a pipe by now.
+        // Non-blocking: the file may have been replaced by a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = if self.roots.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
         Ok(File::from(openat(folder, name, flags, Mode::empty())?))
@@ -261,7 +264,7 @@ impl BatchSource {
     }
 }
 
-/// Looks at a file, whose kind, size and time must be the scan's.
+/// Returns the status of a file, whose kind, size and time must equal the scan's.
 fn look(file: &File, entry: &Entry) -> Result<Status, VoidReason> {
     let seen = Status::from(fstat(file).map_err(|_| VoidReason::Unreadable)?);
     match (seen.file_type, seen.size.cmp(&entry.size())) {

@@ -7,13 +7,13 @@ use data_encoding::BASE32_NOPAD;
 
 use crate::messages::{Entry, Kind};
 
-/// Names one content of one file: two staged files of the same path and another size, time or version are told apart, and
-/// the older one can be found.
+/// Identifies one content of one file: staged files of the same path with another size, time or version have different
+/// ids, and older ones can be found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StagedId(pub(super) [u8; 16]);
 
 impl StagedId {
-    /// The id of an entry that goes to `path`.
+    /// Creates the id of an entry that is written to `path`.
     pub(super) fn new(path: &[u8], entry: &Entry) -> Self {
         let mut content = blake3::Hasher::new();
         content.update(&entry.mtime.seconds.to_be_bytes()).update(&entry.mtime.nanoseconds.to_be_bytes());
@@ -26,12 +26,12 @@ impl StagedId {
         Self(id)
     }
 
-    /// The half that stands for the path.
+    /// Returns the half that identifies the path.
     pub(super) fn path(self) -> u64 {
         u64::from_be_bytes(*self.0.first_chunk().expect("16 bytes"))
     }
 
-    /// All ids with that half.
+    /// Returns the range of all ids with the same path.
     pub(super) fn of_same_path(self) -> RangeInclusive<Self> {
         let (mut first, mut last) = (self, self);
         first.0[8..].fill(0);
@@ -39,32 +39,32 @@ impl StagedId {
         first..=last
     }
 
-    /// The folder of the staged file within the staging folder. There are up to 32, any of which is as likely.
+    /// Returns the folder of the staged file within the staging folder: one of 32, evenly distributed.
     pub(super) fn folder(self) -> String {
         self.name()[..1].to_owned()
     }
 
-    /// Where the staged file is within the staging folder.
+    /// Returns the path of the staged file within the staging folder.
     pub(super) fn place(self) -> String {
         let name = self.name();
         format!("{}/{name}", &name[..1])
     }
 
-    /// The name of the staged file.
+    /// Returns the name of the staged file.
     fn name(self) -> String {
         let mut name = BASE32_NOPAD.encode(&self.0);
         name.make_ascii_lowercase();
         name
     }
 
-    /// The id behind the name of a staged file; `None` for another name.
+    /// Parses the name of a staged file; `None` for any other name.
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         let decoded = BASE32_NOPAD.decode(&name.to_ascii_uppercase()).ok()?;
         decoded.try_into().ok().map(Self)
     }
 }
 
-/// A path in 64 bits.
+/// Hashes a path to 64 bits.
 pub(super) fn path_hash(path: &[u8]) -> u64 {
     u64::from_be_bytes(*blake3::hash(path).as_bytes().first_chunk().expect("32 bytes"))
 }

@@ -1,8 +1,14 @@
-//! The staging folder: a file is written in it, and leaves it under its final name when it is verified and durable.
+//! The staging folder: files are written in it and moved to their final names once they are verified and durable.
 //!
-//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source) inside the target folder, so on the same file system: folders `a` to
-//! `7` with the staged files, each under its [`StagedId`], so that files are made in one while they are moved out of another; `lock`, held while a process uses the folder; `journal` ([`super::journal`]); `folders` and
-//! `links`, lists of what is to be done at the end of the transfer; `files`, a list of those that stand.
+//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source), which lies inside the target folder and thus on
+//! the same file system:
+//!
+//! - folders `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created in
+//!   one folder while others are moved out of another;
+//! - `lock`, locked while a process uses the folder;
+//! - `journal` ([`super::journal`]);
+//! - `folders` and `links`, lists of work left for the end of the transfer;
+//! - `files`, a list of the files in place.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,7 +33,7 @@ use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
 use crate::messages::{Mtime, SourceId};
 
-/// What all staging folders' names begin with.
+/// Prefix of the names of all staging folders.
 pub(super) const PREFIX: &str = ".downpour-";
 /// Characters of the source id in the name.
 const ID_CHARACTERS: usize = 8;
@@ -36,13 +42,13 @@ const LOCK: &str = "lock";
 const FOLDERS: &str = "folders";
 const LINKS: &str = "links";
 const FILES: &str = "files";
-/// The name of what is made here only to be moved on at once.
+/// Name of an object created here only to be moved out at once.
 const MOVING: &str = "moving";
 
 /// A staging folder in use.
 #[derive(Debug)]
 pub(super) struct Staging {
-    /// Path of the staging folder, for messages.
+    /// Path of the staging folder, for error messages.
     path: PathBuf,
     /// Its name in the target folder.
     name: String,
@@ -50,23 +56,24 @@ pub(super) struct Staging {
     /// Held as long as this value lives.
     _lock: File,
     pub(super) journal: Journal,
-    /// What the journal held, and no entry has claimed yet.
+    /// Journal contents that no entry has claimed yet.
     held: Mutex<Held>,
-    /// Files staged by an earlier run which no entry has claimed yet.
+    /// Files staged by an earlier run that no entry has claimed yet.
     staged: Mutex<BTreeSet<StagedId>>,
     pub(super) folders: Mutex<List>,
     pub(super) links: Mutex<List>,
-    /// Hashes of the paths of files that stand as they were sent.
+    /// Hashes of the paths of files that are in place as they were sent.
     pub(super) files: Mutex<List>,
-    /// This process has made it.
+    /// Whether this process created the folder.
     pub(super) is_new: bool,
 }
 
 impl Staging {
-    /// Opens the staging folder of `source` in `target`, whose path is `into`. If there is none it is made if `make` says so.
+    /// Opens the staging folder of `source` in `target`, whose path is `into`. Creates it if it does not exist and
+    /// `make` is set.
     ///
     /// # Errors
-    /// [`FilesError::Busy`]; a failure of the disk.
+    /// [`FilesError::Busy`] if another process holds the lock; [`FilesError`] of an I/O error.
     pub(super) fn open(
         target: &OwnedFd,
         into: &Path,
@@ -90,11 +97,12 @@ impl Staging {
             };
             match lock(&dir) {
                 Ok(Some(lock)) => {
-                    // Ours until it is gone.
+                    // The folder is locked until both are dropped.
                     let (held, _locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
                     let opened = Self::with(path.clone(), name.clone(), dir, lock, source, made);
                     if opened.is_err() && made {
-                        // On a full disk each attempt would leave another. The first failure is the one to tell.
+                        // On a full disk every attempt would leave another folder behind. Only the first error is
+                        // reported.
                         let _ = clear(target, &name, &held);
                     }
                     return opened.map(Some).map_err(failed);
@@ -103,7 +111,7 @@ impl Staging {
                 Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
                 Err(error) => {
                     if made {
-                        // Only if it is empty: nobody has it then.
+                        // Succeeds only if the folder is empty, that is, unused.
                         let _ = unlinkat(target, &name, AtFlags::REMOVEDIR);
                     }
                     return Err(failed(error.into()));
@@ -117,8 +125,9 @@ impl Staging {
         let clean = |held: &mut Held| {
             held.retain(|id| staged.contains(&id));
             if !held.same_boot {
-                // Size and time may be all that is right of a file that is not on record. It goes before the journal that forgets of
-                // the other boot is there: the next run could not tell any more.
+                // A file without a journal record may be correct in nothing but size and time. Remove it before the new
+                // journal, which drops records of the other boot, replaces the old one: after that the next run could
+                // no longer tell.
                 for id in staged.extract_if(.., |id| !held.verified.contains_key(id)) {
                     remove(&dir, id)?;
                 }
@@ -135,23 +144,23 @@ impl Staging {
         Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new })
     }
 
-    /// Where it is.
+    /// Returns the path of the staging folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether someone has removed it.
+    /// Whether the staging folder was removed by another process.
     pub(super) fn is_removed(&self) -> bool {
         fstat(&self.dir).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// What an earlier run of the transfer has left, and this run has not yet used.
+    /// Returns the state left by an earlier run of the transfer that this run has not used yet.
     pub(super) fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an earlier run has left `id`, which is now this run's. Another content of the same file is removed: nobody
-    /// asks for it any more.
+    /// Claims `id` for this run and returns whether an earlier run has staged it. Other staged contents of the same
+    /// path are removed, since they are no longer needed.
     pub(super) fn claim(&self, id: StagedId) -> io::Result<bool> {
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = false;
@@ -165,17 +174,17 @@ impl Staging {
         Ok(known)
     }
 
-    /// What is staged under `id`.
+    /// Returns the status of the file staged under `id`.
     pub(super) fn look(&self, id: StagedId) -> io::Result<Status> {
         Ok(statat(&self.dir, id.place(), AtFlags::SYMLINK_NOFOLLOW)?.into())
     }
 
-    /// Opens a staged file for writing; makes it, with `mode`, if it is not there.
+    /// Opens a staged file for writing, creating it with `mode` if it does not exist.
     pub(super) fn open_file(&self, id: StagedId, mode: u32) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&self.dir, id.place(), flags, mode_of(mode));
         let opened = match open() {
-            // The first one of its folder.
+            // First file in its folder.
             Err(Errno::NOENT) => match mkdirat(&self.dir, id.folder(), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => Err(error),
@@ -185,39 +194,39 @@ impl Staging {
         Ok(File::from(opened?))
     }
 
-    /// Opens a staged file that is there for writing.
+    /// Opens an existing staged file for writing.
     pub(super) fn open_made(&self, id: StagedId) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.dir, id.place(), flags, Mode::empty())?))
     }
 
-    /// Makes a hole of a range of a staged file: it reads as zeros then.
+    /// Punches a hole into a staged file: the range then reads as zeros.
     ///
     /// # Errors
-    /// Also where the file system has no holes.
+    /// I/O errors, also if the file system does not support holes.
     #[cfg(target_os = "linux")]
     pub(super) fn punch(&self, id: StagedId, range: Range<u64>) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(self.open_made(id)?, flags, range.start, range.end - range.start)?)
     }
 
-    /// Not known how.
+    /// Not implemented on this platform.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn punch(&self, _: StagedId, _: Range<u64>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Gives a staged file its length, if it may have holes at its end.
+    /// Sets the length of a staged file, which may end in a hole.
     pub(super) fn set_length(&self, id: StagedId, size: u64) -> io::Result<()> {
         Ok(ftruncate(self.open_made(id)?, size)?)
     }
 
-    /// Sets the mode of a staged file. Nobody else can put a link in its place.
+    /// Sets the mode of a staged file. No other user can replace the file with a link.
     pub(super) fn set_mode(&self, id: StagedId, mode: u32) -> io::Result<()> {
         tolerate(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
     }
 
-    /// Sets the time of a staged file, which says that all of it is verified.
+    /// Sets the mtime of a staged file, which marks it as fully verified.
     pub(super) fn set_time(&self, id: StagedId, mtime: Mtime) -> io::Result<()> {
         tolerate(utimensat(&self.dir, id.place(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
@@ -242,7 +251,7 @@ impl Staging {
 
     fn sync_file(&self, id: StagedId) -> io::Result<()> {
         let open = |access| openat(&self.dir, id.place(), access | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        // Its mode may be final, and closed to its owner one way or both.
+        // The file may already have its final mode, which can deny its owner reading, writing or both.
         match open(OFlags::RDONLY).or_else(|_| open(OFlags::WRONLY)) {
             Ok(file) => Ok(fsync(file)?),
             Err(Errno::ACCESS) => sync_file_system(&self.dir),
@@ -254,44 +263,44 @@ impl Staging {
         Ok(fsync(openat(&self.dir, name, FOLDER, Mode::empty())?)?)
     }
 
-    /// Removes a staged file; none is fine too.
+    /// Removes a staged file if it exists.
     pub(super) fn remove_file(&self, id: StagedId) -> io::Result<()> {
         remove(&self.dir, id)
     }
 
-    /// Makes a folder to be moved on; returns its name and what it is.
+    /// Creates a folder to be moved out; returns its name and status.
     pub(super) fn make_folder(&self, mode: u32) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         mkdirat(&self.dir, MOVING, mode_of(mode))?;
         self.made()
     }
 
-    /// Makes a symlink to be moved on; returns its name and what it is.
+    /// Creates a symlink to be moved out; returns its name and status.
     pub(super) fn make_symlink(&self, target: &[u8]) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         symlinkat(target, &self.dir, MOVING)?;
         self.made()
     }
 
-    /// Makes a hard link, to `name` in `folder`, to be moved on; returns its name and what it is.
+    /// Creates a hard link to `name` in `folder`, to be moved out; returns its name and status.
     pub(super) fn make_link(&self, folder: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         rustix::fs::linkat(folder, name, &self.dir, MOVING, AtFlags::empty())?;
         self.made()
     }
 
-    /// Removes what was made to be moved on and could not be.
+    /// Removes an object that was created to be moved out but could not be moved.
     pub(super) fn clear_moving(&self) -> io::Result<()> {
         clear_moving(&self.dir)
     }
 
-    /// Whether nothing in it helps a later run.
+    /// Whether the folder contains nothing that helps a later run.
     pub(super) fn is_useless(&self) -> io::Result<bool> {
         Ok(self.held().is_empty() && self.journal.records() <= 1 && staged_files(&self.dir)?.is_empty())
     }
 
-    /// Removes the staging folder and everything in it. Says whether it is gone: NFS keeps a file that is removed while it is open, as the
-    /// journal is, and the folder with it, until it is closed.
+    /// Removes the staging folder and everything in it. Returns whether it is gone: NFS keeps a file that is removed
+    /// while open, such as the journal, and therefore the folder, until the file is closed.
     pub(super) fn remove(&self, target: &OwnedFd) -> Result<bool, FilesError> {
         match clear(target, &self.name, &self.dir) {
             Ok(()) => Ok(true),
@@ -305,12 +314,12 @@ impl Staging {
     }
 }
 
-/// Removes a staging folder, and everything in it first.
+/// Removes a staging folder and everything in it.
 fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd) -> io::Result<()> {
     for item in Dir::read_from(dir)? {
         let item = item?;
         match item.file_name().to_bytes() {
-            // The lock goes last: until then the folder is ours.
+            // The lock goes last: until then no other process can use the folder.
             b"." | b".." | b"lock" => {}
             b"moving" => clear_moving(dir)?,
             name if is_folder_name(name) => remove_folder(dir, name)?,
@@ -321,11 +330,11 @@ fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd) -> io::Result<()> {
     Ok(unlinkat(target, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Removes what was made to be moved on and could not be.
+/// Removes an object that was created to be moved out but could not be moved.
 fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
     for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
         match unlinkat(dir, MOVING, flags) {
-            // Linux says the one, others the other, to an unlink of a folder.
+            // `unlink` of a folder fails with EISDIR on Linux and with EPERM elsewhere.
             Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -334,7 +343,7 @@ fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a staged file; none is fine too.
+/// Removes a staged file if it exists.
 fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
     match unlinkat(dir, id.place(), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -342,7 +351,7 @@ fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
     }
 }
 
-/// The name of the staging folder of a source.
+/// Returns the name of the staging folder of a source.
 pub(super) fn staging_name(source: SourceId) -> String {
     let mut id = BASE32_NOPAD.encode(&source.0);
     id.make_ascii_lowercase();
@@ -350,14 +359,14 @@ pub(super) fn staging_name(source: SourceId) -> String {
     format!("{PREFIX}{id}")
 }
 
-/// Whether a name at the top of a target could be a staging folder's; some file systems do not tell `A` from `a`.
+/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
 pub(super) fn is_staging_name(name: &[u8]) -> bool {
     let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
     let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
     start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)
 }
 
-/// Makes the folder if wanted; says whether it is new.
+/// Creates the folder if `make` is set; returns whether it is new.
 fn mkdirat_if(make: bool, target: &OwnedFd, name: &str) -> io::Result<bool> {
     if !make {
         return Ok(false);
@@ -369,7 +378,7 @@ fn mkdirat_if(make: bool, target: &OwnedFd, name: &str) -> io::Result<bool> {
     }
 }
 
-/// Locks a staging folder; `None` if its last user has removed it meanwhile.
+/// Locks a staging folder; `None` if its last user has removed it in the meantime.
 fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
@@ -378,19 +387,19 @@ fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
         Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // A file system without locks: better without than not at all.
+        // The file system does not support locks: continue without one.
         Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         Err(error) => return Err(error),
     }
     Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
 }
 
-/// Whether something in a staging folder is a folder with staged files: a digit of base 32.
+/// Whether a name in a staging folder is that of a folder of staged files: a digit of base 32.
 fn is_folder_name(name: &[u8]) -> bool {
     matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
 }
 
-/// Removes a folder with staged files.
+/// Removes a folder of staged files.
 fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
     let folder = openat(dir, name, FOLDER, Mode::empty())?;
     for item in Dir::read_from(&folder)? {
@@ -402,7 +411,7 @@ fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
     Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Staged files in a staging folder.
+/// Returns the staged files in a staging folder.
 fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
     let mut found = BTreeSet::new();
     for item in Dir::read_from(dir)? {
@@ -418,9 +427,10 @@ fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
     Ok(found)
 }
 
-/// Whether this many files or folders are made durable by one sync of the file system rather than one by one. One by one
-/// costs a journal commit each, minutes for a full batch on a busy disk; a sync of the whole file system may wait for
-/// other programs' data, too much for a few files. Only Linux (5.8) reports write errors from the latter.
+/// Whether to make `count` files or folders durable by one sync of the file system rather than one by one. Syncing them
+/// one by one costs a journal commit each, minutes for a full batch on a busy disk; a sync of the whole file system may
+/// wait for other programs' data, which is too slow for a few files. Only Linux (5.8) reports write errors from the
+/// latter.
 pub(super) fn sync_at_once(count: u64) -> bool {
     cfg!(target_os = "linux") && count > 32
 }
@@ -431,7 +441,7 @@ pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::syncfs(on_it)?)
 }
 
-/// Hardly ever asked for: see [`sync_at_once`].
+/// Rarely called: see [`sync_at_once`].
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync_file_system(on_it: impl AsFd) -> io::Result<()> {
     Ok(fsync(on_it)?)
