@@ -1,18 +1,18 @@
-//! Files that were met under another name before.
+//! Files already sent under another name.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::super::metadata::{Identity, Status};
 
-/// Memory for files whose other names are still to come, in bytes.
+/// Memory in bytes for files whose other names have not been met yet.
 const MAX_BYTES: usize = 96 << 20;
-/// Memory for one of them besides its path: its place in the map and the allocation of the path.
+/// Memory for each of them besides its path: its slot in the map and the allocation of the path.
 const EACH: usize = 64;
 
 /// Paths of the files that have further names, until all of those were met.
 ///
-/// When [`MAX_BYTES`] are used up, a further file is not kept: its other names are sent as files of their own.
+/// Once [`MAX_BYTES`] are used, no more files are kept: their other names are sent as separate files.
 #[derive(Debug, Default)]
 pub(super) struct HardLinks {
     files: HashMap<Identity, Kept>,
@@ -27,7 +27,7 @@ struct Kept {
 }
 
 impl HardLinks {
-    /// The path that this file was sent under.
+    /// Returns the path under which this file was sent.
     pub(super) fn find(&mut self, seen: &Status) -> Option<Vec<u8>> {
         let Entry::Occupied(mut kept) = self.files.entry(seen.identity) else { return None };
         kept.get_mut().left -= 1;
@@ -39,7 +39,7 @@ impl HardLinks {
         Some(path)
     }
 
-    /// Keeps the path of a file that is sent, if there are further names of it.
+    /// Keeps the path of a file that is sent, if it has further names.
     pub(super) fn keep(&mut self, seen: &Status, path: &[u8]) {
         let bytes = path.len() + EACH;
         if seen.links > 1 && self.bytes + bytes <= MAX_BYTES {

@@ -5,23 +5,23 @@ use super::super::error::FilesError;
 use super::super::root::Item;
 use super::walk::{Candidate, Provenance, join};
 
-/// The names of a list, each after the folders on its way, every one of them once.
+/// The names of a list, each after its parent folders, without repetition.
 #[derive(Debug)]
 pub(super) struct Listed {
-    /// Name of the item they are in; empty if it has none.
+    /// Name of the item that contains them; empty if it has none.
     top: Vec<u8>,
-    /// In the order of a walk, the next one last.
+    /// In reverse order of the walk: the next one is last.
     names: Vec<Vec<u8>>,
-    /// The name that the way leads to now: its path as sent, and how much of that is sent.
+    /// The name being approached: its path as sent, and the length of the part that is sent.
     current: Option<(Vec<u8>, usize)>,
-    /// The entry made last.
+    /// Path of the last entry.
     made: Vec<u8>,
-    /// The folder of the list that was walked last: names beneath it are sent already.
+    /// The listed folder that was walked last: names beneath it are sent already.
     walked: Option<Vec<u8>>,
 }
 
 impl Listed {
-    /// A list of names beneath `item`, in any order.
+    /// Creates a list of names beneath `item`, in any order.
     ///
     /// # Errors
     /// [`FilesError::SourceUnusable`] for a name with `..` or a NUL byte.
@@ -38,14 +38,14 @@ impl Listed {
             let reason = format!("the list names {}, which {reason}", String::from_utf8_lossy(name));
             return Err(FilesError::SourceUnusable { path: item.path.clone(), reason });
         }
-        // A slash sorts before all else, so that what is beneath a folder follows it at once.
+        // A slash sorts before everything else, so that the names beneath a folder follow it directly.
         let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
         names.sort_unstable_by(|a, b| b.iter().map(key).cmp(a.iter().map(key)));
         names.dedup();
         Ok(Self { top: item.name.clone(), names, current: None, made: Vec::new(), walked: None })
     }
 
-    /// The names without the item's, for the identity of the source.
+    /// Returns the names without the item's, for the identity of the source.
     pub(super) fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
@@ -78,12 +78,12 @@ impl Listed {
         }
     }
 
-    /// No name is left.
+    /// Whether no name is left.
     pub(super) fn is_over(&self) -> bool {
         self.names.is_empty() && self.current.is_none()
     }
 
-    /// The step before led to an entry; `walked` if all that is in it follows.
+    /// Records that the previous step led to an entry; `walked` if all its contents follow.
     pub(super) fn made(&mut self, sent: &[u8], walked: bool) {
         self.made = sent.to_vec();
         if walked {
@@ -91,13 +91,13 @@ impl Listed {
         }
     }
 
-    /// The step before did not lead on; gives the name of the list that cannot be reached.
+    /// Records that the previous step failed; returns the listed name that cannot be reached.
     pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
         self.current.take().map(|(path, _)| path)
     }
 }
 
-/// Takes out what names nothing: slashes at the ends and in a row, components `.`.
+/// Removes redundant parts: leading, trailing and repeated slashes, and `.` components.
 fn tidy(name: &mut Vec<u8>) {
     let is_plain = |component: &[u8]| !matches!(component, b"" | b".");
     if !name.split(|b| *b == b'/').all(is_plain) {

@@ -18,33 +18,33 @@ use super::walk::{Candidate, Provenance, reason_of};
 use super::{ScanOptions, skip_reason};
 use crate::messages::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
 
-/// Bytes read at once where a file is read only to be hashed.
+/// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
 
-/// Looks at names.
+/// Determines what names stand for.
 #[derive(Debug)]
 pub(super) struct Looker {
     filter: Arc<Filter>,
     links: Links,
     /// `None` unless hard links are sent as such.
     hard_links: Option<HardLinks>,
-    /// Where files are read to be hashed; empty until then.
+    /// Buffer for hashing; empty until the first use.
     buffer: Vec<u8>,
     hash: bool,
     /// Effective user id.
     user: u32,
-    /// The device whose files are known to have their sizes, the one met last.
+    /// The last device met whose files are known to report their sizes.
     sized: Option<u64>,
-    /// Nobody wants to know any more.
+    /// Set when the results are no longer needed.
     pub(super) stopped: Arc<AtomicBool>,
 }
 
-/// What a name is.
+/// The result of looking at a name.
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Something to send.
     Something(Kind, Status),
-    /// Nothing that the user wants.
+    /// Excluded by the user.
     LeftOut,
 }
 
@@ -62,7 +62,7 @@ impl Looker {
         }
     }
 
-    /// Whether what it finds is of no use any more.
+    /// Whether the results are no longer needed.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Looker {
         Ok(Looked::Something(kind, seen))
     }
 
-    /// What stands under a name, or what a link there points to if links are followed.
+    /// Returns the status of a name, or of a link's target if links are followed.
     fn see(&self, folder: BorrowedFd<'_>, name: &[u8], provenance: Provenance) -> Result<Status, SkipReason> {
         let flags = if self.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let error = match statat(folder, name, flags) {
@@ -141,8 +141,8 @@ impl Looker {
         Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version(), hash }, seen))
     }
 
-    /// Whether a file without size has content: on a file system that stores nothing. Others are told by having blocks, once for all of
-    /// their files.
+    /// Whether a file of size 0 has content, as on file systems that store nothing (such as `/proc`). Devices with
+    /// blocks are recognised once for all of their files.
     fn is_unsized(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<bool> {
         let device = seen.identity.device;
         if self.sized == Some(device) {
@@ -157,14 +157,14 @@ impl Looker {
     }
 
     fn open(&self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
-        // Not blocking: what was a file may be a pipe by now.
+        // Non-blocking: the file may have been replaced by a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = if self.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
         Ok(File::from(openat(folder, name, flags, Mode::empty())?))
     }
 
-    /// Asks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. Where the mode says already that the
-    /// file may be read nobody is asked; what else may forbid it shows when the file is opened.
+    /// Checks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. No system call is
+    /// made if the mode allows reading; other obstacles show when the file is opened.
     fn check_readable(&self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<()> {
         /// Owner, group and others may read.
         const ALL_READ: u32 = 0o444;
@@ -174,8 +174,8 @@ impl Looker {
         if may_read { Ok(()) } else { Ok(accessat(folder, name, Access::READ_OK, AtFlags::EACCESS)?) }
     }
 
-    /// BLAKE3 of a file's content, and the state in which the file was opened. If it changes meanwhile the hash is of nothing that ever
-    /// was; the sender's later check of the state finds out.
+    /// Returns the BLAKE3 hash of a file's content, and the status of the file when it was opened. If the file changes
+    /// meanwhile, the hash matches no state it ever had; the sender's later check of the status detects that.
     fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Status, [u8; 32])> {
         let mut file = self.open(folder, name)?;
         let seen = Status::from(fstat(&file)?);

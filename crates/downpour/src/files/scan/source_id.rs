@@ -1,4 +1,4 @@
-//! What names a source, see [`SourceId`].
+//! The identity of a source, see [`SourceId`].
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,18 @@ use super::super::filter::Filter;
 use super::super::root::Roots;
 use crate::messages::SourceId;
 
-/// Keeps these hashes apart from all others.
+/// Separates these hashes from all others.
 const CONTEXT: &str = "downpour 1 source id";
 
-/// Files that hold an id of this machine, which no other has and which stays; the first that can be read counts. What is told is only
-/// a hash of it, as `machine-id(5)` asks.
+/// Files with a unique, permanent id of this machine; the first readable one is used. Only a hash of it is sent, as
+/// `machine-id(5)` requires.
 const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// The same for the same items, filter and list on the same machine; nothing is learnt from it about them.
+/// Returns the identity of a source: the same for the same items, filter and list on the same machine. It reveals
+/// nothing about them.
 pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>]>) -> SourceId {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
-    // Every field begins with its length, every list with its count: no two sources give the same bytes.
+    // Every field is preceded by its length and every list by its count, so that the encoding is unambiguous.
     let count = |hasher: &mut blake3::Hasher, count: usize| {
         hasher.update(&(count as u64).to_le_bytes());
     };
@@ -53,8 +54,8 @@ pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>
     SourceId(id)
 }
 
-/// The path from the root of the file system, with links resolved; the last component only where `follow` says so: a link may itself be
-/// the item.
+/// Returns the absolute path with links resolved. The last component is resolved only if `follow`, since a link may
+/// itself be the item.
 fn absolute(path: &Path, follow: bool) -> PathBuf {
     let resolved = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !follow => {
@@ -63,7 +64,7 @@ fn absolute(path: &Path, follow: bool) -> PathBuf {
         }
         _ => path.canonicalize(),
     };
-    // What cannot be resolved now may be so the next time: then the transfer begins anew.
+    // If resolving succeeds the next time, the identity differs and the transfer starts from the beginning.
     resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The order in which names are looked at.
+//! The order in which names are visited.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -24,14 +24,14 @@ pub(super) struct Candidate {
     pub(super) provenance: Provenance,
 }
 
-/// Why a name is looked at.
+/// The reason why a name is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provenance {
-    /// The walk has met it.
+    /// The walk came across it.
     Met,
     /// The user's list names it.
     Listed,
-    /// It is a folder on the way to a name of the list.
+    /// It is a parent folder of a listed name.
     Way,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct Walk {
     pub(super) cursor: DirectoryCursor,
     roots: Arc<Roots>,
     next_item: usize,
-    /// What the user's list names, if there is one: instead of the item.
+    /// The user's list, if there is one: visited instead of the item.
     pub(super) listed: Option<Listed>,
-    /// The folders the walk is in.
+    /// The folders that the walk is inside.
     stack: Vec<Folder>,
 }
 
@@ -53,7 +53,7 @@ struct Folder {
     sent: Vec<u8>,
     identity: Identity,
     listing: Arc<Listing>,
-    /// In the listing.
+    /// Index in the listing.
     next: usize,
 }
 
@@ -63,7 +63,7 @@ impl Walk {
         Self { cursor: DirectoryCursor::new(Arc::clone(&roots)), roots, next_item, listed, stack: Vec::new() }
     }
 
-    /// The next name, or an item whose content cannot be listed.
+    /// Returns the next name, or an item whose contents cannot be listed.
     pub(super) fn next(&mut self) -> Option<Result<Candidate, Skipped>> {
         loop {
             while let Some(folder) = self.stack.last_mut() {
@@ -101,7 +101,7 @@ impl Walk {
         self.stack.iter().any(|outer| outer.identity == folder)
     }
 
-    /// Goes on in the folder that the entry at `sent` is; if that fails `sent` comes back.
+    /// Continues in the folder at `sent`; returns `sent` if that fails.
     pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), (Vec<u8>, io::Error)> {
         let opened = self.cursor.folder(&sent).and_then(|folder| open(folder, None));
         match opened {
@@ -111,7 +111,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on in an item without a name.
+    /// Continues in an item without a name.
     fn enter_item(&mut self, item: usize) -> io::Result<()> {
         let known = self.roots.items()[item].listing.clone();
         let (identity, listing) = open(self.cursor.folder_of(item, b"")?, known)?;
@@ -120,7 +120,7 @@ impl Walk {
     }
 }
 
-/// What tells a folder from all others, and the names in it, unless they are known already.
+/// Returns the identity of a folder and the names in it, which are read unless `known`.
 fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Identity, Arc<Listing>)> {
     let identity = Status::from(fstat(folder)?).identity;
     let listing = match known {
@@ -130,7 +130,7 @@ fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Iden
     Ok((identity, listing))
 }
 
-/// The path of a name in a folder.
+/// Joins the path of a folder and a name in it.
 pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
     if !folder.is_empty() {
@@ -141,7 +141,7 @@ pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The reason for which a name with this error is left out.
+/// Returns the reason for which a name with this error is skipped.
 pub(super) fn reason_of(provenance: Provenance, error: &io::Error) -> SkipReason {
     match skip_reason(error) {
         SkipReason::Vanished if provenance != Provenance::Met => SkipReason::Absent,

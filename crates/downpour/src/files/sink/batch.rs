@@ -1,4 +1,4 @@
-//! A batch whose manifest is complete and whose bytes are still coming.
+//! A batch whose manifest is complete and whose bytes are still arriving.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,80 +10,80 @@ use super::super::staged_id::StagedId;
 use super::verifier::VerifyError;
 use crate::messages::{Mtime, Wanted};
 
-/// Digests that may be ahead of their blocks. Credit keeps an honest sender far below: it reads a block, and so has its
-/// digest, only when it may send it.
+/// Maximum number of digests received ahead of their blocks. Credit keeps an honest sender far below: it reads a block,
+/// and so computes its digest, only when it may send the block.
 const MAX_DIGESTS_AHEAD: usize = 65_536;
 
-/// The longest file that is received again as a whole if it is not complete when a transfer breaks, in bytes. What is verified of longer
-/// ones stands in the journal.
+/// Size in bytes up to which an incomplete file is received again as a whole after an interruption. Verified ranges of
+/// larger files are recorded in the journal.
 pub(super) const SMALL_FILE: u64 = 1 << 20;
 
 /// A regular file of a batch that is to be received.
 #[derive(Debug)]
 pub(super) struct ReceivedFile {
-    /// Where it goes.
+    /// Final path.
     pub(super) path: Box<[u8]>,
     /// Index in the batch's entries.
     pub(super) entry: u32,
     pub(super) id: StagedId,
-    /// Where its bytes start in the batch.
+    /// Offset of its bytes in the batch.
     pub(super) start: u64,
     pub(super) size: u64,
-    /// The final mode.
+    /// Final mode.
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
 }
 
-/// Where a file stands.
+/// State of a file that is being received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileState {
     /// Bytes wanted and not yet verified.
     pub(super) left: u64,
-    /// It stands in the staging folder.
+    /// Whether it exists in the staging folder.
     pub(super) made: bool,
-    /// It may end too early, because zeros were left out.
+    /// Whether its length may still be wrong, because zeros at its end were not written.
     pub(super) short: bool,
-    /// Zeros must be written too: something else may stand there.
+    /// Whether zeros must be written too, because the staged file may contain other data.
     pub(super) dense: bool,
-    /// Its mode is not yet the final one.
+    /// Whether its mode is not yet the final one.
     pub(super) wrong_mode: bool,
-    /// Its bytes are not kept: it was voided, or cannot be here.
+    /// Whether its bytes are discarded: it was voided or refused.
     pub(super) dropped: bool,
 }
 
 impl FileState {
-    /// A file of `left` bytes of which nothing is here.
+    /// Creates the state of a file of which `left` bytes, all of it, are missing.
     pub(super) const fn fresh(left: u64) -> Self {
         Self { left, made: false, short: false, dense: false, wrong_mode: false, dropped: false }
     }
 }
 
-/// A batch whose bytes are still coming.
+/// A batch whose bytes are still arriving.
 #[derive(Debug)]
 pub(super) struct OpenBatch {
     pub(super) number: u32,
-    /// Length of the batch, all of it.
+    /// Length of the whole batch.
     full: u64,
-    /// Which bytes of it make the object.
+    /// The ranges of the batch that make up the object.
     wanted: Wanted,
-    /// Entries in its manifest.
+    /// Number of entries in its manifest.
     entries: u32,
-    /// Those with bytes to come or work to do, in the order of the batch.
+    /// Files that need bytes or other work, in the order of the batch.
     pub(super) files: Vec<ReceivedFile>,
     progress: Mutex<Progress>,
 }
 
 #[derive(Debug)]
 struct Progress {
-    /// Digests that wait for their block.
+    /// Digests waiting for their block.
     expected: HashMap<u32, [u8; 32]>,
-    /// Blocks that wait for their digest.
+    /// Blocks waiting for their digest.
     found: HashMap<u32, (Range<u64>, [u8; 32])>,
-    /// In the object.
+    /// Verified ranges of the object.
     verified: RangeSet,
-    /// As `files`.
+    /// States of `files`, in the same order.
     states: Vec<FileState>,
-    /// Files that are not yet settled.
+    /// Number of files not yet settled.
     unsettled: usize,
 }
 
@@ -91,18 +91,18 @@ struct Progress {
 pub(super) struct Piece {
     /// Index in the batch's files.
     pub(super) file: usize,
-    /// Where in the file.
+    /// Offset in the file.
     pub(super) inside: u64,
-    /// Which bytes of the range.
+    /// Bytes of the range.
     pub(super) bytes: Range<usize>,
 }
 
-/// What a verified block brings about.
+/// Results of verifying a block.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
-    /// Files of which it was the last.
+    /// Files that it completed.
     pub(super) files: Vec<usize>,
-    /// What is to stand in the journal.
+    /// Records for the journal.
     pub(super) records: Vec<Record>,
 }
 
@@ -125,13 +125,13 @@ impl OpenBatch {
         Self { number, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
-    /// Indices of the files of which no byte is missing.
+    /// Returns the indices of the files without missing bytes.
     pub(super) fn complete_files(&self) -> Vec<usize> {
         let progress = self.lock();
         (0..self.files.len()).filter(|at| progress.states[*at].left == 0).collect()
     }
 
-    /// The files that a range of the object lies in. What is behind the object's end lies in none.
+    /// Splits a range of the object by file. Bytes beyond the end of the object belong to none.
     pub(super) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = Piece> + '_ {
         let mut before = 0;
         self.wanted.locate(offset, length as u64, self.full).flat_map(move |range| {
@@ -141,7 +141,7 @@ impl OpenBatch {
         })
     }
 
-    /// The files that a range of the batch lies in, whose bytes stand at `at` in what was received.
+    /// Splits a range of the batch by file; its bytes start at `at` in the received range.
     fn pieces_of(&self, range: Range<u64>, at: usize) -> impl Iterator<Item = Piece> + '_ {
         let first = self.files.partition_point(|file| file.start + file.size <= range.start);
         let overlapping = self.files[first..].iter().zip(first..).take_while(move |(file, _)| file.start < range.end);
@@ -160,7 +160,7 @@ impl OpenBatch {
         change(&mut self.lock().states[file]);
     }
 
-    /// The file of an entry that is voided; `None` if it was not to be received anyhow.
+    /// Returns the file of a voided entry; `None` if it is not to be received anyway.
     pub(super) fn voided(&self, entry: u32) -> Result<Option<usize>, VerifyError> {
         if entry >= self.entries {
             return Err(VerifyError::Protocol("a void names no entry"));
@@ -168,7 +168,7 @@ impl OpenBatch {
         Ok(self.files.binary_search_by_key(&entry, |file| file.entry).ok())
     }
 
-    /// Takes a digest from the sender.
+    /// Adds a digest received from the sender.
     pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, VerifyError> {
         let mut progress = self.lock();
         if let Some((range, found)) = progress.found.remove(&block) {
@@ -183,7 +183,7 @@ impl OpenBatch {
         }
     }
 
-    /// Takes a digest of bytes that are written.
+    /// Adds the digest of bytes that were written.
     pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, VerifyError> {
         let mut progress = self.lock();
         if let Some(expected) = progress.expected.remove(&block) {
@@ -193,7 +193,7 @@ impl OpenBatch {
         Ok(Verified::default())
     }
 
-    /// Counts one file as settled; `true` says that it was the last and the batch is complete.
+    /// Counts one file as settled; returns whether it was the last and the batch is complete.
     pub(super) fn settled(&self) -> Result<bool, VerifyError> {
         let mut progress = self.lock();
         progress.unsettled -= 1;

@@ -1,4 +1,4 @@
-//! What stands at the target before anything is made there.
+//! Checks of the target before anything is created there.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,10 +18,11 @@ use crate::files::staging::is_staging_name;
 use crate::messages::{Entry, Kind, SourceId};
 
 impl Shared {
-    /// Whether an earlier, broken transfer from `source` created the target as its single item. A copy to a name that was free then finds
-    /// a directory there now, and must not go into it.
+    /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
+    /// that was free then finds a directory there now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> Result<bool, FilesError> {
-        // What has appeared since the sender was told is not continued: it would not wait to hear what is wanted.
+        // Do not continue a target that appeared after the sender was told to expect nothing: it does not wait for
+        // wanted ranges.
         let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return Ok(false) };
         let Some(name) = &named.rename else { return Ok(false) };
         match Place::open(&self.spec, &named, &self.renamed, source, false) {
@@ -29,16 +30,16 @@ impl Shared {
                 Ok(place.target.look(name).is_ok_and(|found| found.is_some_and(|found| place.is_own(name, &found))))
             }
             Err(busy @ FilesError::Busy { .. }) => Err(busy),
-            // Nothing can be found there, so nothing is continued there.
+            // Nothing to continue there.
             Ok(None) | Err(_) => Ok(false),
         }
     }
 
-    /// Final names of items among `entries` that exist already and may not be touched ([`Existing::Refuse`]); also asked before the user
-    /// accepts.
+    /// Returns the final names of items among `entries` that exist already and must not be touched
+    /// ([`Existing::Refuse`]); also called before the user accepts.
     ///
     /// # Errors
-    /// A bad name, or a target that cannot be looked into.
+    /// A bad name, or a target that cannot be accessed.
     pub(super) fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
         let mut names = Vec::new();
         if self.spec.existing != Existing::Refuse {
@@ -47,18 +48,18 @@ impl Shared {
         for entry in entries {
             let top = check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
             if top.len() < entry.path.len() {
-                // DirectorySandbox an item of its own, which was looked at when it came.
+                // Beneath an item, which was checked when it arrived.
                 continue;
             }
             let name = self.destination().rename.as_deref().unwrap_or(top);
             if is_staging_name(name) {
-                // Refused for itself.
+                // Refused later as a reserved name.
                 continue;
             }
             let path = self.destination().directory.join(OsStr::from_bytes(name));
             let found = match statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => Status::from(found),
-                // One that is too long is told when it comes.
+                // Names that are too long are reported when they arrive.
                 Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => continue,
                 Err(error) => return Err(FilesError::system(path, error)),
             };
@@ -69,7 +70,8 @@ impl Shared {
         Ok(names)
     }
 
-    /// A folder does not take the place of something else that the user has named: he meant it to be a folder, or another name.
+    /// Checks that a folder does not replace an object that the user named as the target: the user meant a folder, or
+    /// another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, Kind::Directory) && !entry.path.contains(&b'/');
         if let Some(name) = &self.destination().rename
@@ -84,7 +86,7 @@ impl Shared {
     }
 }
 
-/// Checks that items can go to `destination`; says whether it may hold some of them already.
+/// Checks that items can go to `destination`; returns whether it may already hold some of them.
 ///
 /// # Errors
 /// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
@@ -112,13 +114,13 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
     }
 }
 
-/// Whether a directory that exists may hold some of what comes.
+/// Whether an existing directory may already hold some of the items.
 fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
     let directory = &destination.directory;
     if spec.dry_run || holds_staging(directory)? {
         return Ok(true);
     }
-    // What exists is refused, unless an earlier run has made it.
+    // Existing names are refused, unless an earlier run has created them.
     if spec.existing == Existing::Refuse {
         return Ok(false);
     }
@@ -131,7 +133,7 @@ fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bo
     Ok(items.iter().any(stands))
 }
 
-/// Whether a broken transfer has left something in the folder.
+/// Whether an interrupted transfer has left a staging folder in `folder`.
 pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
     for item in folder.read_dir()? {
         if is_staging_name(item?.file_name().as_bytes()) {
@@ -150,7 +152,7 @@ mod tests {
         Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
     }
 
-    /// A sink whose target is a directory only if the first item is one.
+    /// Creates a sink whose target is a directory only if the first item is one.
     fn undecided(target: &Path) -> FileSink {
         let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
         let requested = Requested { directory_if, ..Requested::default() };
@@ -168,7 +170,7 @@ mod tests {
             sink.begin(SourceId([1; 16])).unwrap();
             assert!(!sink.is_decided());
             sink.decide(first).unwrap();
-            // What comes later does not count.
+            // Later items do not change the decision.
             sink.decide(Some(&directory)).unwrap();
             assert_eq!(sink.destination().directory, into, "{first:?}");
         }

@@ -1,4 +1,4 @@
-//! From the entries of a manifest to folders, links, and files to be received.
+//! Turning the entries of a manifest into folders, links, and files to be received.
 
 use std::io;
 
@@ -21,26 +21,26 @@ use crate::files::list::encode_attributes;
 use crate::files::sandbox::{DirectorySandbox, errno};
 use crate::messages::{Entry, Kind, ManifestPart, NoticeKind};
 
-/// What a folder needs while names are made in it.
+/// Permissions that a folder needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
 
 /// A file as it is staged now.
 struct Staged {
     id: StagedId,
-    /// Bytes that are here and verified.
+    /// Ranges that are present and verified.
     held: RangeSet,
     state: FileState,
     /// Its final mode.
     mode: u32,
 }
 
-/// Takes entries in: what becomes of each by what stands at the target.
+/// Admits entries: decides about each one by what exists at the target.
 pub(super) struct Admission<'a> {
     pub(super) shared: &'a Shared,
 }
 
 impl Admission<'_> {
-    /// Deals with the entries of a checked part.
+    /// Processes the entries of a checked part.
     pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
             self.shared.check_stopped()?;
@@ -69,7 +69,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Does what can be done with an entry at once.
+    /// Does everything that can be done for an entry at once.
     fn take_entry(
         &self,
         building: &mut Building,
@@ -79,14 +79,14 @@ impl Admission<'_> {
     ) -> Result<(), FilesError> {
         let place = self.shared.place()?;
         let fate = match target {
-            // Its file is not there yet.
+            // The link is made later, when its file is in place.
             Some(target) => {
                 let pushed = lock(&place.staging.links).push(path, target);
                 return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
             }
             None => self.judge(&place.target).fate(path, entry, None),
         };
-        // Of a file that was not read to its end it says nothing.
+        // The result is meaningless if hashing was stopped early.
         self.shared.check_stopped()?;
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
@@ -115,7 +115,7 @@ impl Admission<'_> {
             Ok(None) => self.leave_out(building, path, entry),
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
-                    // What Linux answers on a file system without links, as FAT.
+                    // Linux returns these on a file system without links, such as FAT.
                     (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) => NoticeKind::NoLinks,
                     _ => place.refusal(path, error)?,
                 };
@@ -125,8 +125,8 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Tells what would become of an entry; for a hard link `stands` says whether its file would. Says whether a file would stand there
-    /// that links can be made to.
+    /// Reports what would happen to an entry; for a hard link `stands` says whether its file would exist. Returns
+    /// whether a file would exist to which links can be made.
     fn foresee(
         &self,
         building: &mut Building,
@@ -141,7 +141,7 @@ impl Admission<'_> {
         };
         self.shared.check_stopped()?;
         let fate = match fate {
-            // Its folder would be made.
+            // Its folder would be created.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::New,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Fate::New,
             Err(error) => match refusal(errno(&error)) {
@@ -189,7 +189,8 @@ impl Admission<'_> {
         let skips = self.shared.spec.existing == Existing::Skip;
         if matches!(fate, Fate::Same { .. }) {
             if let Some(found) = place.target.look(path)? {
-                // One with the mode that a broken run makes folders with is its own, and has not yet got the final one.
+                // A folder with the mode with which an interrupted run creates folders is that run's, and has not got
+                // its final mode yet.
                 if place.staging.is_new || found.mode != self.shared.modes.as_made(made) {
                     mode = self.shared.modes.apply_over(entry.mode, found.mode);
                 }
@@ -247,7 +248,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Finds out what is staged of a file.
+    /// Determines what is staged of a file.
     fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claim(id.path()) {
@@ -262,25 +263,25 @@ impl Admission<'_> {
             true => place.staging.remove_file(id).map(|()| new),
             false => Ok(new),
         });
-        // A staging folder that cannot be used is more than a name's trouble.
+        // An unusable staging folder affects more than one name.
         staged.map_err(|error| FilesError::system(place.staging.path(), error))
     }
 
-    /// Takes what an earlier run has staged of a file, as far as it counts.
+    /// Takes over the valid part of what an earlier run has staged of a file.
     fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> io::Result<Staged> {
         let (size, id) = (entry.size(), new.id);
         let held = place.staging.held().verified.remove(&id).unwrap_or_default();
         if size <= SMALL_FILE {
             let found = place.staging.look(id)?;
-            // The time was set when all was verified.
+            // The mtime was set once everything was verified.
             if found.size == size && found.has_time(entry.mtime) {
                 let state = FileState { left: 0, made: true, wrong_mode: true, ..new.state };
                 return Ok(Staged { state, ..new });
             }
         } else if held.iter().next().is_some() {
-            // It may have got its final mode.
+            // It may already have its final mode.
             place.staging.set_mode(id, WRITABLE)?;
-            // What stands in the gaps is not to be relied on: holes are.
+            // The content of gaps is unknown; holes are known to be zeros.
             let dense = held.gaps(size).any(|gap| place.staging.punch(id, gap).is_err());
             let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
             let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
@@ -293,11 +294,11 @@ impl Admission<'_> {
     /// Adds a file to those that are to be received.
     fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let base = building.length;
-        // Of one that fails yet it is too much: `finish` takes care.
+        // Too much if the file fails later; corrected in `Report::outcome`.
         let held = entry.size() - staged.state.left;
         self.shared.report.update(|outcome| outcome.present += held);
         if staged.state.left > 0 {
-            // Wanted is what is not here; all of it where the sender does not wait to hear.
+            // The missing ranges are wanted; the whole file if the sender does not wait for wants.
             for gap in staged.held.gaps(entry.size()) {
                 building.wanted.push(base + gap.start..base + gap.end);
             }
@@ -305,7 +306,7 @@ impl Admission<'_> {
         self.push(building, path, entry, staged);
     }
 
-    /// Counts the bytes of a file that is not to be received; they come all the same if the sender does not wait for wants.
+    /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
     fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
         if self.shared.may_hold_some || entry.size() == 0 {
             return;

@@ -1,4 +1,4 @@
-//! What becomes of an entry, by what stands under its name.
+//! Decides what happens to an entry, by what exists under its name.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,38 +12,38 @@ use crate::messages::{Entry, Kind, NoticeKind};
 /// Bytes read at a time to hash a file.
 const CHUNK: usize = 256 << 10;
 
-/// What becomes of an entry.
+/// What happens to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is here, but for mode and time perhaps.
+    /// It exists, possibly with another mode and time.
     Same {
-        /// They differ too.
+        /// Whether mode or time differ.
         attributes: bool,
     },
-    /// Nothing stands there.
+    /// Nothing exists under its name.
     New,
-    /// Something else stands there.
+    /// Something else exists and is replaced.
     Replace {
-        /// The mode of the file there, if it is to stay.
+        /// Mode of the existing file, if it is to be kept.
         mode: Option<u32>,
     },
-    /// Something else stands there and stays.
+    /// Something else exists and is kept.
     Kept,
-    /// It cannot be here.
+    /// It cannot be created.
     Refused(NoticeKind),
 }
 
-/// What decides.
+/// Inputs of the decision.
 pub(super) struct Judge<'a> {
     pub(super) spec: &'a ReceiveSpec,
     pub(super) modes: ModeRule,
     pub(super) target: &'a DirectorySandbox,
-    /// Asked while a file is hashed.
+    /// Checked while a file is hashed.
     pub(super) stopped: &'a AtomicBool,
 }
 
 impl Judge<'_> {
-    /// Looks at what stands at `path`, where `entry` goes; for a hard link `target` is where its file goes.
+    /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
         let Some(found) = self.target.look(path)? else { return Ok(Fate::New) };
         let skips = self.spec.existing == Existing::Skip;
@@ -58,7 +58,7 @@ impl Judge<'_> {
         if skips {
             return Ok(Fate::Kept);
         }
-        // Programs may be talking through it.
+        // Programs may be communicating through it.
         if found.is_special() {
             return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
@@ -83,7 +83,7 @@ impl Judge<'_> {
                     && found.size == *size
                     && match (self.spec.compare, hash) {
                         (Compare::SizeAndTime, _) => found.has_time(entry.mtime),
-                        // One that cannot be read is not known to be the same.
+                        // An unreadable file is not known to be the same.
                         (Compare::Checksum, Some(hash)) => self
                             .target
                             .open(path)
@@ -95,7 +95,7 @@ impl Judge<'_> {
         })
     }
 
-    /// BLAKE3 of a file; `None` when the transfer is stopped meanwhile.
+    /// Returns the BLAKE3 hash of a file; `None` if the transfer is stopped meanwhile.
     fn digest(&self, mut file: File) -> io::Result<Option<[u8; 32]>> {
         let (mut hasher, mut chunk) = (blake3::Hasher::new(), vec![0; CHUNK]);
         while !self.stopped.load(Ordering::Relaxed) {

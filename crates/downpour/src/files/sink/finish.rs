@@ -1,4 +1,4 @@
-//! The end of a transfer: deletion, modes and times of folders, and the last word from the disk.
+//! The end of a transfer: deletion, modes and times of folders, and the final sync.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,12 +19,13 @@ use super::shared::Shared;
 use crate::files::sandbox::errno;
 use crate::messages::NoticeKind;
 
-/// What the target itself is called in notices.
+/// Name of the target itself in notices.
 const TOP: &[u8] = b".";
 
 impl Shared {
-    /// Carries out what has to wait until everything else is in place: makes the hard links, deletes, gives the directories their modes and
-    /// times, makes everything durable and removes the staging folder. `announced` is all that the sender has announced.
+    /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
+    /// of directories, makes everything durable and removes the staging folder. `announced` is everything that the
+    /// sender announced.
     pub(super) fn finish(&self, announced: &Intake) -> Result<(), FilesError> {
         if self.spec.dry_run {
             if let Some(seen) = self.seen()? {
@@ -39,7 +40,7 @@ impl Shared {
             let is_removed = place.staging.remove(place.target.root())?;
             let left = (!is_removed).then(|| place.staging.path().to_owned());
             self.report.update(|outcome| outcome.staging_left = left);
-            // Nothing is made or removed in it any more.
+            // Nothing is created or removed in it any more.
             self.seal_top(announced, place.target.root())?;
             place.sync_target()?;
         }
@@ -48,7 +49,7 @@ impl Shared {
 
     fn delete(&self, announced: &Intake, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
-        // A comparison deletes nothing, and what could not be read is not looked into.
+        // A comparison deletes nothing, so a missing part of the sender's names does no harm there.
         if announced.incomplete && !self.spec.compared {
             self.report.update(|outcome| outcome.delete_left_out = true);
             self.refused(TOP, NoticeKind::NotDeleted);
@@ -80,20 +81,21 @@ impl Shared {
         fatal.map_or_else(|| self.check_stopped(), Err)
     }
 
-    /// Whether the target stands for the directory whose contents come. That a path with no slash at its end names a directory over there
-    /// shows only when this comes; a comparison, which touches nothing, takes the sender's word for it.
+    /// Whether the target stands for the directory whose contents are sent. Without a trailing slash, the path alone
+    /// does not show that it names a directory at the sender; the sender's announcement does. Only a comparison, which
+    /// touches nothing, relies on that.
     fn is_contents(&self, announced: &Intake) -> bool {
         self.spec.requested.contents || (self.spec.compared && announced.top.is_some())
     }
 
-    /// Gives the target mode and time of the folder that it stands for.
+    /// Sets mode and mtime of the target to those of the folder that it stands for.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
         let Destination { directory, rename } = self.destination();
         let applies =
             self.is_contents(announced) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
         let Some(top) = announced.top.filter(|_| applies) else { return Ok(()) };
-        // The next run has to get in.
+        // The next run needs access.
         let mode = self.modes.apply(top.mode) | FILLABLE;
         let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
@@ -116,12 +118,12 @@ impl Shared {
         }
     }
 
-    /// Applies modes and times to all folders, the deepest first, and makes all that was made durable.
+    /// Sets modes and mtimes of all folders, the deepest first, and makes everything that was created durable.
     fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.is_changed();
         let mut folders = lock(&place.staging.folders);
-        // Folders that were there and are left alone are not in the list.
+        // Existing folders that are left alone are not in the list.
         let at_once = changed && (sync_at_once(folders.count()) || self.spec.existing == Existing::Skip);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
@@ -131,7 +133,7 @@ impl Shared {
             let seal = || -> io::Result<()> {
                 let Some(found) = place.target.look(&path)? else { return Ok(()) };
                 let is_sealed = found.is_directory() && found.mode == mode && found.has_time(mtime);
-                // One that an earlier run has sealed may not be durable.
+                // A folder sealed by an earlier run may not be durable.
                 let syncs = changed && !at_once;
                 if is_sealed && !syncs {
                     return Ok(());
@@ -147,7 +149,7 @@ impl Shared {
             };
             match seal() {
                 Ok(()) => {}
-                // It was removed meanwhile, or could not be made, which was told.
+                // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
                     let kind = place.refusal(&path, error)?;
@@ -181,7 +183,7 @@ mod tests {
         receiving
     }
 
-    /// The end of a transfer of nothing.
+    /// Creates the end of an empty transfer.
     fn end(source: SourceId) -> End {
         let (mut root, mut bytes) = (RootHasher::new(), Vec::new());
         crate::messages::Message::Begin(source).encode(&mut bytes).unwrap();
@@ -203,7 +205,7 @@ mod tests {
     fn a_staging_folder_that_is_still_in_use_is_left_and_told() {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join(staging_name(SourceId([1; 16])));
-        // What keeps it from being removed, as files do on NFS that are removed while they are open.
+        // Prevents the removal of the folder, as do files on NFS that are removed while open.
         fs::create_dir_all(staging.join("moving/in use")).unwrap();
         let receiving = begin(dir.path());
         let outcome = receiving.finish(&end(SourceId([1; 16]))).unwrap();

@@ -1,4 +1,4 @@
-//! Hard links, made when all files stand.
+//! Hard links, created when all files are in place.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,14 +16,14 @@ use super::shared::Shared;
 use crate::files::sandbox::errno;
 use crate::messages::NoticeKind;
 
-/// Bytes of the names of links that are dealt with at a time. For each such group the list of files is read once.
+/// Bytes of link names processed at a time. The list of files is read once for each such group.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// A link's path, and that of the file it is a link to.
+/// Path of a link, and path of the file that it links to.
 type Link = (Vec<u8>, Vec<u8>);
 
 impl Shared {
-    /// Makes the hard links.
+    /// Creates the hard links.
     pub(super) fn make_links(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let mut links = lock(&place.staging.links);
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// Which files of `group` stand as they were sent, in 64 bits each.
+    /// Returns the 64-bit hashes of the link targets in `group` that are in place as they were sent.
     fn standing(&self, place: &Place, group: &[Link]) -> Result<HashSet<u64>, FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let asked: HashSet<_> = group.iter().map(|(_, target)| path_hash(target).to_be_bytes()).collect();
@@ -72,9 +72,9 @@ impl Shared {
         Ok(standing)
     }
 
-    /// Makes one link; `stands` says that its file does. The answer is why it cannot be, if so.
+    /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
     fn make_link(&self, place: &Place, path: &[u8], target: &[u8], stands: bool) -> io::Result<Option<NoticeKind>> {
-        // One that stood and is gone has been taken away meanwhile.
+        // A file that was in place may have been removed in the meantime.
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
         let there = place.target.look(path)?;
@@ -103,7 +103,7 @@ impl Shared {
     }
 }
 
-/// The next links; none at the end.
+/// Returns the next group of links; empty at the end.
 fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
     let (mut group, mut bytes) = (Vec::new(), 0);
     while bytes < GROUP_BYTES

@@ -1,4 +1,5 @@
-//! What the sender announces: its messages in the order of flow 0, checked without the file system and hashed into the root.
+//! The sender's announcements: its messages in the order of flow 0, checked without the file system and hashed into the
+//! root.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
@@ -19,18 +20,18 @@ pub(super) struct Manifest {
     intake: Mutex<Intake>,
 }
 
-/// What follows the order of flow 0.
+/// State that depends on the order of messages on flow 0.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     pub(super) source: Option<SourceId>,
-    /// Mode and time of the directory whose contents are sent.
+    /// Mode and mtime of the directory whose contents are sent.
     pub(super) top: Option<Attributes>,
     pub(super) batches: Batches,
     root: RootHasher,
     skipped: u64,
-    /// The sender has left out names that it should send.
+    /// Whether the sender has skipped names that it should send.
     pub(super) incomplete: bool,
-    /// If names that do not come are to be deleted: those that came.
+    /// The paths announced, if names that are not sent are to be deleted.
     pub(super) sent: Option<SentPaths>,
     /// In a dry run: hashes of the paths of the files that would be in place.
     pub(super) standing: HashSet<u64>,
@@ -39,31 +40,31 @@ pub(super) struct Intake {
 }
 
 impl Manifest {
-    /// Before the first message; `notes_sent` keeps the paths that come.
+    /// Creates the state before the first message; `notes_sent` records the announced paths.
     pub(super) fn new(notes_sent: bool) -> Self {
         let sent = notes_sent.then(SentPaths::default);
         Self { intake: Mutex::new(Intake { sent, ..Intake::default() }) }
     }
 
-    /// The announcements so far; held while one is dealt with.
+    /// Locks the announcements so far; held while one is processed.
     pub(super) fn intake(&self) -> MutexGuard<'_, Intake> {
         lock(&self.intake)
     }
 
-    /// Hashes a message that is dealt with elsewhere.
+    /// Hashes a message that is processed elsewhere.
     pub(super) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
         self.intake().hash(encode)
     }
 }
 
 impl Intake {
-    /// Takes the first message.
+    /// Processes the first message.
     pub(super) fn begin(&mut self, source: SourceId) -> Result<(), FilesError> {
         self.source = Some(source);
         self.hash(|out| source.encode(out))
     }
 
-    /// Takes mode and time of the directory whose contents are sent.
+    /// Processes mode and mtime of the directory whose contents are sent.
     pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.replace(top).is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
@@ -71,7 +72,7 @@ impl Intake {
         self.hash(|out| top.encode(out))
     }
 
-    /// Counts a name that the sender left out.
+    /// Counts a name that the sender skipped.
     pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
         self.hash(|out| skipped.encode(out))?;
         self.skipped += 1;
@@ -90,7 +91,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Compares the sender's last message with what came.
+    /// Compares the sender's last message with what was received.
     pub(super) fn check_end(&self, end: &End) -> Result<(), FilesError> {
         let Batches { count, entries, bytes, .. } = self.batches;
         if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
@@ -103,24 +104,24 @@ impl Intake {
     }
 }
 
-/// The batches up to now, and the one whose parts are coming.
+/// The batches so far, and the one whose parts are arriving.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Batches whose last part came.
+    /// Batches whose last part has arrived.
     count: u32,
     /// Entries in all parts.
     entries: u64,
-    /// Lengths of complete batches.
+    /// Total length of complete batches.
     bytes: u64,
     building: Option<Building>,
 }
 
-/// A batch whose parts are coming.
+/// A batch whose parts are arriving.
 #[derive(Debug)]
 pub(super) struct Building {
-    /// As every part claims it.
+    /// Length of the batch as every part states it.
     full: u64,
-    /// Of the entries so far.
+    /// Length of the entries so far.
     pub(super) length: u64,
     pub(super) entries: u32,
     name_bytes: usize,
@@ -134,7 +135,7 @@ impl Batches {
         self.building.is_some()
     }
 
-    /// Checks everything about a part that can be told without the file system.
+    /// Checks everything about a part that can be checked without the file system.
     pub(super) fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         if part.batch != self.count {
@@ -174,7 +175,7 @@ impl Batches {
         Ok(())
     }
 
-    /// The batch that a checked part belongs to.
+    /// Returns the batch that a checked part belongs to.
     pub(super) fn building(&mut self, part: &ManifestPart) -> &mut Building {
         self.building.get_or_insert_with(|| Building {
             full: part.length,
@@ -186,8 +187,8 @@ impl Batches {
         })
     }
 
-    /// Counts a part whose entries are dealt with; returns the batch, and what is wanted of it, with its last part. `all` says that the
-    /// sender does not wait to hear what is wanted.
+    /// Counts a part whose entries were processed; for the last part returns the batch and its wanted ranges. `all`
+    /// says that the sender does not wait for wants.
     pub(super) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<(OpenBatch, Wanted)>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {
@@ -203,7 +204,7 @@ impl Batches {
 }
 
 impl Building {
-    /// Counts an entry that is dealt with.
+    /// Counts an entry that was processed.
     pub(super) fn count(&mut self, size: u64, name_bytes: usize) {
         self.length += size;
         self.entries += 1;

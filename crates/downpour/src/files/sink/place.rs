@@ -1,4 +1,4 @@
-//! The target folder, the staging folder in it, and the way from one to the other.
+//! The target folder, the staging folder in it, and moving files from one to the other.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,21 +20,21 @@ use super::super::staging::{Staging, sync_file_system};
 use super::lock;
 use crate::messages::{NoticeKind, SourceId};
 
-/// Where files go.
+/// The location that files are written to.
 #[derive(Debug)]
 pub(super) struct Place {
     destination: Destination,
     pub(super) target: DirectorySandbox,
-    /// Whether the target folder was made for this transfer.
+    /// Whether the target folder was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
-    /// What the sender calls it, once that is known.
+    /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveSpec>,
 }
 
 impl Place {
-    /// Opens the target and the staging folder of `source` in it. What is missing is made if `make` says so.
+    /// Opens the target and the staging folder of `source` in it, creating what is missing if `make` is set.
     pub(super) fn open(
         spec: &Arc<ReceiveSpec>,
         destination: &Destination,
@@ -65,40 +65,41 @@ impl Place {
         }))
     }
 
-    /// The path of a name of the target.
+    /// Returns the full path of a name in the target, for messages.
     pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
         self.destination.directory.join(OsStr::from_bytes(path))
     }
 
-    /// Tells what concerns one name from what ends the transfer.
+    /// Classifies an error: a notice if it concerns one name, an error if it ends the transfer.
     pub(super) fn refusal(&self, path: &[u8], error: io::Error) -> Result<NoticeKind, FilesError> {
         if self.target.is_removed() || self.staging.is_removed() {
             return Err(FilesError::system(self.staging.path(), error));
         }
         match errno(&error) {
-            // It appeared meanwhile.
+            // Created by another process in the meantime.
             Errno::EXIST if self.spec.existing == Existing::Skip => Ok(NoticeKind::Kept),
             number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
 
-    /// Whether `path` is an item that may not be put over another.
+    /// Whether `path` is an item that must not replace another.
     pub(super) fn is_guarded(&self, path: &[u8]) -> bool {
         self.spec.existing == Existing::Refuse && !path.contains(&b'/')
     }
 
-    /// Whether an item that is made under `path` goes on record, so that the transfer knows it as its own when it goes on.
+    /// Whether an item created at `path` is recorded in the journal, so that a resumed transfer recognises it as its
+    /// own.
     pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
         (self.spec.existing == Existing::Refuse || self.destination.rename.is_some()) && !path.contains(&b'/')
     }
 
-    /// Whether what stands at the top under `name` was made by this transfer.
+    /// Whether the existing item `name` at the top was created by this transfer.
     pub(super) fn is_own(&self, name: &[u8], found: &Status) -> bool {
         self.staging.held().items.contains(&Item::new(name, found.identity.inode, birth(self.target.root(), name)))
     }
 
-    /// Moves `name` from the staging folder to `path`. What stands there is replaced, unless it is an item's name and not ours, or
-    /// a folder with something in it, or all that exists is kept.
+    /// Moves `name` from the staging folder to `path`, replacing what exists there. Fails if that is another's item
+    /// that must not be replaced, a non-empty folder, or anything when existing names are kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (guarded, keeps) = (self.is_guarded(path), self.spec.existing == Existing::Skip);
         let put = |new| self.target.place(&self.staging.dir, name, path, new);
@@ -117,10 +118,10 @@ impl Place {
         Ok(put(false)?)
     }
 
-    /// Puts what was made in the staging folder to be moved on.
+    /// Moves an object created in the staging folder to `path`.
     pub(super) fn put_made(&self, (name, found): (&str, Status), path: &[u8]) -> io::Result<()> {
         if self.is_remembered(path) {
-            // It must be known as ours before it can be seen.
+            // Record it as ours before it becomes visible.
             let item = Item::new(path, found.identity.inode, birth(&self.staging.dir, name));
             self.staging.journal.append(&[Record::Item(item)])?;
             self.staging.journal.sync()?;
@@ -132,7 +133,7 @@ impl Place {
         result
     }
 
-    /// Makes `path` free for something that is no folder, if a folder stands there.
+    /// Removes the folder at `path`, if there is one, to make room for something that is not a folder.
     pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
@@ -145,7 +146,7 @@ impl Place {
                 target: &self.target,
                 filter,
                 sent_as: &|path| sent_as(renamed, path),
-                // A folder left half way would be told as one that is in the way.
+                // Not stoppable: a half deleted folder would be reported as one that is in the way.
                 is_stopped: &|| false,
                 dry_run: false,
                 deleted: &mut |_| {},
@@ -160,28 +161,29 @@ impl Place {
         self.target.remove_folder(path)
     }
 
-    /// Puts on record that the file at `path` is in place as it was sent: hard links are made only to such files.
+    /// Records that the file at `path` is in place as it was sent: hard links are made only to such files.
     pub(super) fn note_file(&self, path: &[u8]) -> io::Result<()> {
         lock(&self.staging.files).push(&path_hash(path).to_be_bytes(), b"")
     }
 
-    /// Makes the target folder's own list of names durable.
+    /// Makes the target folder's directory entries durable.
     pub(super) fn sync_target(&self) -> Result<(), FilesError> {
         fsync(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Removes what this run has made for itself.
+    /// Removes what this run has created for itself.
     pub(super) fn remove(&self) -> Result<(), FilesError> {
         self.staging.remove(self.target.root())?;
         if self.target_is_new {
-            // Not if something is in it.
+            // Fails if it is not empty.
             let _ = std::fs::remove_dir(&self.destination.directory);
         }
         Ok(())
     }
 }
 
-/// What the sender calls a path beneath the target, where the item has another name here (first) than there (second).
+/// Returns the sender's name of a path beneath the target. `renamed` holds the item's names here and at the sender, if
+/// they differ.
 pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     if let Some((here, there)) = renamed
         && let Some(rest) = path.strip_prefix(here)
@@ -192,17 +194,17 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
-/// Makes the name of a new target durable: what is in it later is lost with it.
+/// Makes the name of a new target durable: without it everything in the target would be lost.
 fn sync_parent(into: &Path, target: &std::os::fd::OwnedFd) -> io::Result<()> {
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match open_target(parent) {
         Ok(Some(parent)) => Ok(fsync(parent)?),
-        // It may be closed to reading.
+        // It may be unreadable.
         Ok(None) | Err(_) => sync_file_system(target),
     }
 }
 
-/// Opens the folder that the user names, also through a link; `None` if there is none.
+/// Opens the folder that the user named, possibly through a link; `None` if it does not exist.
 pub(super) fn open_target(into: &Path) -> Result<Option<std::os::fd::OwnedFd>, FilesError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(CWD, into, flags, Mode::empty()) {
@@ -212,7 +214,7 @@ pub(super) fn open_target(into: &Path) -> Result<Option<std::os::fd::OwnedFd>, F
     }
 }
 
-/// What a system's answer to a single name means for that name; `None` if it concerns more than the name.
+/// Maps a system error for a single name to a notice; `None` if it concerns more than that name.
 pub(super) fn refusal(error: Errno) -> Option<NoticeKind> {
     match error {
         Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOMEM => None,

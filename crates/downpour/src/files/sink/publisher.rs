@@ -1,5 +1,5 @@
-//! The publisher: makes verified files durable and moves them to their final names, in groups. While the disk syncs one group, the one
-//! before takes its final names and the next one is gathered.
+//! The publisher: makes verified files durable and moves them to their final names, in groups. While the disk syncs one
+//! group, the previous one gets its final names and the next one is gathered.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,42 +22,42 @@ use super::verifier::Verifier;
 use super::writer::Writer;
 use crate::files::sandbox::errno;
 
-/// The disk is asked to have everything this often, while there is anything.
+/// A group is synced at this interval, if there is anything to sync...
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Or at so many files that wait for it...
+/// ... or when this many files are waiting...
 const MAX_FILES: usize = 4096;
-/// ... or at so many bytes in them.
+/// ... or this many bytes in them.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// While the disk is asked, what is verified is dealt with this often...
+/// While a sync is running, verified blocks are settled at this interval...
 const GATHERING: Duration = Duration::from_millis(2);
-/// ... and after so many files that take their final names.
+/// ... and after this many files moved to their final names.
 const PLACED_AT_ONCE: usize = 64;
 
-/// What is verified and waits to be durable.
+/// Verified data waiting to be made durable.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Complete files, to be moved to their final names then.
+    /// Complete files, moved to their final names once durable.
     files: Vec<(Arc<OpenBatch>, usize)>,
     /// Bytes in them.
     bytes: u64,
-    /// Files of which ranges were put on record, to be confirmed then.
+    /// Files with ranges in the journal, to be confirmed once durable.
     recorded: HashSet<StagedId>,
-    /// Batches that are complete with it.
+    /// Batches that are complete with this group.
     complete: Vec<u32>,
-    /// When the first of all this came.
+    /// Arrival of the first part of the group.
     since: Option<Instant>,
-    /// To be asked for even when all is to end.
+    /// Whether to sync the group even though the transfer is to stop.
     is_last: bool,
 }
 
 impl Group {
-    /// Adds files of which more is on record than the disk is known to have.
+    /// Adds files with journal records that are not known to be durable.
     pub(super) fn expect_of_disk(&mut self, files: impl Iterator<Item = StagedId>) {
         self.recorded.extend(files);
     }
 
-    /// Adds files of which more was put on record just now.
+    /// Adds files with new journal records.
     pub(super) fn add_recorded(&mut self, files: impl Iterator<Item = StagedId>) {
         self.since.get_or_insert_with(Instant::now);
         self.recorded.extend(files);
@@ -70,12 +70,12 @@ impl Group {
         self.files.push((Arc::clone(batch), at));
     }
 
-    /// Ends with the last file of a batch.
+    /// Marks the group as completing a batch.
     pub(super) fn complete_batch(&mut self, number: u32) {
         self.complete.push(number);
     }
 
-    /// Waits for nothing more.
+    /// Marks the group as the last one.
     pub(super) fn end(&mut self) {
         self.is_last = true;
     }
@@ -93,13 +93,13 @@ impl Group {
     }
 }
 
-/// The group that is gathered now.
+/// The group being gathered.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     group: Mutex<Group>,
 }
 
-/// What a publisher works with.
+/// The components that the publisher works with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pipeline<'a> {
     pub(super) shared: &'a Shared,
@@ -108,7 +108,7 @@ pub(super) struct Pipeline<'a> {
 }
 
 impl Publisher {
-    /// Adds what an earlier run has on record and the disk is not known to have: the next sync has to cover it.
+    /// Adds ranges that an earlier run recorded and that are not known to be durable: the next sync has to cover them.
     pub(super) fn continue_from(&self, place: &Place) {
         lock(&self.group).expect_of_disk(place.staging.held().not_durable());
     }
@@ -130,12 +130,12 @@ impl Publisher {
 }
 
 impl Pipeline<'_> {
-    /// Puts on record what was verified since the last time, and finishes the complete files, for the next group.
+    /// Records what was verified since the last call, and finishes the complete files for the next group.
     fn settle_ready(&self, group: &mut Group) -> Result<(), FilesError> {
         loop {
             self.shared.check_going()?;
             let (next, records) = self.verifier.take();
-            // Files that are complete are on record first.
+            // Ranges of complete files are recorded first.
             self.record(group, &records)?;
             let Some((batch, at)) = next else { return Ok(()) };
             let place = self.shared.place()?;
@@ -153,7 +153,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Writes verified ranges into the journal.
+    /// Writes verified ranges to the journal.
     fn record(&self, group: &mut Group, records: &[Record]) -> Result<(), FilesError> {
         if records.is_empty() {
             return Ok(());
@@ -167,8 +167,9 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// Makes groups durable and moves their files to their final names, until none is due. Once all is to end soon the disk is asked for
-    /// the last group only, which [`Publisher::flush`] makes of all that is left: it may take seconds each time.
+    /// Makes groups durable and moves their files to their final names, until none is due. Once the transfer is to stop
+    /// soon, only the last group is synced, into which [`Publisher::flush`] puts everything left: each sync may take
+    /// seconds.
     fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         let mut durable = None;
         let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.shared.check_stopped().is_ok());
@@ -177,7 +178,7 @@ impl Pipeline<'_> {
             durable = match asked {
                 Some(asked) if asked.needs_disk() => {
                     let place = self.shared.place()?;
-                    // What goes on record while the disk is busy is not confirmed.
+                    // Records written during the sync are not confirmed.
                     let until = place.staging.journal.records();
                     let sync = || self.make_durable(place, &asked, until);
                     self.place_during(group, durable.unwrap_or_default(), placed, sync)?;
@@ -192,8 +193,9 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// Waits for `sync`, which waits for the disk. The `durable` group before is placed meanwhile, and what is verified goes on record
-    /// and into the next `group`: a process that is killed in the meantime, which may be seconds, does not lose it.
+    /// Runs `sync`, which blocks on the disk. Meanwhile the previous group, `durable`, gets its final names, and
+    /// verified data is recorded in the journal and added to the next `group`: the sync may take seconds, and a process
+    /// killed during it loses nothing.
     fn place_during(
         &self,
         group: &mut Group,
@@ -219,31 +221,31 @@ impl Pipeline<'_> {
                 Ok(())
             });
             let synced = syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause));
-            // Whatever else has failed, what the disk has not is not to be asked for again.
+            // A failed sync takes precedence over other errors: what is not durable must not be synced again.
             synced.map_err(|error| self.distrust(error))?;
             gathered
         })
     }
 
-    /// Adds what is verified, unless the group is full: then the disk is asked for that first.
+    /// Settles verified blocks, unless the group is full: then it has to be synced first.
     fn gather(&self, group: &mut Group) -> Result<(), FilesError> {
         if group.is_full() { Ok(()) } else { self.settle_ready(group) }
     }
 
-    /// What was to be made durable was not, and is in no group any more: it counts no longer.
+    /// Invalidates what a failed sync should have made durable, since it is in no group any more.
     fn distrust(&self, error: FilesError) -> FilesError {
         if let Some(place) = self.shared.staged() {
-            // Where not even this can be written, this process at least confirms nothing any more.
+            // If even this cannot be written, at least this process confirms nothing any more.
             let _ = place.staging.journal.distrust();
         }
         error
     }
 
-    /// Asks the disk to have all that is in the group, and confirms it in the journal, of which the first `until` records hold then.
+    /// Syncs everything in the group, and confirms it in the journal, whose first `until` records are then durable.
     fn make_durable(&self, place: &Place, group: &Group, until: u64) -> Result<(), FilesError> {
         let staging = &place.staging;
         let failed = |error| FilesError::system(staging.path(), error);
-        // A failure of the whole file system may have been of these files too, and was told.
+        // An earlier failure to sync the whole file system may have hit these files too, and is reported only once.
         staging.journal.check().map_err(failed)?;
         let complete: HashSet<_> = group.files.iter().map(|(batch, at)| batch.files[*at].id).collect();
         let mut ids: Vec<_> = group.recorded.difference(&complete).copied().collect();
@@ -270,7 +272,7 @@ impl Pipeline<'_> {
         staging.journal.append(&records).and_then(|()| staging.journal.sync()).map_err(failed)
     }
 
-    /// Moves the files of a durable group to their final names, and closes the batches that are complete with it. What is verified
+    /// Moves the files of a durable group to their final names, and closes the batches that it completes. Data verified
     /// meanwhile goes into the next `group`.
     fn place_group(
         &self,
@@ -286,7 +288,7 @@ impl Pipeline<'_> {
             self.shared.note_change();
             self.gather(group)?;
         }
-        // All of them stands.
+        // All their files are in place.
         durable.complete.iter().for_each(|number| self.verifier.close(*number));
         Ok(())
     }
@@ -317,7 +319,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Lists a complete file as failed that cannot be where it should.
+    /// Reports a complete file as failed because it cannot be put in place.
     fn give_up(&self, place: &Place, batch: &OpenBatch, at: usize, error: io::Error) -> Result<(), FilesError> {
         let file = &batch.files[at];
         let kind = place.refusal(&file.path, error)?;
@@ -339,7 +341,7 @@ mod tests {
     const SIZE: usize = 3000;
     const TIME: i64 = 1_000_000_000;
 
-    /// A batch of one file.
+    /// Announces a batch of one file.
     fn announce(receiving: &FileSink, batch: u32, name: &str) {
         let entry = Entry {
             path: name.into(),
@@ -371,7 +373,7 @@ mod tests {
         path.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::mtime(&found) == TIME)
     }
 
-    /// A receiver of a transfer into `dir`.
+    /// Starts a receiver of a transfer into `dir`.
     fn begin(dir: &Path) -> FileSink {
         let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
@@ -398,7 +400,7 @@ mod tests {
             sync,
         );
         assert!(failed.unwrap_err().to_string().ends_with("os error 5)"));
-        // The disk would say that it has everything: the failure was told.
+        // A second sync would succeed, since the failure is reported only once.
         assert!(receiving.flush().is_err());
         assert!(!dir.path().join("next").exists());
         receiving.abandon(false).unwrap();
@@ -426,7 +428,7 @@ mod tests {
         };
         receiving.pipeline().place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
         assert_eq!((group.files.len(), receiving.verifier.waiting()), (0, 1));
-        // What was left out comes when there is room.
+        // What was left out is settled once there is room.
         receiving.settle(|_, _| {}).unwrap();
         assert!(is_complete(&dir.path().join("file")));
     }

@@ -1,4 +1,4 @@
-//! What a transfer became.
+//! The outcome of a transfer.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -6,74 +6,74 @@ use std::sync::Mutex;
 use super::lock;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
 
-/// Most notices that wait to be taken.
+/// Maximum number of notices waiting to be taken.
 const MAX_NOTICES: usize = 65_536;
 
-/// Most names that are listed; the rest is counted.
+/// Maximum number of names listed; the rest is only counted.
 const MAX_LISTED: usize = 1000;
 
-/// What a transfer became.
+/// The outcome of a transfer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiveOutcome {
-    /// Regular files that stand under their names as they were sent, hard links among them.
+    /// Regular files that are in place as they were sent, including hard links.
     pub files: u64,
-    /// Bytes in them; those of a file with several hard links once.
+    /// Bytes in them; a file with several hard links counts once.
     pub bytes: u64,
-    /// Files among `files` that stood there before.
+    /// Files among `files` that were in place before.
     pub unchanged: u64,
-    /// Bytes among `bytes` that were here before, in whole files or in parts of some.
+    /// Bytes among `bytes` that were present before, in whole or partial files.
     pub present: u64,
     /// Folders.
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
-    /// Names that were taken and left as they were ([`Existing::Skip`](crate::files::Existing::Skip)).
+    /// Existing names left as they were ([`Existing::Skip`](crate::files::Existing::Skip)).
     pub kept: u64,
     /// Names deleted because the sender does not have them.
     pub deleted: u64,
-    /// Nothing was deleted although it was asked for: the sender could not read all it should send.
+    /// Deletion was requested but not carried out, because the sender could not read everything it should send.
     pub delete_left_out: bool,
-    /// Names that should be there and are not, for any reason.
+    /// Names that should be in place and are not, for any reason.
     pub failed_count: u64,
     /// Those among them that had vanished when the sender came to them.
     pub vanished_count: u64,
-    /// Sockets, pipes and devices that the sender left out.
+    /// Sockets, pipes and devices that the sender skipped.
     pub special_count: u64,
-    /// Symbolic links that it left out, as its user wanted.
+    /// Symbolic links that the sender skipped because its user wanted it so.
     pub links_left_out: u64,
-    /// The staging folder, if the system did not let it be removed: something in it is still in use.
+    /// The staging folder, if it could not be removed because something in it is still in use.
     pub staging_left: Option<PathBuf>,
-    /// The first thousand that failed.
+    /// The first thousand names that failed.
     pub listed: Vec<Failed>,
-    /// The first thousand that are special.
+    /// The first thousand special files.
     pub special: Vec<Failed>,
 }
 
-/// A name that is not there.
+/// A name that is not in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// As the sender named it: any bytes, which a program escapes before it shows them.
+    /// The sender's name: any bytes, to be escaped before display.
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub reason: FailReason,
 }
 
-/// Why a name is not there.
+/// The reason why a name is not in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FailReason {
-    /// The sender could not read it as it was.
+    /// The sender could not read it unchanged.
     #[error("{0}")]
     Voided(VoidReason),
-    /// The sender left it out.
+    /// The sender skipped it.
     #[error("{0}")]
     Skipped(SkipReason),
-    /// It cannot be here.
+    /// The receiver cannot create it.
     #[error("{0}")]
     Refused(NoticeKind),
 }
 
 impl FailReason {
-    /// Whether the sender had seen it before it was gone.
+    /// Whether it vanished after the sender had seen it.
     #[must_use]
     pub const fn has_vanished(self) -> bool {
         matches!(self, Self::Voided(VoidReason::Vanished) | Self::Skipped(SkipReason::Vanished))
@@ -81,13 +81,13 @@ impl FailReason {
 }
 
 impl ReceiveOutcome {
-    /// Whether something that should be there is not.
+    /// Whether something that should be in place is not.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.failed_count > 0
     }
 
-    /// Counts a name that is not there, and lists it while there is room.
+    /// Counts a name that is not in place, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
         let list = match reason {
             FailReason::Skipped(SkipReason::Link) => {
@@ -110,7 +110,7 @@ impl ReceiveOutcome {
     }
 }
 
-/// Gathers the outcome while the transfer runs, and the notices for the sender.
+/// Collects the outcome during the transfer, and the notices for the sender.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     outcome: Mutex<ReceiveOutcome>,
@@ -118,12 +118,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Changes what is counted.
+    /// Updates the counters.
     pub(super) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
         update(&mut lock(&self.outcome));
     }
 
-    /// The outcome so far.
+    /// Returns the outcome so far.
     pub(super) fn outcome(&self) -> ReceiveOutcome {
         let mut outcome = lock(&self.outcome).clone();
         // Files that failed later were counted as present too.
@@ -152,7 +152,7 @@ impl Report {
         self.update(|outcome| outcome.add(path, reason));
     }
 
-    /// Counts a name of the target that stays as it is.
+    /// Counts a name of the target that is left as it is.
     pub(super) fn kept(&self, path: &[u8]) {
         self.update(|outcome| outcome.kept += 1);
         self.notice(NoticeKind::Kept, path);

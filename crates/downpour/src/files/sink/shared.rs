@@ -1,4 +1,4 @@
-//! What the parts of a sink share: the request, the target, the report, and whether the transfer is to end.
+//! State shared by the parts of a sink: the request, the target, the report, and whether the transfer is to end.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::place::{Place, open_target, sent_as};
 use super::report::{FailReason, Report};
 use crate::messages::{Entry, NoticeKind, SourceId};
 
-/// What the parts of a sink share. Every change of the target goes through its [`Place`], as its spec says.
+/// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveSpec>,
@@ -23,29 +23,29 @@ pub(super) struct Shared {
     /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
     pub(super) may_hold_some: bool,
     pub(super) report: Report,
-    /// The target was a directory when the transfer started.
+    /// Whether the target was a directory when the transfer started.
     target_is_directory: bool,
     destination: OnceLock<Destination>,
     place: OnceLock<Place>,
-    /// The target as a dry run sees it, if there is one.
+    /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
-    /// What the sender calls the item that has another name here.
+    /// The sender's name of an item that has another name here.
     pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
     /// Hashes of the paths of files that are being received and not yet in place.
     claimed: Mutex<HashSet<u64>>,
-    /// Something was created, moved or deleted that has to be durable at the end.
+    /// Whether something was created, moved or deleted that has to be made durable at the end.
     changed: AtomicBool,
-    /// Nothing more is accepted.
+    /// Whether the sink accepts nothing more.
     over: AtomicBool,
-    /// Long operations end at once.
+    /// Makes long operations end at once.
     pub(super) stopped: AtomicBool,
 }
 
 impl Shared {
-    /// Looks at the target and changes nothing.
+    /// Examines the target without changing it.
     ///
     /// # Errors
-    /// As [`FileSink::new`](super::FileSink::new)'s.
+    /// The same as for [`FileSink::new`](super::FileSink::new).
     pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
         let destination = OnceLock::new();
         let may_hold_some = match (spec.destination(&Evidence::before(target_is_directory)), spec.named()) {
@@ -54,12 +54,12 @@ impl Shared {
                 destination.get_or_init(|| decided);
                 may_hold_some
             }
-            // Either the items go into the target, or they continue in its parent what an earlier run has begun there.
+            // The items go into the target, or continue in its parent what an earlier run has begun there.
             (None, Some(named)) if target_is_directory => {
                 let may_continue = holds_staging(&named.directory).unwrap_or(false);
                 check_usable(&spec, &spec.in_target())? || (may_continue && check_usable(&spec, &named).is_ok())
             }
-            // The first item decides. A target that cannot be a directory is an error only if it has to be one then.
+            // The first item decides. A target that cannot be a directory is an error only if it then has to be one.
             (None, Some(named)) => {
                 check_usable(&spec, &named)? || check_usable(&spec, &spec.in_target()).unwrap_or(false)
             }
@@ -90,13 +90,13 @@ impl Shared {
         })
     }
 
-    /// Whether it is decided where the items go.
+    /// Whether the destination of the items is decided.
     pub(super) fn is_decided(&self) -> bool {
         self.destination.get().is_some()
     }
 
-    /// The source is known: an earlier run of the same transfer may have created a target that is a directory. Opens the staging folder
-    /// that such a run has left, if it is decided where that is.
+    /// Uses the identity of the source: an earlier run of the same transfer may have created a target that is a
+    /// directory. Opens the staging folder that such a run has left, if the destination is decided.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         if self.target_is_directory && !self.is_decided() {
             let is_own = Some(self.is_own_target(source)?);
@@ -111,8 +111,8 @@ impl Shared {
         }
     }
 
-    /// Decides where the items go by the first of them, and opens the staging folder that an earlier run has left there. Says whether it
-    /// was undecided.
+    /// Decides the destination from the first item, and opens the staging folder that an earlier run has left there.
+    /// Returns whether it was undecided.
     pub(super) fn decide(&self, first: Option<&Entry>, source: Option<SourceId>) -> Result<bool, FilesError> {
         if self.is_decided() {
             return Ok(false);
@@ -132,14 +132,14 @@ impl Shared {
         if !self.spec.dry_run
             && let Some(place) = Place::open(&self.spec, destination, &self.renamed, source, false)?
         {
-            // What the earlier run has moved is to be durable at the end of this one.
+            // Files moved by the earlier run must be durable at the end of this one.
             self.note_change();
             self.place.get_or_init(|| place);
         }
         Ok(())
     }
 
-    /// Creates the staging folder, and the target, unless they exist.
+    /// Creates the target and the staging folder, unless they exist.
     pub(super) fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
             let place =
@@ -149,20 +149,20 @@ impl Shared {
         Ok(())
     }
 
-    /// The target and its staging folder, if that exists yet.
+    /// Returns the target and its staging folder, if that exists yet.
     pub(super) fn staged(&self) -> Option<&Place> {
         self.place.get()
     }
 
-    /// The target and its staging folder.
+    /// Returns the target and its staging folder.
     ///
     /// # Errors
-    /// [`FilesError::Over`] before there is one.
+    /// [`FilesError::Over`] if there is none yet.
     pub(super) fn place(&self) -> Result<&Place, FilesError> {
         self.place.get().ok_or(FilesError::Over)
     }
 
-    /// The target as a dry run sees it; `None` if it does not exist.
+    /// Returns the target as a dry run sees it; `None` if it does not exist.
     pub(super) fn seen(&self) -> Result<Option<&DirectorySandbox>, FilesError> {
         if self.seen.get().is_none() {
             let target = open_target(&self.destination().directory)?.map(DirectorySandbox::new);
@@ -171,7 +171,7 @@ impl Shared {
         Ok(self.seen.get().and_then(Option::as_ref))
     }
 
-    /// The path of an entry beneath the target.
+    /// Returns the path beneath the target that an entry is written to.
     pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
         let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
         let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
@@ -181,25 +181,26 @@ impl Shared {
         Ok([name, &path[top.len()..]].concat())
     }
 
-    /// What the sender calls a path beneath the target.
+    /// Returns the sender's name of a path beneath the target.
     pub(super) fn sent_as(&self, path: &[u8]) -> Vec<u8> {
         sent_as(self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
     }
 
-    /// Claims a path, by its hash, for a file that is received; false if another file of the transfer has it.
+    /// Claims a path, by its hash, for a file that is being received; false if another file of the transfer has claimed
+    /// it.
     pub(super) fn claim(&self, path: u64) -> bool {
         lock(&self.claimed).insert(path)
     }
 
-    /// Gives up a claim: the file is in place, or will not be.
+    /// Releases a claim: the file is in place, or will not be.
     pub(super) fn release(&self, path: u64) {
         lock(&self.claimed).remove(&path);
     }
 
-    /// Counts a name that cannot be here.
+    /// Counts a name that cannot be created.
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         if kind == NoticeKind::Kept {
-            // What stands there appeared after this was asked.
+            // It appeared after the target was examined.
             return self.report.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
         }
         self.report.fail(sent, FailReason::Refused(kind));
@@ -214,7 +215,7 @@ impl Shared {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Accepts nothing more.
+    /// Ends the sink: nothing more is accepted.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }

@@ -9,17 +9,17 @@ use super::super::journal::Record;
 use super::batch::{OpenBatch, Verified};
 use super::lock;
 
-/// Why something is not verified.
+/// The reason why data is not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VerifyError {
-    /// The sender broke this rule.
+    /// The sender broke a rule.
     Protocol(&'static str),
-    /// A block is not what the sender read. The file is the first that it touches.
+    /// A block differs from what the sender read. The file is the first one that it touches.
     Mismatch { block: u32, file: Option<usize> },
 }
 
 impl VerifyError {
-    /// The same as an error of a batch.
+    /// Converts it to an error of a batch.
     fn of(self, batch: &OpenBatch) -> FilesError {
         match self {
             Self::Protocol(reason) => FilesError::Protocol { batch: batch.number, reason },
@@ -31,24 +31,24 @@ impl VerifyError {
     }
 }
 
-/// Open batches, and what is verified of them until the publisher takes it.
+/// Open batches, and their verified data until the publisher takes it.
 #[derive(Debug, Default)]
 pub(super) struct Verifier {
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
     queue: Mutex<Queue>,
 }
 
-/// What is verified.
+/// Verified data.
 #[derive(Debug, Default)]
 struct Queue {
     /// Complete files, by their index in the batch.
     files: VecDeque<(Arc<OpenBatch>, usize)>,
-    /// Verified ranges to be put on record.
+    /// Verified ranges to be recorded in the journal.
     records: Vec<Record>,
 }
 
 impl Verifier {
-    /// Takes a batch whose manifest is complete. Files without a byte to come are complete.
+    /// Opens a batch whose manifest is complete. Files that need no bytes are complete at once.
     pub(super) fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             return;
@@ -59,33 +59,33 @@ impl Verifier {
         self.add(&batch, verified);
     }
 
-    /// An open batch.
+    /// Returns an open batch.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`].
+    /// [`FilesError::Protocol`] if the batch is not open.
     pub(super) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
         let batch = lock(&self.open).get(&number).cloned();
         batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
     }
 
-    /// Forgets a batch of which everything is in place.
+    /// Forgets a batch whose files are all in place.
     pub(super) fn close(&self, number: u32) {
         lock(&self.open).remove(&number);
     }
 
-    /// How many batches are open.
+    /// Returns the number of open batches.
     pub(super) fn open_batches(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Takes a digest from the sender. `true` says that something is verified by it.
+    /// Adds a digest received from the sender. Returns whether it verified anything.
     pub(super) fn expect(&self, batch: u32, block: u32, digest: [u8; 32]) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
         let verified = batch.expect(block, digest).map_err(|error| error.of(&batch))?;
         Ok(self.add(&batch, verified))
     }
 
-    /// Takes the digest of a block that is written. `true` says that something is verified by it.
+    /// Adds the digest of a block that was written. Returns whether it verified anything.
     pub(super) fn found(
         &self,
         batch: u32,
@@ -98,23 +98,23 @@ impl Verifier {
         Ok(self.add(&batch, verified))
     }
 
-    /// The file of an entry that the sender voids; `None` if it was not to be received anyhow.
+    /// Returns the file of an entry that the sender voids; `None` if it is not to be received anyway.
     pub(super) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
         batch.voided(entry).map_err(|error| error.of(batch))
     }
 
-    /// Counts a complete file as dealt with; `true` says that it was the last of its batch.
+    /// Counts a complete file as settled; returns whether it was the last of its batch.
     pub(super) fn settled(&self, batch: &OpenBatch) -> Result<bool, FilesError> {
         batch.settled().map_err(|error| error.of(batch))
     }
 
-    /// The next complete file, and all ranges that were verified before it was complete.
+    /// Returns the next complete file, and all ranges verified before it was complete.
     pub(super) fn take(&self) -> (Option<(Arc<OpenBatch>, usize)>, Vec<Record>) {
         let mut queue = lock(&self.queue);
         (queue.files.pop_front(), std::mem::take(&mut queue.records))
     }
 
-    /// Complete files that wait.
+    /// Returns the number of complete files waiting.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         lock(&self.queue).files.len()
@@ -141,7 +141,7 @@ mod tests {
 
     const BLOCK: u64 = 1000;
 
-    /// A verifier of one batch: a file of two blocks, and one of none.
+    /// Creates a verifier of one batch: a file of two blocks and an empty one.
     fn verifier(size: u64) -> Verifier {
         let file = |path: &str, start, size| {
             let entry = Entry {

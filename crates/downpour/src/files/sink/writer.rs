@@ -1,4 +1,4 @@
-//! The writer: puts received bytes into staged files, and leaves holes where they are zeros.
+//! The writer: writes received bytes to staged files, leaving holes for zeros.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,12 @@ use super::lock;
 use super::place::Place;
 use crate::messages::Mtime;
 
-/// What a file needs while it is written in several pieces.
+/// Permissions that a file needs while it is written in several pieces.
 pub(super) const WRITABLE: u32 = 0o600;
 
-/// Zeros are looked for in windows of this size, aligned in the file.
+/// Size of the windows, aligned in the file, in which zeros are detected.
 const WINDOW: u64 = 64 << 10;
-/// A window cut by the range's edge is left out only from here on: a smaller one is cheaper written.
+/// Smallest part of a window, at the edge of a range, for which a hole is left: a smaller one is cheaper to write.
 const SMALLEST_HOLE: usize = 4 << 10;
 
 /// A file that cannot be written.
@@ -31,7 +31,7 @@ pub(super) struct WriteError {
 }
 
 impl WriteError {
-    /// The same as an error of a batch at `place`.
+    /// Converts it to an error of a batch at `place`.
     pub(super) fn of(self, batch: &OpenBatch, place: &Place) -> FilesError {
         FilesError::system(place.shown(&batch.files[self.file].path), self.source)
     }
@@ -41,21 +41,22 @@ impl WriteError {
 #[derive(Debug)]
 pub(super) struct Writer {
     modes: ModeRule,
-    /// By batch and index in the batch's files.
+    /// Open files by batch number and index in the batch's files.
     open: OpenFiles<(u32, usize)>,
-    /// Held to create a staged file, and to remove one.
+    /// Held while a staged file is created or removed.
     making: Mutex<()>,
-    /// When this began, in seconds since 1970.
+    /// Start time of this writer, in seconds since 1970.
     started: i64,
 }
 
 impl Writer {
-    /// Nothing is open yet.
+    /// Creates a writer without open files.
     pub(super) fn new(modes: ModeRule) -> Self {
         Self { modes, open: OpenFiles::new(), making: Mutex::default(), started: seconds_now() }
     }
 
-    /// Writes a range of a batch's object. Bytes behind the object's end are padding and dropped; windows of zeros become holes.
+    /// Writes a range of a batch's object. Bytes beyond the end of the object are padding and dropped; windows of zeros
+    /// become holes.
     pub(super) fn write(&self, place: &Place, batch: &OpenBatch, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
         for piece in batch.pieces(offset, bytes.len()) {
             let file = piece.file;
@@ -64,7 +65,7 @@ impl Writer {
             }
             match self.write_piece(place, batch, &piece, &bytes[piece.bytes.clone()]) {
                 Ok(()) => {}
-                // It may have been voided, and so removed, since we asked.
+                // Voided, and therefore removed, since the check above.
                 Err(_) if batch.state(file).dropped => {}
                 Err(source) => return Err(WriteError { file, source }),
             }
@@ -72,9 +73,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes what is staged of a voided file; says whether it was to be received until now.
+    /// Removes the staged part of a voided file; returns whether it was to be received until now.
     pub(super) fn discard(&self, place: &Place, batch: &OpenBatch, file: usize) -> io::Result<bool> {
-        // Nobody makes it while it is removed.
+        // Prevents others from creating it meanwhile.
         let _making = lock(&self.making);
         if batch.state(file).dropped {
             return Ok(false);
@@ -85,7 +86,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Gives a file, all bytes of which are verified, its length, mode and time. False if it was voided.
+    /// Sets length, mode and mtime of a file whose bytes are all verified. Returns false if it was voided.
     pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<bool> {
         let (file, state) = (&batch.files[at], batch.state(at));
         self.open.forget((batch.number, at));
@@ -96,7 +97,7 @@ impl Writer {
         let work = || -> io::Result<()> {
             let mut wrong_mode = state.wrong_mode;
             if !state.made {
-                // An empty one, which no block has made.
+                // An empty file, which no block has created.
                 let (mode, wrong) = self.made_with(file.mode, true);
                 staging.open_file(file.id, mode)?;
                 wrong_mode = wrong;
@@ -119,7 +120,7 @@ impl Writer {
     fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
         let file = &batch.files[piece.file];
         if bytes.len() as u64 == file.size && file.size <= SMALL_FILE && !self.is_fresh(file.mtime) {
-            // All of it at once, as most files come: opened once, and by nobody else.
+            // The whole file at once, the usual case: opened once, by this thread only.
             let Some(open) = self.make(place, batch, piece.file, true)? else { return Ok(()) };
             if write_sparse(&open, 0, bytes)? {
                 open.set_len(file.size)?;
@@ -140,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a staged file; `None` if it is made, or dropped.
+    /// Creates a staged file; `None` if it exists already, or is dropped.
     fn make(&self, place: &Place, batch: &OpenBatch, at: usize, whole: bool) -> io::Result<Option<File>> {
         if batch.state(at).made {
             return Ok(None);
@@ -155,7 +156,7 @@ impl Writer {
         let made = place.staging.open_file(file.id, mode)?;
         let spare = !whole && file.size <= SMALL_FILE;
         if spare {
-            // It must not look complete before it is, not even if this is written at the very time that it is to have in the end.
+            // The file must not look complete before it is, even if its mtime happens to be the final one.
             made.set_len(file.size + 1)?;
         }
         batch.change(at, |state| {
@@ -166,15 +167,16 @@ impl Writer {
         Ok(Some(made))
     }
 
-    /// The mode that a file is created with, in one piece or in several, and whether that is not its final one.
+    /// Returns the mode with which a file is created (written in one piece if `whole`), and whether it differs from the
+    /// final one.
     fn made_with(&self, mode: u32, whole: bool) -> (u32, bool) {
         let made = if whole { mode } else { mode | WRITABLE } & 0o777;
         (made, self.modes.as_made(made) != mode)
     }
 
-    /// Whether a file with this time may get it by chance when it is written, on a file system with a coarse clock.
+    /// Whether a file may get this mtime by chance while it is written, on a file system with a coarse clock.
     fn is_fresh(&self, mtime: Mtime) -> bool {
-        /// The coarsest clock's step, FAT's, in seconds.
+        /// Resolution of the coarsest clock, FAT's, in seconds.
         const STEP: i64 = 2;
         mtime.seconds >= self.started - STEP
     }
@@ -185,8 +187,8 @@ fn seconds_now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Writes `bytes` at `offset` of a new file, except windows of zeros. Says whether something was left out: the file may
-/// then end too early and must be extended to its size at the end.
+/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether something was left out: the file
+/// may then be too short and must be extended to its size at the end.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
     let mut holes = false;
     let mut unwritten = 0;
@@ -207,7 +209,7 @@ pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    /// Long enough to be compared with vector instructions, short enough to leave data early.
+    /// Long enough for vector instructions, short enough to stop soon after data is found.
     const STEP: usize = 256;
     bytes.chunks(STEP).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
     use crate::files::{Entry, Kind, Modes, ReceiveSpec, SourceId, Wanted};
 
-    /// A place in `dir`, and a batch of one file of `size` bytes.
+    /// Creates a place in `dir`, and a batch of one file of `size` bytes.
     fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {
         let spec = Arc::new(ReceiveSpec::into_directory(dir));
         let place = Place::open(&spec, &spec.in_target(), &Arc::default(), SourceId([1; 16]), true).unwrap().unwrap();
@@ -243,7 +245,7 @@ mod tests {
         let writer = Writer::new(ModeRule::new(Modes::Exact));
         let half = vec![7; SMALL_FILE as usize];
         writer.write(&place, &batch, 0, &half).unwrap();
-        // Zeros at the end are left out, and padding behind it.
+        // Zeros at the end, and padding beyond it, are not written.
         writer.write(&place, &batch, SMALL_FILE, &vec![0; SMALL_FILE as usize + 100]).unwrap();
         assert!(writer.complete(&place, &batch, 0).unwrap());
         let found = place.staging.look(batch.files[0].id).unwrap();
