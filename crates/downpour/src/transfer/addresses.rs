@@ -1,12 +1,12 @@
-//! Where this host may be reached: what a ticket lists.
+//! The addresses under which this host can be reached, for tickets.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::ticket::MAX_ADDRESSES;
 
-/// Every address under which a socket bound to `bound` may be reached: `bound` itself if it names one, else all global and private
-/// addresses of this host, and loopback only where there is nothing else.
+/// Returns every address under which a socket bound to `bound` can be reached: `bound` itself if it is specific,
+/// otherwise all global and private addresses of this host, and loopback only if there are no others.
 pub(crate) fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
     if !bound.ip().is_unspecified() {
         return Ok(vec![bound]);
@@ -25,7 +25,7 @@ pub(crate) fn reachable(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
     Ok(addresses.into_iter().map(|ip| (ip, bound.port()).into()).collect())
 }
 
-/// Link-local addresses mean nothing without the interface's name, which is another one on the other side.
+/// Link-local addresses need an interface name, which differs on the other host.
 fn usable(ip: IpAddr) -> bool {
     !ip.is_unspecified()
         && !ip.is_multicast()
@@ -35,7 +35,7 @@ fn usable(ip: IpAddr) -> bool {
         }
 }
 
-/// The likeliest first, so that the limit of a ticket cuts the others: global, then private, then loopback.
+/// Ranks the most useful addresses first, since a ticket has room for few: global, then private, then loopback.
 fn rank(ip: IpAddr) -> u8 {
     match ip {
         ip if ip.is_loopback() => 2,

@@ -1,4 +1,4 @@
-//! A list of all files of a transfer with the BLAKE3 of each, as b3sum prints and checks it.
+//! A list of all files of a transfer with their BLAKE3 hashes, in the format of b3sum.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,17 +13,17 @@ use rustix::fs::{Access, access};
 use crate::error::Error;
 use crate::files::{Notice, NoticeKind};
 
-/// A list that is wanted.
+/// Configuration of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct List {
-    /// Its name.
+    /// Path of the list.
     pub(crate) path: PathBuf,
-    /// What the single item that crosses is called at the target, if that is another name than it has.
+    /// Name of the single transferred item at the target, if it is renamed.
     pub(crate) rename: Option<Vec<u8>>,
 }
 
 impl List {
-    /// Looks whether it can be written, so that nobody hears at the end of a long transfer that it cannot.
+    /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer.
     ///
     /// # Errors
     /// [`Error::Checksums`].
@@ -40,21 +40,21 @@ impl List {
     }
 }
 
-/// The list: gathered in a file without a name, and written under its own when the transfer is complete.
+/// The list: collected in an unnamed file, and saved under its name when the transfer is complete.
 pub(super) struct Checksums {
     list: List,
     lines: Option<BufWriter<File>>,
-    /// Files that did not come across.
+    /// Files that did not arrive.
     forgotten: BTreeSet<Vec<u8>>,
 }
 
 impl Checksums {
-    /// Nothing is written yet.
+    /// Creates an empty list; writes nothing yet.
     pub(super) const fn new(list: List) -> Self {
         Self { list, lines: None, forgotten: BTreeSet::new() }
     }
 
-    /// The target is known: what the single item is called there.
+    /// Sets the name of the single item at the target, once that is known.
     pub(super) fn rename(&mut self, name: Option<&[u8]>) {
         self.list.rename = name.map(<[u8]>::to_vec);
     }
@@ -68,7 +68,7 @@ impl Checksums {
             Some(lines) => lines,
             none => none.insert(BufWriter::new(tempfile::tempfile().map_err(|error| failed(bare(error)))?)),
         };
-        // The digest first, so that a line can be told from the others by its path.
+        // The digest first: everything after it identifies the path.
         let mark = if escaped { "\\" } else { "" };
         let mut line = format!("{mark}{}  ", HEXLOWER.encode(hash)).into_bytes();
         line.extend(name);
@@ -76,26 +76,26 @@ impl Checksums {
         lines.write_all(&line).map_err(failed)
     }
 
-    /// Leaves out a file under whose name nothing stands then, or something else.
+    /// Removes a file that, according to a notice, is not in place as it was sent.
     pub(super) fn heed(&mut self, notice: &Notice) {
         if notice.kind.is_failure() || notice.kind == NoticeKind::Kept {
             self.forget(&notice.path);
         }
     }
 
-    /// Leaves out a file that did not come across.
+    /// Removes a file that did not arrive.
     pub(super) fn forget(&mut self, path: &[u8]) {
         self.forgotten.insert(escape(&self.at_target(path)).0);
     }
 
-    /// What a path of the transfer is below the target, where `b3sum -c` finds it.
+    /// Returns the path below the target, where `b3sum -c` looks for it.
     fn at_target<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(name) = &self.list.rename else { return path.into() };
         let top = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
         [name, &path[top..]].concat().into()
     }
 
-    /// Writes the list under its name, in place of what was there.
+    /// Saves the list under its name, replacing an existing file.
     pub(super) fn save(&mut self) -> Result<(), Error> {
         self.write().map_err(|source| Error::Checksums { path: self.list.path.clone(), source })
     }
@@ -127,12 +127,13 @@ impl Checksums {
     }
 }
 
-/// The same error without the name of a temporary file, which `tempfile` puts around the system's own.
+/// Strips the name of the temporary file that `tempfile` adds to system errors.
 fn bare(error: io::Error) -> io::Error {
     if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
-/// A path as b3sum writes it: backslash and line breaks escaped, which a backslash before the digest tells.
+/// Escapes a path as b3sum does: backslashes and line breaks are escaped, and a backslash before the digest marks such
+/// lines.
 fn escape(path: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(path.len());
     for byte in path {
@@ -178,7 +179,7 @@ mod tests {
             list.add(name, &[0; 32]).unwrap();
         }
         list.forget(b"old/gone");
-        // The receiver tells of what is in the way by its name there.
+        // The receiver names what is in the way by its name there.
         for (kind, path) in
             [(NoticeKind::Kept, "new/kept"), (NoticeKind::Permission, "old/closed"), (NoticeKind::Attributes, "new/a")]
         {

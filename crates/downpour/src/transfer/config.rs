@@ -1,4 +1,4 @@
-//! What the sessions of a transfer do, and one session from its connection to its end.
+//! Configuration of a transfer's sessions, and one session from its connection to its end.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::error::{CloseCode, Error};
 use crate::files::{ReceiveSpec, Root, ScanOptions};
 use crate::ticket::Role;
 
-/// What every session of a transfer does.
+/// Configuration of every session of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferConfig {
     pub(crate) task: Task,
@@ -34,13 +34,13 @@ pub(crate) struct TransferConfig {
     pub(crate) trace: Option<PathBuf>,
     /// A list of all files with their BLAKE3, in b3sum's format.
     pub(crate) checksums: Option<List>,
-    /// For how long a connection that broke is made again, counted from the last time that something arrived.
+    /// How long to keep reconnecting after a connection breaks, from when something was last received.
     pub(crate) retry_for: Option<Duration>,
-    /// The peer is found by a ticket that somebody was given, not by the same command another time.
+    /// Whether the peer is found by a ticket that was passed on, rather than by running the same command again.
     pub(crate) by_ticket: bool,
 }
 
-/// The work itself.
+/// The work to be done.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     Send {
@@ -50,7 +50,7 @@ pub(crate) enum Task {
     },
     Receive {
         spec: Arc<ReceiveSpec>,
-        /// The target was a directory when the transfer started.
+        /// Whether the target was a directory when the transfer started.
         target_is_directory: bool,
         /// Write nothing before the user's consent.
         ask: bool,
@@ -58,7 +58,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Receives as `spec` says.
+    /// Creates a task that receives according to `spec`.
     pub(crate) fn receive(spec: ReceiveSpec, ask: bool) -> Self {
         let target_is_directory = spec.target.is_dir();
         Self::Receive { spec: Arc::new(spec), target_is_directory, ask }
@@ -72,7 +72,7 @@ impl Task {
     }
 }
 
-/// What a session's bytes come from or go to.
+/// Source or destination of a session's bytes.
 #[derive(Clone)]
 pub(super) enum Store {
     Sources,
@@ -80,6 +80,8 @@ pub(super) enum Store {
 }
 
 impl Store {
+    /// Creates the store of a task.
+    ///
     /// # Errors
     /// A target that cannot be used.
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
@@ -91,7 +93,7 @@ impl Store {
         })
     }
 
-    /// What this side says of itself in the handshake.
+    /// Returns this side's application data for the handshake.
     pub(super) fn application(&self) -> Vec<u8> {
         match self {
             Self::Sources => application(Role::Sends, false),
@@ -108,25 +110,25 @@ pub(super) struct Beginning {
     pub(super) started: Instant,
 }
 
-/// How a session ended, and whether the peer was one of ours.
+/// The end of a session, and whether the peer was authenticated.
 pub(super) struct Ended {
     pub(super) result: Result<Summary, Error>,
     pub(super) was_peer: bool,
-    /// When something last came from it.
+    /// When something was last received from the peer.
     pub(super) heard: Option<Instant>,
-    /// What it has cost and brought.
+    /// Cost and results of the attempt.
     pub(super) attempt: PriorAttempts,
 }
 
 impl Ended {
-    /// One that ended before it had begun.
+    /// Creates the end of a session that never began.
     pub(super) fn at_once(error: Error, was_peer: bool) -> Self {
         Self { result: Err(error), was_peer, heard: None, attempt: PriorAttempts::default() }
     }
 }
 
 impl TransferConfig {
-    /// Looks whether its list and its trace can be written, so that nobody hears of that when the peer is there.
+    /// Checks that the list and the trace can be written, so that a failure does not show only when the peer is there.
     ///
     /// # Errors
     /// [`Error::Checksums`], [`Error::Trace`].
@@ -135,7 +137,7 @@ impl TransferConfig {
         self.trace.as_deref().map_or(Ok(()), |path| open_trace(path).map(drop))
     }
 
-    /// Runs one session to its end; a panic in it is its end too.
+    /// Runs one session to its end; a panic also ends it.
     pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
         let number = switch.add(&beginning.inputs.0);
         let connection = beginning.connection.clone();
@@ -213,7 +215,7 @@ mod tests {
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
         mailbox.put(Input::Verified(Vec::new()));
         let beginning = Beginning { connection, inputs: (mailbox, receiver), store, started: Instant::now() };
-        // The events of a transfer cannot be told from within an executor: that panics.
+        // Sending events blocks, which panics inside an executor.
         let (events, transfer) = Transfer::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ended = runtime.block_on(async { config.run(beginning, Origin::Accepted, events, &transfer.switch) });

@@ -1,4 +1,5 @@
-//! The connecting side: finds the peer, runs a session with it, and does so again when the connection breaks and the user has the patience.
+//! The connecting side: finds the peer, runs a session with it, and reconnects when the connection breaks, for as long
+//! as the user has configured.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,56 +20,58 @@ use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::ticket::Ticket;
 
-/// The first pause before a connection is made again; each next one is twice as long...
+/// The pause before the first reconnection; each following one is twice as long...
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How often the peer's life is looked at, and how many times longer than that its last words may take.
+/// Interval of checks whether the peer's program still runs; `LAST_WORDS` times this interval is allowed for its last
+/// messages after it ended.
 const LIFE_STEP: Duration = Duration::from_millis(200);
 const LAST_WORDS: u32 = 10;
 
-/// How the peer is reached.
+/// The route to the peer.
 #[derive(Debug)]
 pub(crate) enum Route {
-    /// By UDP.
+    /// Over UDP.
     Udp {
         /// Key and addresses.
         ticket: Ticket,
-        /// How long it may be silent at first.
+        /// How long the peer may be silent before its first response.
         timeout: Duration,
-        /// A pipe whose other end closes when the peer's program ends, whatever UDP still says.
+        /// A pipe whose other end closes when the peer's program ends, regardless of UDP.
         life: Option<OwnedFd>,
     },
-    /// By a pair of pipes.
+    /// Over a pair of pipes.
     Pipe {
-        /// What is read from.
+        /// The pipe to read from.
         read: OwnedFd,
-        /// What is written to.
+        /// The pipe to write to.
         write: OwnedFd,
         /// Pre-shared key of the handshake.
         key: [u8; 32],
     },
 }
 
-/// Knows how to find the peer. Its calls may wait: for a network, or for the user to type a password.
+/// Locates the peer. Its methods may block, on the network or on the user typing a password.
 pub(crate) trait PeerLocator: Send {
-    /// The route to the peer, for a first or another attempt. `told` gets lines for the user while it takes long.
+    /// Returns the route to the peer, for the first or another attempt. Passes lines for the user to `told` while it
+    /// takes long.
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
-    /// Another route for the same attempt after `error`, and a line for the user.
+    /// Returns another route for the same attempt after `error`, and a line for the user.
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)>;
 
-    /// What `error`, which ended a session, means on this route.
+    /// Translates `error`, which ended a session, into its meaning on this route.
     fn explain(&self, error: Error) -> Error {
         error
     }
 
-    /// The attempt is over. After one that `succeeded`, nothing that the peer could still say matters.
+    /// Ends the attempt. If it `succeeded`, nothing that the peer may still send matters.
     fn release(&mut self, succeeded: bool);
 }
 
-/// A ticket leads to where it says.
+/// Locates the peer by a ticket.
 struct TicketLocator {
     ticket: Ticket,
     timeout: Duration,
@@ -86,7 +89,7 @@ impl PeerLocator for TicketLocator {
     fn release(&mut self, _: bool) {}
 }
 
-/// Starts the transfer with the peer that made `ticket`.
+/// Starts the transfer with the peer that created `ticket`.
 pub(super) fn connect(
     config: TransferConfig,
     ticket: Ticket,
@@ -97,7 +100,7 @@ pub(super) fn connect(
     if ticket.listener == config.task.role() {
         return Err(Error::WrongRole { both: config.task.role() });
     }
-    // A folder that cannot be used is told at once.
+    // Report an unusable folder at once.
     Store::new(&config.task)?;
     let timeout = config.handshake_timeout;
     follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)
@@ -151,13 +154,14 @@ impl Connecting {
         self.events.tell(TransferEvent::Done(result));
     }
 
-    /// Whether a broken connection is to be made again: the peer was there in this run, it is not long ago, and nobody has said no.
+    /// Whether to reconnect after a broken connection: the peer was reached in this run and heard recently, and neither
+    /// user has declined.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let (Some(patience), Some(heard)) = (self.config.retry_for, heard) else { return false };
         self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error)
     }
 
-    /// One attempt: by the route the locator knows, or by another if that is closed.
+    /// Makes one attempt: over the locator's route, or over its fallback if that one is closed.
     fn attempt(&mut self) -> Ended {
         let events = self.events.clone();
         let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::Note(line)));
@@ -225,14 +229,15 @@ impl Connecting {
     }
 }
 
-/// Watches a pipe until the session is `over`; tells it when the other end has closed, after the time that last words may take.
+/// Watches a pipe until the session is `over`. When the other end has closed, waits for the peer's last messages and
+/// then informs the session.
 fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result<(), Error> {
     let mailbox = session.clone();
     let work = move || {
         let step = Timespec::try_from(LIFE_STEP).ok();
         let mut closed = 0;
         while !over.load(Ordering::Relaxed) {
-            // Asked for nothing, the system still tells of the other end's closing.
+            // Even without requested events, `poll` reports that the other end has closed.
             let mut waiting = [PollFd::new(&life, PollFlags::empty())];
             match poll(&mut waiting, step.as_ref()) {
                 Ok(0) | Err(_) => {}
@@ -250,7 +255,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
     session.spawn("downpour-life", work)
 }
 
-/// An attempt that was ended while it looked for the peer ends as the user wanted it.
+/// Replaces the error of an attempt that was stopped while looking for the peer by the user's reason for stopping.
 fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
     let looked_only = matches!(ended.result, Err(Error::Ssh(_) | Error::Unreachable { .. }));
     if looked_only && let Some(why) = switch.stopped() {
@@ -259,10 +264,10 @@ fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
     ended
 }
 
-/// Whether another attempt may end better.
+/// Whether another attempt may succeed.
 fn may_pass(error: &Error) -> bool {
     match error {
-        // Another program over there may still have what this one needs.
+        // Another program on the peer's host may still hold what this one needs.
         Error::Vanished
         | Error::Unreachable { .. }
         | Error::Ssh(_)

@@ -1,4 +1,4 @@
-//! The figures of a transfer: progress while it runs, the summary at its end.
+//! The figures of a transfer: progress while it runs, and the summary at its end.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,45 +10,45 @@ use transport::{ConnectionStats, LimitedBy};
 use crate::files::Failed;
 use crate::ticket::Role;
 
-/// Time over which the goodput shown is smoothed.
+/// Smoothing time of the displayed goodput.
 const SMOOTHING: Duration = Duration::from_secs(2);
 
-/// How far a transfer is. Comes about five times a second while there is a connection.
+/// The progress of a transfer, reported about five times a second while there is a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Bytes of files that are there: acknowledged at the sender, written at the receiver, or not wanted.
+    /// Bytes of files that are done: acknowledged at the sender, written at the receiver, or not wanted.
     pub bytes_done: u64,
-    /// Bytes among them that were there before the transfer.
+    /// Bytes among them that were present before the transfer.
     pub bytes_present: u64,
     /// Bytes of all files known so far.
     pub bytes_known: u64,
-    /// Whether `bytes_known` is all there will be; before, the sender is still looking through its folders.
+    /// Whether `bytes_known` is final; otherwise the sender is still scanning its folders.
     pub total_is_final: bool,
-    /// Regular files told by [`TransferEvent::Files`](super::TransferEvent::Files).
+    /// Regular files reported by [`TransferEvent::Files`](super::TransferEvent::Files).
     pub files_done: u64,
-    /// Bits of files per second, smoothed over two seconds.
+    /// Goodput in bits per second, smoothed over two seconds.
     pub goodput: f64,
     /// Smoothed round-trip time, once measured.
     pub rtt: Option<Duration>,
-    /// Share of the packets sent that the path loses, as the sender estimates it. A receiver cannot know: it sends too little, and of
-    /// what it is sent it sees only what arrives.
+    /// Share of sent packets that the path loses, as estimated by the sender. The receiver cannot estimate it: it sends
+    /// too little, and sees only the packets that arrive.
     pub loss: Option<f64>,
-    /// What holds back what this side sends; at the receiver that is no more than feedback.
+    /// What limits this side's sending; the receiver sends only feedback.
     pub limited_by: LimitedBy,
-    /// Since the first datagram.
+    /// Time since the first datagram.
     pub elapsed: Duration,
-    /// Everything the engine counts.
+    /// All counters of the engine.
     pub connection: ConnectionStats,
 }
 
-/// A transfer that is complete: every file that is not in `failed` is verified and under its final name.
+/// A complete transfer: every file that is not in `failed` is verified and under its final name.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// What this side did.
+    /// Role of this side.
     pub role: Role,
-    /// Where the peer was.
+    /// Address of the peer.
     pub peer: SocketAddr,
-    /// Where the files are, at the receiver.
+    /// Location of the files, at the receiver.
     pub into: Option<PathBuf>,
     /// Regular files.
     pub files: u64,
@@ -56,39 +56,40 @@ pub struct Summary {
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
-    /// Bytes of regular files that stand at the receiver.
+    /// Bytes of regular files in place at the receiver.
     pub bytes: u64,
-    /// Those among them that were there before.
+    /// Bytes among them that were present before.
     pub bytes_present: u64,
-    /// From the first datagram to the completion; waiting for this side's user is not counted.
+    /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
     pub elapsed: Duration,
-    /// The first thousand names that did not come across, each with the reason.
+    /// The first thousand names that were not transferred, each with the reason.
     pub failed: Vec<Failed>,
-    /// All of them.
+    /// Number of all names that were not transferred.
     pub failed_count: u64,
     /// Those among them that vanished at the sender between its scan and their turn.
     pub vanished_count: u64,
-    /// IP bytes sent by the sender of files; at the receiver, those that arrived.
+    /// IP bytes sent by the sender of the files; at the receiver, those that arrived.
     pub wire_bytes: u64,
     /// Share of repair symbols among the symbols sent, at the sender.
     pub repair_share: Option<f64>,
     /// Smoothed round-trip time at the end.
     pub rtt: Option<Duration>,
-    /// Share of the packets sent that the path lost, at the sender.
+    /// Share of sent packets that the path lost, at the sender.
     pub loss: Option<f64>,
-    /// Datagrams dropped for any reason: strangers, damage, repetition.
+    /// Datagrams dropped for any reason: unknown connections, corruption, replay.
     pub refused: u64,
-    /// At a sender with a told rate: the least time possible at this rate, loss and round-trip time, over the time taken. The time in
-    /// which the receiver's user was asked is in it: the sender does not know it.
+    /// At a sender with a configured rate: the shortest possible time at this rate, loss and round-trip time, divided
+    /// by the time taken. This includes the time in which the receiver's user was asked, which the sender does not
+    /// know.
     pub path_share: Option<f64>,
 }
 
-/// What attempts that broke off have cost and brought.
+/// Cost and results of attempts that broke off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PriorAttempts {
     /// When the first of them began.
     pub(super) since: Option<Instant>,
-    /// Bytes of files that crossed.
+    /// Bytes of files transferred.
     pub(super) crossed: u64,
     pub(super) wire_bytes: u64,
     pub(super) refused: u64,
@@ -105,20 +106,20 @@ impl PriorAttempts {
 }
 
 impl Summary {
-    /// That of the whole transfer, where this is the one of its last attempt, begun at `began`.
+    /// Extends the summary of the last attempt, which began at `began`, to the whole transfer.
     pub(super) fn after(mut self, prior: &PriorAttempts, began: Instant) -> Self {
         let last = self.elapsed;
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = last.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         self.path_share = self.path_share.map(|of_last| of_last * share);
-        // What an earlier attempt has brought was not there before.
+        // Bytes transferred by an earlier attempt were not present before the transfer.
         self.bytes_present = self.bytes_present.saturating_sub(prior.crossed);
         self.wire_bytes += prior.wire_bytes;
         self.refused += prior.refused;
         self
     }
 
-    /// Bits of files per second over the whole transfer.
+    /// Returns the goodput over the whole transfer in bits per second.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
@@ -131,7 +132,7 @@ impl fmt::Display for Summary {
         let seconds = self.elapsed.as_secs_f64();
         let decimals = if seconds < 10.0 { 2 } else { 0 };
         write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
-        // Where all failed there was nothing to verify.
+        // If all files failed there was nothing to verify.
         if self.files > 0 || self.failed_count == 0 {
             f.write_str(", verified")?;
         }
@@ -151,7 +152,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A number of bytes with a decimal unit.
+/// A number of bytes, displayed with a decimal unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes(pub u64);
 
@@ -179,7 +180,7 @@ impl Meter {
         Self { at: now, bytes: 0, goodput: None }
     }
 
-    /// Takes the bytes done up to `now` and gives the goodput in bits per second.
+    /// Adds the total of bytes done at `now`; returns the goodput in bits per second.
     pub(super) fn update(&mut self, now: Instant, bytes: u64) -> f64 {
         let span = now.saturating_duration_since(self.at).as_secs_f64();
         if span > 0.0 {
@@ -227,7 +228,7 @@ mod tests {
             |since, crossed| PriorAttempts { since: Some(since), crossed, wire_bytes: crossed + 100, refused: 1 };
         let mut prior = PriorAttempts::default();
         prior.add(&attempt(begun, 3_000));
-        // One that found nobody.
+        // An attempt that found no peer.
         prior.add(&PriorAttempts::default());
         prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
         let of_last = Summary { bytes: 10_000, bytes_present: 4_500, wire_bytes: 5_600, ..summary() };

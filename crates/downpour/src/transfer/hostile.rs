@@ -1,4 +1,5 @@
-//! Peers that hold the key and break the rules: every one of them ends in one clear error on both sides, and never in a file.
+//! Tests with peers that hold the key and break the rules: each of them leads to one clear error on both sides, and
+//! never to a file.
 
 use std::fs;
 use std::io;
@@ -20,7 +21,7 @@ use crate::files::{
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
 use crate::ticket::{Role, Ticket};
 
-/// An object of nothing but this byte.
+/// The byte that all objects consist of.
 const BYTE: u8 = 7;
 
 struct Sevens;
@@ -38,12 +39,12 @@ impl Sink for Sevens {
     }
 }
 
-/// A peer without a transfer: it says what a test wants.
+/// A peer without a transfer: it sends whatever a test wants.
 struct Puppet {
     connection: Connection,
     events: Receiver<Event>,
     said: RootHasher,
-    /// Bytes said that have not arrived, as far as this is known.
+    /// Bytes sent and not known to have arrived.
     unacknowledged: usize,
     _endpoint: Endpoint,
 }
@@ -86,7 +87,7 @@ impl Puppet {
         self.connection.write_control(bytes);
     }
 
-    /// One batch with one file, and its object.
+    /// Sends one batch with one file, and its object.
     fn send_file(&mut self, path: &str, size: u64, length: u64) {
         self.say(&Message::Manifest(part(&[(path, size)])));
         self.connection.send_object(0, length, Arc::new(Sevens));
@@ -96,7 +97,7 @@ impl Puppet {
         self.say(&Message::Skipped(Skipped { path: path.into(), reason }));
     }
 
-    /// Ends a transfer of so many batches, entries and names left out, none of which has a byte.
+    /// Ends a transfer of the given numbers of batches, entries and skipped names, all without bytes.
     fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
         let root = self.said.root();
         self.say(&Message::End(End { batches, entries, bytes: 0, skipped, root }));
@@ -104,7 +105,7 @@ impl Puppet {
         self.connection.close(CloseCode::Done as u32, "");
     }
 
-    /// How the other side ends the connection.
+    /// Waits for the other side to close the connection; returns code and reason.
     fn closed(&self) -> (CloseCode, String) {
         self.wait(|event| match event {
             Event::Closed(NetError::ClosedByPeer { code, reason }) => Some((CloseCode::from_code(code), reason)),
@@ -136,7 +137,7 @@ fn receiver() -> (TempDir, Transfer) {
     (to, receiver)
 }
 
-/// The error of a transfer, and the files that were told as verified before.
+/// Returns the error of a transfer, and the files reported as verified before.
 fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut files = Vec::new();
@@ -151,7 +152,7 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// What a transfer became that succeeded.
+/// Returns the summary of a transfer that succeeds.
 fn summary_of(mut transfer: Transfer) -> Summary {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -163,14 +164,14 @@ fn summary_of(mut transfer: Transfer) -> Summary {
     })
 }
 
-/// The error of a transfer of which no file was verified.
+/// Returns the error of a transfer in which no file was verified.
 fn end_of(transfer: Transfer) -> Error {
     let (files, error) = files_and_end_of(transfer);
     assert!(files.is_empty(), "{files:?} are told as verified: {error}");
     error
 }
 
-/// Lets a hostile sender act, and gives the receiver's error and what the sender is told.
+/// Runs a hostile sender; returns the receiver's error, and the code and reason with which it closes.
 fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (CloseCode, String)) {
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
@@ -187,7 +188,7 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (CloseCode, String)) {
     (error, told)
 }
 
-/// The error without the note about what is kept.
+/// Returns the error without the note about what is kept.
 fn cause(error: Error) -> Error {
     match error {
         Error::Kept { error, .. } => *error,
@@ -239,7 +240,7 @@ fn a_petabyte_costs_nothing_before_it_comes() {
     let (_to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
     puppet.send_file("file", 1 << 50, 1 << 50);
-    // Its first blocks are written, so it was accepted as any other file.
+    // Its first blocks are written, so it was accepted like any other file.
     let digest = puppet.wait(|event| if let Event::Digest(digest) = event { Some(digest) } else { None });
     assert_eq!(
         digest.digest,
@@ -273,7 +274,7 @@ fn a_root_that_does_not_match_is_no_transfer() {
         root.0[31] ^= flip;
         puppet.say(&Message::End(End { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
-            // The same without the lie is a transfer: the test would fail for no other reason.
+            // Without the lie it is a valid transfer, so the test fails for no other reason.
             puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
             puppet.connection.close(CloseCode::Done as u32, "");
             assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
@@ -297,7 +298,7 @@ fn a_batch_too_many_waits_until_another_is_verified() {
         let manifest = part(&[(&format!("file-{batch}"), 1000)]);
         puppet.say(&Message::Manifest(ManifestPart { batch, ..manifest }));
         puppet.say(&Message::Digest(Digest { batch, block: 0, digest }));
-        // Each comes by itself, so that no other shows that it is coming.
+        // Each arrives by itself, so that no other one announces it.
         let mut left = puppet.unacknowledged;
         puppet.wait(|event| {
             let Event::ControlAcknowledged(bytes) = event else { return None };
@@ -320,7 +321,7 @@ fn a_batch_too_many_waits_until_another_is_verified() {
     assert_eq!(fs::read_dir(to.path().join("into")).unwrap().count(), BATCHES as usize);
 }
 
-/// What the receiver has to say of names is kept for a sender that takes none of it only up to a bound.
+/// Notices about names are buffered only up to a bound for a sender that does not read them.
 #[test]
 fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     const NAMES: usize = 36_000;
@@ -330,7 +331,7 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     let entries: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 0)).collect();
     manifest_parts(0, 0, &part(&entries).entries).for_each(|part| puppet.say(&Message::Manifest(part)));
     let mut untaken = 0;
-    // Silence that comes of waiting for each other; what came too early was dealt with before.
+    // Silence follows once each waits for the other; messages that arrived too early were processed before.
     while let Ok(event) = puppet.events.recv_timeout(Duration::from_secs(2)) {
         match event {
             Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
@@ -353,7 +354,7 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     end_of(receiver);
 }
 
-/// Not hostile: what was left out before must not hide it.
+/// Not hostile: names skipped before must not hide it.
 #[test]
 fn every_failure_counts_however_much_is_left_out_and_fails() {
     const MANY: u64 = 1100;
@@ -368,7 +369,7 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     }
 }
 
-/// Not hostile: all that the first batch should hold may be unreadable.
+/// Not hostile: all entries of the first batch may be unreadable.
 #[test]
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let to = tempdir().unwrap();
@@ -412,7 +413,7 @@ fn a_receiver_that_lies_or_sends_is_refused() {
     ];
     for lie in lies {
         let from = tempdir().unwrap();
-        // Longer than what is read ahead, so that the sender cannot be at its end.
+        // Longer than the read-ahead, so that the sender cannot be at its end.
         fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
         let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
         let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receives);

@@ -1,4 +1,4 @@
-//! The listening side: a session for each peer that comes with our ticket.
+//! The listening side: one session for each peer that connects with our ticket.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,29 +18,29 @@ use crate::error::{CloseCode, Error};
 use crate::files::Class;
 use crate::ticket::{Role, Ticket, fresh_key};
 
-/// How long a second peer waits for the place of the first: that one's proof of life, and its last words.
+/// How long a second peer waits for the first to prove that it is alive, or to finish.
 const FOR_A_PLACE: Duration = Duration::from_secs(6);
 
-/// What the listener's thread is told.
+/// Inputs of the listener's thread.
 enum Arrival {
     Peer(Beginning),
-    /// The peer that is served has been heard, though another wants its place.
+    /// The current peer has been heard from, after another asked for its place.
     FirstLives,
     Ended(Box<Ended>),
     Stop(Stop),
-    /// Nobody can come any more.
+    /// No more peers can connect.
     Closed(Error),
 }
 
-/// What peers are to come over.
+/// The carrier over which peers connect.
 pub(super) enum ListenCarrier {
-    /// UDP; the addresses are those under which this host may be reached.
+    /// UDP; the addresses under which this host can be reached.
     Udp(Endpoint),
-    /// A pair of pipes, over which one peer only can come.
+    /// A pair of pipes, over which only one peer can connect.
     Pipe(Endpoint),
 }
 
-/// Starts to wait for peers, with a new ticket unless there is a key already.
+/// Starts to listen for peers, with a new ticket unless there is a key already.
 pub(super) fn listen(
     config: TransferConfig,
     carrier: ListenCarrier,
@@ -55,7 +55,7 @@ pub(super) fn listen(
     Ok(ticket)
 }
 
-/// A listener that does not answer anybody yet, and what leads to it.
+/// Creates a listener that does not accept connections yet, and what feeds it.
 fn prepare(
     config: TransferConfig,
     carrier: ListenCarrier,
@@ -78,7 +78,7 @@ fn prepare(
     let store = Arc::new(Mutex::new(Store::new(&config.task)?));
     let watch = switch.watch(Box::new({
         let sender = sender.clone();
-        // It may have ended.
+        // The listener may have ended.
         move |why| drop(sender.send(Arrival::Stop(why)))
     }));
     let listener = Listener {
@@ -105,8 +105,8 @@ fn prepare(
     Ok((listener, ticket))
 }
 
-/// Takes a connection that has begun. The listener hears of it when the peer has proved that it has the key and answers now: one that
-/// vanishes before, or only repeats what it has overheard, keeps nobody out.
+/// Accepts a new connection. The listener learns of it once the peer has proved that it has the key and is responding:
+/// a peer that vanishes before that, or only replays recorded datagrams, keeps no one else out.
 fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
@@ -115,26 +115,27 @@ fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> Ev
         let proved = matches!(event, Event::Connected { .. });
         events(event);
         if proved && let Some(beginning) = beginning.take() {
-            // A listener that has ended answers nobody; the endpoint is told so at the same time.
+            // Fails if the listener has ended; the endpoint then stops accepting, too.
             let _ = listener.send(Arrival::Peer(beginning));
         }
     })
 }
 
-/// Tells a peer that there is no place for it.
+/// Rejects a peer because another transfer is running.
 fn refuse(beginning: &Beginning) {
     beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
 }
 
-/// Tells a peer that what it was told of the target in the handshake is so no longer: the next attempt is told anew.
+/// Rejects a peer because the target has changed since the handshake described it; its next attempt gets a new
+/// description.
 fn refuse_late(beginning: &Beginning) {
     beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket came first; try again");
 }
 
-/// Held by what answers peers: tells when that is gone and nothing takes its place.
+/// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
 struct UntilClosed {
     listener: Sender<Arrival>,
-    /// It goes when nobody comes after the first peer.
+    /// Dropped after the first peer, if only one may connect.
     only_one: bool,
 }
 
@@ -143,15 +144,15 @@ impl Drop for UntilClosed {
         let why = match thread::panicking() {
             true => Error::Internal("the network's thread has ended"),
             false if self.only_one => Error::Vanished,
-            // Another answers, or the listener is at its end.
+            // Another acceptor is in place, or the listener has ended.
             false => return,
         };
-        // A listener that has ended has no use for it.
+        // Fails if the listener has ended.
         let _ = self.listener.send(Arrival::Closed(why));
     }
 }
 
-/// Whether another peer would be served no better: this side's user has decided, or this side's system fails.
+/// Whether serving another peer would fail too: this side's user has decided, or this side's system fails.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Cancelled
@@ -160,7 +161,7 @@ fn is_final(error: &Error) -> bool {
         | Error::Trace { .. }
         | Error::System(_)
         | Error::Internal(_) => true,
-        // This side's own disk would refuse the next peer too.
+        // This side's own disk would fail the next peer too.
         Error::Files(error) => matches!(error.class(), Class::Full | Class::Denied | Class::Exists),
         Error::Kept { error, .. } => is_final(error),
         _ => false,
@@ -172,17 +173,17 @@ struct Listener {
     endpoint: Endpoint,
     key: [u8; 32],
     expires: SystemTime,
-    /// Of the next session.
+    /// Store of the next session.
     store: Arc<Mutex<Store>>,
     events: Events,
     switch: Arc<Switch>,
-    /// Our place among the switch's watchers.
+    /// Our id among the switch's watchers.
     watch: u64,
     arrivals: Receiver<Arrival>,
     sender: Sender<Arrival>,
     valid_for: Duration,
     keep: bool,
-    /// Nobody comes after the first peer.
+    /// Whether only one peer may connect.
     only_one: bool,
     running: usize,
     /// The session that began last.
@@ -190,14 +191,14 @@ struct Listener {
     /// A second peer, and until when it waits for the place of the first.
     waiting: Option<(Beginning, Instant)>,
     stopped: Option<Stop>,
-    /// A transfer was told as done.
+    /// Whether a transfer was reported as done.
     served: bool,
-    /// Why the latest transfer failed.
+    /// Error of the latest failed transfer.
     last: Option<Error>,
 }
 
 impl Listener {
-    /// Answers peers from now on, saying in the handshake what the store is that the next one will meet.
+    /// Accepts peers from now on, describing in the handshake the store that the next one will get.
     fn answer(&self) {
         let store = Arc::clone(&self.store);
         let sender = self.sender.clone();
@@ -226,7 +227,7 @@ impl Listener {
         self.switch.unwatch(self.watch);
     }
 
-    /// Waits for something to do; `None` when the time is over. Those who came in time are served to their end.
+    /// Waits for the next input; `None` once the time has expired. Peers that connected in time are served to the end.
     fn next(&mut self, expires: Instant) -> Option<Arrival> {
         loop {
             let until = self.waiting.as_ref().map(|(_, until)| *until).or((self.running == 0).then_some(expires));
@@ -242,14 +243,15 @@ impl Listener {
         }
     }
 
-    /// A second peer comes. The first may have been killed, and its user tries again: then it does not prove that it lives.
+    /// Handles a second peer. The first may have been killed, and its user may be trying again: then it does not prove
+    /// that it is alive.
     fn second(&mut self, beginning: Beginning) {
         if let Some(first) = &self.current {
             let sender = self.sender.clone();
-            // The listener waits for the session, so it is there.
+            // The listener waits for the session, so it exists.
             first.put(Input::Rival(Box::new(move || drop(sender.send(Arrival::FirstLives)))));
         }
-        // What a receiver has begun to write to is not a second peer's: that one may come again.
+        // A second peer must not take over what a receiver has begun to write; it may come again.
         let may_wait = self.config.task.role() == Role::Sends && !self.only_one;
         if may_wait && self.waiting.is_none() {
             self.waiting = Some((beginning, Instant::now() + FOR_A_PLACE));
@@ -258,7 +260,7 @@ impl Listener {
         }
     }
 
-    /// True when there is nothing more to do.
+    /// Handles an input; returns true when there is nothing left to do.
     fn take(&mut self, arrival: Arrival) -> bool {
         match arrival {
             Arrival::Peer(beginning) => {
@@ -308,8 +310,8 @@ impl Listener {
         }
     }
 
-    /// Whether a session may begin with a store. A connection is given one before its peer is proved: meanwhile another session may
-    /// have written to it, and ended.
+    /// Whether a session may begin with `store`. A connection gets its store before its peer is authenticated; another
+    /// session may have written to that store and ended in the meantime.
     fn is_current(&self, store: &Store) -> bool {
         match (store, &*lock(&self.store)) {
             (Store::Target(given), Store::Target(current)) => Arc::ptr_eq(given, current) && !current.is_started(),
@@ -317,12 +319,13 @@ impl Listener {
         }
     }
 
-    /// Whether the folder could not be looked at again after the last session.
+    /// Whether examining the folder again after the last session failed.
     fn is_used_up(&self) -> bool {
         matches!(&*lock(&self.store), Store::Target(target) if target.is_started())
     }
 
-    /// The folder is not as it was: looks at it again for the next peer. Where that fails, it is tried again when that one comes.
+    /// Examines the folder again for the next peer, since it has changed. If that fails, it is tried again when that
+    /// peer connects.
     fn renew(&self) {
         match Store::new(&self.config.task) {
             Ok(store) => {
@@ -333,8 +336,8 @@ impl Listener {
         }
     }
 
-    /// The ticket is good for one complete transfer, or with `keep` for any number: one that failed does not use it up. True when there
-    /// is nothing more to do.
+    /// Handles the end of a session. The ticket is valid for one complete transfer, or with `keep` for any number; a
+    /// failed transfer does not use it up. Returns true when there is nothing left to do.
     fn ended(&mut self, Ended { result, was_peer, .. }: Ended) -> bool {
         match result {
             Err(error) if self.stopped.is_none() && !self.only_one && !is_final(&error) => {

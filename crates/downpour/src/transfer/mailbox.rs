@@ -1,4 +1,4 @@
-//! Where what a session is told goes in.
+//! The inbox of a session.
 
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,10 +11,10 @@ use net::Event;
 use super::step::Input;
 use crate::error::Error;
 
-/// What has to stop when a session ends: its thread may be busy, for hours, while its end waits in the queue.
+/// Work to stop when a session ends: its thread may be busy, for hours, while the end waits in the queue.
 #[derive(Default)]
 struct Work {
-    /// The end has been put in.
+    /// Whether the end has been put in.
     over: bool,
     stop: Option<Box<dyn FnMut() + Send>>,
 }
@@ -25,7 +25,8 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Leads to a session; clones lead to the same one. What ends the session stops its work on files too.
+/// A handle that sends inputs to a session; clones share it. An input that ends the session also stops its work on
+/// files.
 #[derive(Clone, Debug)]
 pub(super) struct Mailbox {
     inputs: Sender<Input>,
@@ -33,13 +34,13 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    /// One, and what comes out of it.
+    /// Creates a mailbox and its receiving end.
     pub(super) fn new() -> (Self, Receiver<Input>) {
         let (inputs, receiver) = channel();
         (Self { inputs, work: Arc::default() }, receiver)
     }
 
-    /// Puts something in; false when the session has ended, which needs no more.
+    /// Sends an input; returns false if the session has ended, in which case it is not needed.
     pub(super) fn put(&self, input: Input) -> bool {
         if input.is_end() {
             let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +50,7 @@ impl Mailbox {
         self.inputs.send(input).is_ok()
     }
 
-    /// Takes the events of the session's connection.
+    /// Returns a handler that passes on the events of the session's connection.
     pub(super) fn events(&self) -> impl FnMut(Event) + Send + 'static {
         let mailbox = self.clone();
         move |event| {
@@ -57,7 +58,7 @@ impl Mailbox {
         }
     }
 
-    /// Calls `stop` when the session ends, at once if it has: from then on its work is in vain.
+    /// Calls `stop` when the session ends, or at once if it has ended: its work is of no use from then on.
     pub(super) fn on_end(&self, mut stop: impl FnMut() + Send + 'static) {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         if work.over {
@@ -66,10 +67,10 @@ impl Mailbox {
         work.stop = Some(Box::new(stop));
     }
 
-    /// Starts a thread that works for the session. A panic in it ends the session, which would wait for ever.
+    /// Spawns a thread that works for the session. A panic in it ends the session, which would otherwise wait for ever.
     ///
     /// # Errors
-    /// [`Error::System`] when there is no thread.
+    /// [`Error::System`] if the thread cannot be spawned.
     pub(super) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let mailbox = self.clone();
         let guarded = move || {

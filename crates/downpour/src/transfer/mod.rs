@@ -1,7 +1,7 @@
-//! Transfers: paths on one side, a folder on the other.
+//! Transfers from paths on one side to a folder on the other.
 //!
-//! [`send`] and [`receive`] start threads and return at once; a [`Transfer`] tells what happens and takes the user's decisions. Its
-//! futures run on any executor.
+//! [`send`] and [`receive`] start threads and return at once; a [`Transfer`] reports events and takes the user's
+//! decisions. Its futures run on any executor.
 
 mod addresses;
 mod checksums;
@@ -43,28 +43,29 @@ pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
 
-/// Events that wait for the program at most. A program that does not read them stops its transfer, but never its network.
+/// Maximum number of events waiting for the program. A program that does not read them stops its transfer, but never
+/// its network.
 const MAX_EVENTS: usize = 256;
 
 /// How the two sides find each other.
 #[derive(Clone, Debug)]
 pub enum Peer {
-    /// By a ticket that the other side made.
+    /// Connect, with a ticket created by the other side.
     Connect(Ticket),
-    /// We make the ticket and wait.
+    /// Create a ticket and listen.
     Listen(ListenOptions),
 }
 
-/// How a side that can be reached waits.
+/// Options of the side that can be reached.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Where; by default any port of every address of this host.
+    /// Local address; by default any port of every address of this host.
     pub bind: Bind,
-    /// How long the ticket is good. Who comes in time is served to the end.
+    /// How long the ticket is valid. Peers that connect in time are served to the end.
     pub valid_for: Duration,
-    /// Whether it is good for more than one complete transfer. One that fails uses up neither.
+    /// Whether the ticket is valid for more than one complete transfer. A failed transfer never uses it up.
     pub keep: bool,
-    /// Whether it is good for one attempt only, whatever becomes of that.
+    /// Whether the ticket is valid for one attempt only, whether it succeeds or not.
     pub once: bool,
 }
 
@@ -74,14 +75,14 @@ impl Default for ListenOptions {
     }
 }
 
-/// How files are sent.
+/// Options of a sender.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// How the engine behaves.
+    /// Profile of the engine.
     pub profile: Profile,
-    /// What of the sources takes part.
+    /// Which parts of the sources are sent.
     pub scan: ScanOptions,
-    /// What both sides have in common.
+    /// Options of both sides.
     pub common: CommonOptions,
 }
 
@@ -91,14 +92,14 @@ impl Default for SendOptions {
     }
 }
 
-/// How files are received.
+/// Options of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
-    /// How the engine behaves.
+    /// Profile of the engine.
     pub profile: Profile,
-    /// Whether nothing is written before [`Transfer::accept`] has been called for what [`TransferEvent::Offer`] shows.
+    /// Whether to write nothing before [`Transfer::accept`] is called for the [`TransferEvent::Offer`].
     pub confirm: bool,
-    /// What both sides have in common.
+    /// Options of both sides.
     pub common: CommonOptions,
 }
 
@@ -108,18 +109,18 @@ impl Default for ReceiveOptions {
     }
 }
 
-/// What both sides of a transfer may be told.
+/// Options that senders and receivers have in common.
 #[derive(Clone, Debug)]
 pub struct CommonOptions {
-    /// How long a peer that we connect to may be silent at first.
+    /// How long a peer that we connect to may be silent before its first response.
     pub handshake_timeout: Duration,
-    /// How long a peer may be silent later on.
+    /// How long a peer may be silent after that.
     pub dead_after: Duration,
-    /// For how long a connection that broke is made again, counted from the last time that something arrived. A listener does not look
-    /// for its peer: it waits.
+    /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
+    /// not reconnect: it waits.
     pub retry_for: Option<Duration>,
-    /// A file that gets the BLAKE3 of every file, in b3sum's format. A receiver lists the paths below its target, a sender those that it
-    /// sends. Only files that the sender's scan has hashed are in it: see [`ScanOptions::hash`].
+    /// A file for the BLAKE3 hashes of all files, in b3sum's format. A receiver lists the paths below its target, a
+    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`ScanOptions::hash`].
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
@@ -152,60 +153,61 @@ impl CommonOptions {
     }
 }
 
-/// Nobody who can be reached needs longer, and nobody who cannot is worth a longer wait.
+/// No reachable peer needs longer, and an unreachable one is not worth a longer wait.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See docs/design/recovery.md.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// What happens during a transfer. Names and texts are raw: a program escapes them before it shows them.
+/// An event of a transfer. Names and texts are raw: programs must escape them before display.
 #[derive(Debug)]
 pub enum TransferEvent {
-    /// A peer with the right key is there.
+    /// A peer with the right key has connected.
     Connected {
-        /// Where; `None` over pipes, those of ssh or within this process.
+        /// Its address; `None` over pipes, of ssh or within this process.
         peer: Option<SocketAddr>,
     },
-    /// What the sender wants to send, at the receiver. With [`ReceiveOptions::confirm`] it waits for an answer.
+    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`] the transfer waits for an
+    /// answer.
     Offer(Offer),
-    /// How far it is. Left out when the program does not keep up.
+    /// Progress of the transfer. Omitted if the program does not keep up.
     Progress(Progress),
-    /// Files are across, each with its path in the transfer and its length in bytes. At the receiver they have
-    /// their final names; at the sender the receiver has every byte of their batch.
+    /// Transferred files, each with its path in the transfer and its length in bytes. At the receiver they have their
+    /// final names; at the sender the receiver has every byte of their batch.
     Files(Vec<(Vec<u8>, u64)>),
-    /// What becomes of a name at the receiver: in a dry run, what would.
+    /// What happens to a name at the receiver or, in a dry run, what would happen.
     Notice {
-        /// What.
+        /// Kind of notice.
         kind: NoticeKind,
         /// The name.
         path: Vec<u8>,
     },
-    /// A name that the sender left out on purpose, such as a socket.
+    /// A name that the sender skipped on purpose, such as a socket.
     LeftOut(Failed),
-    /// Something that the user may want to know. It may quote what the other side said.
+    /// A message for the user. It may quote the other side.
     Note(String),
-    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still good.
+    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still valid.
     Attempt {
-        /// What became of it, in one line.
+        /// Description of the failure in one line.
         message: String,
-        /// What kind of failure it was.
+        /// Kind of failure.
         kind: ErrorKind,
     },
     /// The last event; with [`ListenOptions::keep`] the last of each peer.
     Done(Result<Summary, Error>),
 }
 
-/// Events on their way to the program.
+/// Sends events to the program.
 #[derive(Clone, Debug)]
 pub(crate) struct Events(mpsc::Sender<TransferEvent>);
 
 impl Events {
-    /// Waits for room; a program that has dropped its [`Transfer`] hears nothing.
+    /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
     fn tell(&self, event: TransferEvent) {
         let _ = self.0.blocking_send(event);
     }
 
-    /// Leaves the event out where there is no room.
+    /// Sends an event if there is room, otherwise drops it.
     fn try_tell(&self, event: TransferEvent) {
         let _ = self.0.try_send(event);
     }
@@ -214,20 +216,20 @@ impl Events {
 /// Sends files, folders and links.
 ///
 /// # Errors
-/// A path that does not exist, a ticket that is expired or for a sender, an address that cannot be had.
+/// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
 pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
     let roots: Vec<Root> = roots.into_iter().map(Into::into).collect();
-    // Looks at every path, so that a wrong one is told at once.
+    // Checks every path, so that a wrong one is reported at once.
     Scanner::new(roots.clone(), options.scan.clone())?;
     let task = Task::Send { roots, scan: options.scan, dry_run: false };
     start(peer, options.common.config(task, options.profile))
 }
 
-/// Receives what a sender sends, as the [`ReceiveSpec`] says. A path alone is a directory to receive into, where nothing that exists is
-/// replaced.
+/// Receives from a sender according to the [`ReceiveSpec`]. A bare path is a directory to receive into, in which
+/// nothing that exists is replaced.
 ///
 /// # Errors
-/// A folder that cannot be used, a ticket that is expired or for a receiver, an address that cannot be had.
+/// A folder that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
 pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
     let task = Task::receive(spec.into(), options.confirm);
     start(peer, options.common.config(task, options.profile))
@@ -257,7 +259,7 @@ pub(crate) fn start_via(locator: Box<dyn PeerLocator>, config: TransferConfig) -
     Ok(transfer)
 }
 
-/// Starts a transfer with the peer that comes with `key` through a pair of pipes.
+/// Starts a transfer with the peer that connects with `key` through a pair of pipes.
 pub(crate) fn start_over(
     read: OwnedFd,
     write: OwnedFd,
@@ -270,7 +272,7 @@ pub(crate) fn start_over(
     Ok(transfer)
 }
 
-/// A transfer that runs. It needs its events to be read; dropping it cancels it.
+/// A running transfer. Its events must be read; dropping it cancels it.
 #[derive(Debug)]
 pub struct Transfer {
     ticket: Option<Ticket>,
@@ -285,53 +287,55 @@ impl Transfer {
         (Events(sender), Self { ticket: None, keep: false, events, switch: Arc::default() })
     }
 
-    /// What the other side needs, where we listen.
+    /// Returns the ticket for the other side, if this side listens.
     #[must_use]
     pub const fn ticket(&self) -> Option<&Ticket> {
         self.ticket.as_ref()
     }
 
-    /// The next event; `None` when the connections are closed and nothing is left to do.
+    /// Returns the next event; `None` when the connections are closed and nothing is left to do.
     pub async fn next(&mut self) -> Option<TransferEvent> {
         self.events.recv().await
     }
 
-    /// Takes what is offered.
+    /// Accepts the offer.
     pub fn accept(&self) {
         self.switch.accept();
     }
 
-    /// Does not take what is offered; the sender is told.
+    /// Declines the offer; the sender is informed.
     pub fn refuse(&self) {
         self.switch.refuse();
     }
 
-    /// Caps the rate at which the files are sent, from now on and whatever controls it; `None` takes the cap away. A receiver asks the
-    /// sender for it.
+    /// Caps the rate at which the files are sent, from now on and with any congestion controller; `None` removes the
+    /// cap. A receiver requests it from the sender.
     pub fn set_limit(&self, limit: Option<Rate>) {
         self.switch.limit(limit);
     }
 
-    /// Ends everything. The peer is told; what a receiver has verified is kept, so that the same transfer goes on from there another time.
+    /// Ends everything and informs the peer. A receiver keeps what it has verified, so that the same transfer can
+    /// resume later.
     pub fn stop(&self, why: Stop) {
         self.switch.stop(why);
     }
 
-    /// Ends the ssh that was started for it, if any, at once: for a process that ends before this has. The peer is not told.
+    /// Kills at once the ssh that was started for the transfer, if any: for a process that exits before the transfer
+    /// has ended. The peer is not informed.
     pub fn abandon(&self) {
         self.switch.abandon();
     }
 
-    /// The next event, for a thread of its own.
+    /// Returns the next event, for use on a thread of its own.
     pub(crate) fn next_blocking(&mut self) -> Option<TransferEvent> {
         self.events.blocking_recv()
     }
 
-    /// Waits for the end, taking what is offered. After a failure that takes until the peer has had several chances to hear of it; a
-    /// listener then waits for the next peer, as long as its ticket is good.
+    /// Waits for the end, accepting any offer. After a failure it waits until the peer has had several chances to learn
+    /// of it; a listener then waits for the next peer, as long as its ticket is valid.
     ///
     /// # Errors
-    /// Why the transfer (with [`ListenOptions::keep`], the last one) did not succeed.
+    /// The reason why the transfer (with [`ListenOptions::keep`], the last one) failed.
     pub async fn finish(mut self) -> Result<Summary, Error> {
         let mut last = Err(Error::Internal("a transfer without an end"));
         while let Some(event) = self.next().await {

@@ -1,4 +1,4 @@
-//! The receiving side of a transfer: what is offered, what is taken, what is verified.
+//! The receiving side of a transfer: what is offered, accepted and verified.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,23 +16,24 @@ use crate::error::Error;
 use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
 
-/// Bytes of messages after which the user is asked although the first batch's manifest is not complete: well below what the driver
-/// takes in before it wants some of them dealt with.
+/// Bytes of messages after which the user is asked even if the first batch's manifest is not complete: well below the
+/// amount that the driver buffers before it stops reading.
 const ENOUGH_TO_ASK: usize = 256 << 10;
 
-/// Batches after which the user is asked at the latest: a sender may wait then to hear what is wanted of them.
+/// Number of batches after which the user is asked at the latest: a sender may then be waiting for the wanted ranges.
 const BATCHES_TO_ASK: usize = MAX_OPEN_BATCHES / 2;
 
-/// Batches whose bytes have not all come: those that may be unverified, and as many without any file.
+/// Maximum number of batches whose bytes have not all arrived: those that may be unverified, and as many without any
+/// file.
 const MAX_BATCHES: usize = 2 * MAX_OPEN_BATCHES;
 
-/// Names at the top of an offer that are shown.
+/// Maximum number of names shown at the top of an offer.
 const MAX_NAMES: usize = 100;
 
 /// What a sender wants to send, as far as it is known when the user is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The items, as the sender named them; at most a hundred.
+    /// The items, as the sender names them; at most a hundred.
     pub names: Vec<Vec<u8>>,
     /// Entries known so far: files, folders and links.
     pub entries: u64,
@@ -40,7 +41,7 @@ pub struct Offer {
     pub bytes: u64,
     /// Whether that is all.
     pub is_all: bool,
-    /// The folder they go to.
+    /// The folder that they are written to.
     pub into: PathBuf,
 }
 
@@ -49,14 +50,14 @@ pub struct Offer {
 struct Batch {
     /// Length of its object, once the manifest is complete.
     wanted: Option<u64>,
-    /// Until it is accepted.
+    /// The announced object, until it is accepted.
     object: Option<IncomingObject>,
     accepted: bool,
 }
 
-/// Where the user's consent stands.
+/// State of the user's consent.
 enum Consent {
-    /// Messages wait until there is enough to ask about.
+    /// Messages are buffered until there is enough to ask about.
     Gathering(Vec<Message>),
     /// The user was asked.
     Asked(Vec<Message>),
@@ -72,7 +73,7 @@ pub(super) struct Receiving {
     consent: Consent,
     batches: BTreeMap<u64, Batch>,
     settle: Sender<()>,
-    /// Requests to the settling thread that it has not answered.
+    /// Requests that the settling thread has not answered yet.
     settling: usize,
     /// The batch whose manifest has begun and not ended.
     building: Option<u32>,
@@ -84,7 +85,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// A receiver into `target`; with `ask` nothing is written before the user's consent.
+    /// Creates a receiver into `target`; with `ask` nothing is written before the user's consent.
     pub(super) fn new(
         mut session: Session,
         target: Arc<Target>,
@@ -110,7 +111,7 @@ impl Receiving {
         }
     }
 
-    /// Receives everything, to the final names and the word to the sender that it is complete.
+    /// Receives everything, up to the final names and the confirmation to the sender.
     pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive().map_err(|error| {
             let error = self.reason(error);
@@ -119,7 +120,7 @@ impl Receiving {
         (self.session, result)
     }
 
-    /// Why it ended, where the files only know that they were stopped.
+    /// Returns the actual error, where the files only know that they were stopped.
     fn reason(&mut self, error: Error) -> Error {
         match error {
             Error::Files(FilesError::Over) if self.target.is_stopped() => self.session.end(),
@@ -130,7 +131,7 @@ impl Receiving {
     fn drive(&mut self) -> Result<Totals, Error> {
         loop {
             match self.session.next()? {
-                // Nobody could look at it before: it came while none was waiting.
+                // Not checked on arrival, since no message was pending then.
                 Step::Message(message) if self.is_too_early(&message) => self.session.put_back(vec![message]),
                 step => self.take(step)?,
             }
@@ -143,9 +144,10 @@ impl Receiving {
         }
     }
 
-    /// Whether a message begins a batch while none may begin before another is verified. A sender does not see how slow this side's disk
-    /// is: it waits because its messages do. It cannot wait for ever: the digests of a batch stand before the manifest of the next but one.
-    /// Nor is a further part of a manifest taken, each name of which may want a word, while the sender has not taken the words before.
+    /// Whether a message begins a batch while none may begin before another is verified. The sender, which does not see
+    /// how slow this side's disk is, is held back because its messages are. It cannot wait for ever: the digests of a
+    /// batch precede the manifest of the next but one. Further parts of a manifest, which may cause a notice for each
+    /// name, are not processed either while the sender has not read the previous notices.
     fn is_too_early(&self, message: &Message) -> bool {
         let (Message::Manifest(part), Consent::Given) = (message, &self.consent) else { return false };
         let begins = self.building != Some(part.batch);
@@ -155,7 +157,7 @@ impl Receiving {
 
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
-            // Nothing is made for it.
+            // Needs no consent: it creates nothing.
             Step::Message(Message::Begin(source)) => self.target.begin(source),
             Step::Message(message) => {
                 if let Message::Manifest(part) = &message
@@ -194,7 +196,7 @@ impl Receiving {
         }
     }
 
-    /// Deals with a message, or keeps it until the user has consented.
+    /// Processes a message, or buffers it until the user has consented.
     fn gather(&mut self, message: Message) -> Result<(), Error> {
         match &mut self.consent {
             Consent::Given => self.message(message),
@@ -204,7 +206,7 @@ impl Receiving {
             }
             Consent::Gathering(held) => {
                 let enough = match &message {
-                    // One without an entry does not tell where the others go.
+                    // A batch without entries does not decide the destination of the others.
                     Message::Manifest(part) => {
                         part.last && (self.target.files().is_decided() || ends(held) + 1 >= BATCHES_TO_ASK)
                     }
@@ -217,7 +219,7 @@ impl Receiving {
         }
     }
 
-    /// Tells the user what is coming, and asks if that is wanted.
+    /// Shows the user what is offered, and asks for consent.
     fn offer(&mut self) -> Result<(), Error> {
         let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
         let held = std::mem::take(held);
@@ -231,7 +233,7 @@ impl Receiving {
         for message in &held {
             match message {
                 Message::Manifest(part) => {
-                    // What is in the way makes the question pointless.
+                    // Conflicts make the question pointless.
                     let names = self.target.files().conflicts(&part.entries)?;
                     if !names.is_empty() {
                         return Err(FilesError::TargetExists { names }.into());
@@ -252,7 +254,7 @@ impl Receiving {
         if self.ask { Ok(()) } else { self.begin() }
     }
 
-    /// The transfer is wanted: deals with what has waited.
+    /// Proceeds after the user's consent: processes the buffered messages.
     fn begin(&mut self) -> Result<(), Error> {
         let Consent::Asked(held) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
         self.target.decide(None)?;
@@ -320,7 +322,7 @@ impl Receiving {
         self.open(tag)
     }
 
-    /// Puts files on the list of checksums.
+    /// Adds files to the list of checksums.
     fn list(&mut self, part: &ManifestPart) -> Result<(), Error> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
         for entry in &part.entries {
@@ -331,7 +333,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Tells the sender, and this side's user, what becomes of single names.
+    /// Reports to the sender, and to this side's user, what happens to single names.
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             self.say(&Message::Notice(notice.clone()))?;
@@ -351,7 +353,7 @@ impl Receiving {
         self.open(tag)
     }
 
-    /// A batch that has begun, with its manifest or its object.
+    /// Returns a batch that has begun, with its manifest or its object.
     fn begun(&mut self, tag: u64) -> Result<&mut Batch, Error> {
         if self.batches.len() >= MAX_BATCHES && !self.batches.contains_key(&tag) {
             return Err(Error::Violation("it opens too many batches".to_owned()));
@@ -359,7 +361,7 @@ impl Receiving {
         Ok(self.batches.entry(tag).or_default())
     }
 
-    /// Lets a batch's object be written once its manifest is complete.
+    /// Accepts a batch's object once its manifest is complete.
     fn open(&mut self, tag: u64) -> Result<(), Error> {
         let Some(batch) = self.batches.get_mut(&tag) else { return Ok(()) };
         let Some(wanted) = batch.wanted else { return Ok(()) };
@@ -388,13 +390,13 @@ impl Receiving {
 
     fn settle(&mut self) {
         self.settling += 1;
-        // The thread ends only after an error, which it has told.
+        // The thread ends only after an error, which it has reported.
         let _ = self.settle.send(());
     }
 
     fn finish(&mut self, end: &End) -> Result<Totals, Error> {
         let outcome = self.target.files().finish(end)?;
-        // What is deleted, or would be, is known only now.
+        // Deletions, or what would be deleted, are known only now.
         self.tell_notices()?;
         self.session.complete();
         self.say(&Message::Complete(Complete {
@@ -419,11 +421,11 @@ impl Receiving {
         for Failed { path, reason } in &outcome.special {
             self.session.events.tell(TransferEvent::LeftOut(Failed { path: path.clone(), reason: *reason }));
         }
-        // What was refused was told when it was.
+        // Refused names were reported when they were refused.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
             done.fail(path, *reason);
         }
-        // More may have failed than is listed.
+        // More names may have failed than are listed.
         (done.failed_count, done.vanished_count) = (outcome.failed_count, outcome.vanished_count);
         Ok(done)
     }
@@ -435,12 +437,12 @@ impl Receiving {
         Ok(())
     }
 
-    /// Keeps what has arrived for another time, unless nobody wants it.
+    /// Keeps what has arrived for a later run, unless it is unwanted.
     fn abandon(&self, error: Error) -> Error {
         let files = self.target.files();
         let remove = matches!(error, Error::Declined);
         if !remove {
-            // What cannot be made sure of now is sent again.
+            // Data that cannot be made durable now is sent again.
             let _ = files.flush();
         }
         match files.abandon(remove) {
@@ -450,7 +452,7 @@ impl Receiving {
     }
 }
 
-/// Batches whose manifests end among `messages`.
+/// Counts the batches whose manifests end among `messages`.
 fn ends(messages: &[Message]) -> usize {
     messages.iter().filter(|message| matches!(message, Message::Manifest(part) if part.last)).count()
 }

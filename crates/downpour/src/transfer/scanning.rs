@@ -1,4 +1,4 @@
-//! What a sender sends: batches from a walk through the sources, and the blocks of those that are open.
+//! The input of a sender: batches from a walk through the sources, and the blocks of open batches.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::step::Input;
 use crate::error::Error;
 use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
-/// The blocks of a batch.
+/// Reads the blocks of a batch.
 impl Source for BatchSource {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        // What cannot be read is told as void, and is zeros meanwhile.
+        // Unreadable files are voided, and read as zeros.
         Self::read(self, offset, out);
         Ok(())
     }
 }
 
-/// What comes of a scan.
+/// Results of a scan.
 #[derive(Debug)]
 pub(super) enum Found {
     /// The next batch.
@@ -30,19 +30,19 @@ pub(super) enum Found {
     All,
 }
 
-/// A thread that walks the sources, a little ahead of what is sent. It ends with this.
+/// A thread that walks the sources, a little ahead of sending. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Where the files are.
+    /// Location of the files.
     pub(super) roots: Arc<Roots>,
-    /// What is sent.
+    /// Identity of the source.
     pub(super) id: SourceId,
-    /// Mode and time of the folder whose content is sent.
+    /// Mode and mtime of the folder whose contents are sent.
     pub(super) top: Option<Attributes>,
     found: Receiver<Found>,
-    /// Bytes of all batches so far.
+    /// Total bytes of all batches so far.
     bytes: Arc<AtomicU64>,
-    /// Nobody wants more.
+    /// Set when no more batches are needed.
     stopped: Arc<AtomicBool>,
 }
 
@@ -53,16 +53,16 @@ impl Drop for Scan {
 }
 
 impl Scan {
-    /// Starts to walk `roots`. The session hears of each batch that is ready, and of the end.
+    /// Starts to walk `roots`. The session is informed of each batch that is ready, and of the end.
     ///
     /// # Errors
-    /// What [`Scanner::new`] says; [`Error::System`] when there is no thread.
+    /// Those of [`Scanner::new`]; [`Error::System`] if the thread cannot be spawned.
     pub(super) fn start(roots: Vec<Root>, options: ScanOptions, session: &Mailbox) -> Result<Self, Error> {
         let stopped = Arc::new(AtomicBool::new(false));
         let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
         let bytes = Arc::new(AtomicU64::new(0));
-        // One batch waits here and one in the thread's hands: enough to keep ahead, little enough to hold.
+        // One batch waits here and one in the thread: enough to stay ahead, at little memory.
         let (sender, found) = sync_channel(1);
         let (total, over, mailbox) = (Arc::clone(&bytes), Arc::clone(&stopped), session.clone());
         let work = move || {
@@ -72,7 +72,7 @@ impl Scan {
                     return;
                 }
             }
-            // A walk that was stopped has not seen everything.
+            // A stopped walk has not seen everything.
             if !over.load(Ordering::Relaxed) && sender.send(Found::All).is_ok() {
                 mailbox.put(Input::Scanned);
             }
@@ -81,17 +81,18 @@ impl Scan {
         Ok(Self { roots, id, top, found, bytes, stopped })
     }
 
-    /// Where a batch's object is read. It compares files no longer than this lives.
+    /// Returns the source of a batch's object. It stops comparing files when this scan is dropped.
     pub(super) fn source(&self, batch: Arc<Batch>, wanted: Wanted) -> BatchSource {
         BatchSource::new(batch, Arc::clone(&self.roots), wanted).until(Arc::clone(&self.stopped))
     }
 
-    /// What has been found, if it is ready. A thread that has died gives nothing; the session hears of that by itself.
+    /// Returns the next result, if it is ready. A thread that has panicked gives none; the session learns of that by
+    /// other means.
     pub(super) fn next(&self) -> Option<Found> {
         self.found.try_recv().ok()
     }
 
-    /// Bytes of all batches so far.
+    /// Returns the total bytes of all batches so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -104,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until a scan's thread has ended: it alone holds another share of the sources' roots.
+    /// Waits until a scan's thread has ended: it alone holds another reference to the sources' roots.
     fn wait_for_end(roots: &Arc<Roots>, limit: Duration) {
         let begun = Instant::now();
         while Arc::strong_count(roots) > 1 {
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn a_scan_ends_with_what_wanted_it_though_it_reads_a_long_file() {
         let folder = tempfile::tempdir().unwrap();
-        // Zeros that take no place: hashing them takes minutes.
+        // A sparse file: hashing its zeros takes minutes.
         File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = ScanOptions { hash: true, ..ScanOptions::default() };

@@ -1,5 +1,5 @@
-//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each, of what the
-//! receiver wants of them.
+//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
+//! made of the ranges that the receiver wants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,35 +15,37 @@ use crate::error::Error;
 use crate::files::{Batch, BatchSource, FailReason, Failed, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};
 
-/// Batches whose bytes are on their way at once: while one's last blocks cross, the next one's first are read.
+/// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
 const MAX_OPEN: usize = 2;
-/// With those whose manifest is with the receiver: while it says what it wants of one, the next one's manifest crosses.
+/// Batches begun, including those whose manifest is with the receiver: while it answers what it wants of one, the next
+/// one's manifest is sent.
 const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
-/// Ranges that a receiver may want of a batch, beyond two for each entry: of long files of which it holds parts here and there.
+/// Maximum number of ranges that a receiver may want of a batch, beyond two for each entry: for long files that it
+/// holds in scattered parts.
 const MAX_PIECES: usize = 65_536;
 
 /// A batch whose manifest is written.
 struct Begun {
     batch: Arc<Batch>,
     wanted: Wanted,
-    /// Ranges that were named.
+    /// Number of wanted ranges received.
     pieces: usize,
     phase: Phase,
 }
 
-/// How far it is.
+/// State of a batch.
 enum Phase {
-    /// The receiver has not said all that it wants.
+    /// The receiver has not yet listed all that it wants.
     Asked,
-    /// All is known, and other batches are first.
+    /// The wanted ranges are known, and other batches go first.
     Ready,
-    /// Its object crosses.
+    /// Its object is being sent.
     Open {
         source: Arc<BatchSource>,
         /// Bytes whose digests are written.
         digested: u64,
-        /// The receiver has every byte.
+        /// Whether the receiver has every byte.
         sent: bool,
     },
 }
@@ -53,7 +55,7 @@ impl Begun {
         self.wanted.length(self.batch.length)
     }
 
-    /// All is across and all digests are told.
+    /// Whether the whole object has arrived and all digests are written.
     fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Open { digested, sent: true, .. } if digested == self.length())
     }
@@ -73,29 +75,29 @@ struct Opening {
 pub(super) struct Sending {
     session: Session,
     scan: Scan,
-    /// Nothing is to cross: only what would.
+    /// Whether to report only what would be sent.
     dry_run: bool,
     checksums: Option<Checksums>,
     all_scanned: bool,
     opening: Option<Opening>,
     begun: BTreeMap<u64, Begun>,
     hasher: RootHasher,
-    /// Messages not yet given to the session, so that a burst of digests becomes one write.
+    /// Messages not yet passed to the session, so that a burst of digests becomes one write.
     unwritten: Vec<u8>,
-    /// What the last message will say; it is sent when `ended`.
+    /// Contents of the last message, which is sent when `ended`.
     totals: End,
     ended: bool,
     begin_said: bool,
     files_sent: u64,
-    /// Bytes that need not cross.
+    /// Bytes that need not be sent.
     present: u64,
-    /// Links that were left out, as the user wanted.
+    /// Links skipped because the user wanted it so.
     links_left_out: u64,
     done: Totals,
 }
 
 impl Sending {
-    /// A sender of what `scan` finds.
+    /// Creates a sender of what `scan` finds.
     pub(super) fn new(session: Session, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
         Self {
             session,
@@ -117,7 +119,7 @@ impl Sending {
         }
     }
 
-    /// Sends everything, to the receiver's word that it is complete.
+    /// Sends everything, up to the receiver's confirmation.
     pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive();
         (self.session, result.map(|()| self.done))
@@ -128,7 +130,7 @@ impl Sending {
             let step = self.session.next()?;
             if let Some(complete) = self.take(step)? {
                 self.session.complete();
-                // Its word may overtake the last acknowledgements.
+                // The confirmation may overtake the last acknowledgements.
                 for begun in std::mem::take(&mut self.begun).into_values() {
                     self.tell_files(&begun);
                 }
@@ -139,7 +141,7 @@ impl Sending {
                 self.done.bytes = complete.bytes;
                 self.done.present = complete.present;
                 self.session.tell_links(self.links_left_out);
-                // It may have counted more than it told.
+                // The receiver may have counted more than it reported.
                 self.done.failed_count = self.done.failed_count.max(complete.failed);
                 return Ok(());
             }
@@ -218,7 +220,7 @@ impl Sending {
         self.begun.get_mut(&tag).ok_or(Error::Internal("news of a batch that is not open"))
     }
 
-    /// Tells the digest of a block that was read, and before it what the reading has revealed.
+    /// Sends the digest of a block that was read, preceded by the voids that the reading has revealed.
     fn digest(&mut self, block: BlockDigest) -> Result<(), Error> {
         let begun = self.batch(block.tag)?;
         let Phase::Open { source, digested, .. } = &mut begun.phase else {
@@ -236,7 +238,7 @@ impl Sending {
         self.say(&Message::Digest(Digest { batch: batch.number, block: block.block, digest: block.digest }))
     }
 
-    /// Opens what may be opened, and ends what is at its end.
+    /// Opens and closes batches as far as possible.
     fn advance(&mut self) -> Result<(), Error> {
         if !self.begin_said {
             self.begin_said = true;
@@ -262,7 +264,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Lets go of batches that the receiver has and whose digests are told, in their order.
+    /// Drops batches that the receiver has and whose digests are written, in order.
     fn forget_sent(&mut self) {
         while let Some(entry) = self.begun.first_entry() {
             if !entry.get().is_done() {
@@ -273,7 +275,7 @@ impl Sending {
         }
     }
 
-    /// Tells of which files of a batch some has crossed.
+    /// Reports the files of a batch of which any part was sent.
     fn tell_files(&mut self, begun: &Begun) {
         let mut files = Vec::new();
         let mut start = 0;
@@ -288,13 +290,14 @@ impl Sending {
             start = end;
         }
         self.files_sent += files.len() as u64;
-        // What would cross is in the receiver's notices.
+        // The receiver's notices list what would be sent.
         if !self.dry_run {
             self.session.events.tell(TransferEvent::Files(files));
         }
     }
 
-    /// Writes the next part of a manifest, of a new batch if none is being written; false when nothing more may be written.
+    /// Writes the next part of a manifest, of a new batch if none is being written; returns false if nothing more may
+    /// be written.
     fn next_part(&mut self) -> Result<bool, Error> {
         if self.session.backlog() + self.unwritten.len() >= MAX_BACKLOG {
             return Ok(false);
@@ -319,7 +322,7 @@ impl Sending {
         Ok(true)
     }
 
-    /// Takes the next batch of the scan; false when there is none now, or too many are begun.
+    /// Takes the next batch of the scan; returns false if none is ready or too many are begun.
     fn next_batch(&mut self) -> Result<bool, Error> {
         if self.begun.len() >= MAX_BEGUN || self.all_scanned {
             return Ok(false);
@@ -373,7 +376,7 @@ impl Sending {
         self.say(&Message::Skipped(skipped.clone()))
     }
 
-    /// Opens the objects of batches of which all is known, in their order.
+    /// Opens the objects of batches whose wanted ranges are known, in order.
     fn open_objects(&mut self) {
         let crossing = |begun: &Begun| matches!(begun.phase, Phase::Open { sent: false, .. });
         let mut free = MAX_OPEN.saturating_sub(self.begun.values().filter(|begun| crossing(begun)).count());
@@ -386,7 +389,7 @@ impl Sending {
             }
             let source = Arc::new(self.scan.source(Arc::clone(&begun.batch), begun.wanted.clone()));
             let length = begun.length();
-            // Nothing has to cross, or nothing is to.
+            // Nothing wanted, or a dry run.
             let nothing = length == 0 || self.dry_run;
             if !nothing {
                 free -= 1;
@@ -396,7 +399,7 @@ impl Sending {
         }
     }
 
-    /// Adds a message, and the root over it if it decides which bytes stand where.
+    /// Adds a message, and hashes it into the root if it determines the contents of the target.
     fn say(&mut self, message: &Message) -> Result<(), Error> {
         let start = self.unwritten.len();
         message.encode(&mut self.unwritten)?;

@@ -1,5 +1,5 @@
-//! What both sides of a transfer do alike, on a thread of its own: take events in order, notice the end of the connection, report
-//! progress, write the trace, tell the peer how it ended.
+//! The part of a transfer that both sides have in common, on a thread of its own: processing events in order, detecting
+//! the end of the connection, reporting progress, writing the trace, and telling the peer how the transfer ended.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,40 +22,42 @@ use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
 use crate::wait::block_on;
 
-/// Between two reports of progress.
+/// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long a side waits for the last words while the peer is silent: the receiver for the sender's goodbye, either for its own to be sent.
+/// How long a side waits for the last messages while the peer is silent: the receiver for the sender's goodbye, either
+/// side for its own to be sent.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// And how long at most: over a bad path the receiver's word that all is complete may take several tries.
+/// And the limit while the peer is heard: over a bad path the receiver's confirmation may take several tries.
 const LONGEST_LINGER: Duration = Duration::from_secs(30);
 
-/// How long a peer whose place another one wants may be silent while it owes an answer: several probes go in that time.
+/// How long a peer whose place another one wants may be silent while it owes a response: long enough for several
+/// probes.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 
-/// Bytes of the control stream that may be on their way before another part of a manifest is written, or dealt with.
+/// Bytes of the control stream that may be outstanding before another part of a manifest is written or processed.
 pub(super) const MAX_BACKLOG: usize = 512 << 10;
 
-/// Longest reason in a close frame, in bytes.
+/// Maximum length of the reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
-/// A receiver's flag: it may hold some of the bytes, and says what it wants of each batch.
+/// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
-/// What a side says of itself in the handshake.
+/// Encodes a side's application data for the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     vec![TRANSFER, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
 }
 
-/// Another peer wants the place of this one.
+/// Another peer that wants the place of this one.
 struct Rival {
-    /// When this one was asked for a sign of life, and the bytes that had come by then.
+    /// When this peer was asked for a sign of life, and the bytes received by then.
     asked: Option<(Instant, u64)>,
     lives: Lives,
 }
 
-/// One connection's transfer.
+/// The transfer over one connection.
 pub(super) struct Session {
     pub(super) connection: Connection,
     pub(super) events: Events,
@@ -65,16 +67,16 @@ pub(super) struct Session {
     ended: Option<Instant>,
     /// Time spent waiting for the user.
     waited: Duration,
-    /// The user was asked and has not answered.
+    /// When the user was asked, if the answer is outstanding.
     asked: Option<Instant>,
     next_tick: Instant,
     meter: Meter,
     peer: Option<SocketAddr>,
-    /// It will say what it wants.
+    /// Whether the receiver will list what it wants.
     peer_may_hold_some: bool,
-    /// What the user allows, and what the peer's user does.
+    /// Caps set by this side's user, and by the peer's.
     limits: [Option<Rate>; 2],
-    /// When something last came from the peer.
+    /// When something was last received from the peer.
     heard: Option<Instant>,
     bytes_heard: u64,
     rival: Option<Rival>,
@@ -82,23 +84,23 @@ pub(super) struct Session {
     closed: bool,
     reader: MessageReader,
     messages: VecDeque<Message>,
-    /// Bytes of the control stream behind `messages`, to be given back when those are dealt with.
+    /// Bytes of the control stream behind `messages`, to be released when those are processed.
     untold: usize,
-    /// Messages are kept by the side, so nothing is given back.
+    /// Whether this side buffers messages, so that their bytes are not released.
     holding: bool,
-    /// Messages stay where they are.
+    /// Whether messages are left in the queue.
     paused: bool,
     written: usize,
     trace: Option<File>,
-    /// As last reported.
+    /// Counts as last reported.
     counts: Counts,
 }
 
 impl Session {
-    /// A session whose first datagram is sent, or came, now.
+    /// Creates a session whose first datagram was sent or received just now.
     ///
     /// # Errors
-    /// [`Error::Trace`] when the trace file cannot be opened.
+    /// [`Error::Trace`] if the trace file cannot be opened.
     pub(super) fn new(
         connection: Connection,
         events: Events,
@@ -137,12 +139,12 @@ impl Session {
         })
     }
 
-    /// Whether the peer has shown that it belongs here.
+    /// Whether the peer is authenticated and its application data is valid.
     pub(super) const fn is_connected(&self) -> bool {
         self.peer.is_some()
     }
 
-    /// Whether the receiver says what it wants of each batch.
+    /// Whether the receiver lists what it wants of each batch.
     pub(super) const fn peer_may_hold_some(&self) -> bool {
         self.peer_may_hold_some
     }
@@ -152,18 +154,18 @@ impl Session {
         self.config.by_ticket
     }
 
-    /// When something last came from the peer.
+    /// Returns when something was last received from the peer.
     pub(super) const fn heard(&self) -> Option<Instant> {
         self.heard
     }
 
-    /// Caps the rate, as this side's user wants it.
+    /// Caps the rate on behalf of this side's user.
     pub(super) fn limit(&mut self, limit: Option<Rate>) {
         self.limits[0] = limit;
         self.apply_limits();
     }
 
-    /// Caps the rate, as the receiver's user wants it.
+    /// Caps the rate on behalf of the receiver's user.
     pub(super) fn limit_by_peer(&mut self, limit: Option<Rate>) {
         self.limits[1] = limit;
         self.apply_limits();
@@ -173,7 +175,7 @@ impl Session {
         self.connection.set_limit(self.limits.into_iter().flatten().min());
     }
 
-    /// Tells the user what becomes of a name at the receiver.
+    /// Tells the user what happens to a name at the receiver.
     pub(super) fn notice(&self, notice: Notice, done: &mut Totals) {
         if notice.kind.is_failure() {
             done.fail(&notice.path, FailReason::Refused(notice.kind));
@@ -182,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Tells the user how many links were left out, as was asked for: not each of them.
+    /// Tells the user how many links were skipped on request, without listing them.
     pub(super) fn tell_links(&self, count: u64) {
         if count > 0 {
             let links = if count == 1 { "link" } else { "links" };
@@ -190,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Bytes written to the control stream that have not arrived.
+    /// Returns the bytes written to the control stream that have not arrived.
     pub(super) const fn backlog(&self) -> usize {
         self.written
     }
@@ -201,50 +203,50 @@ impl Session {
         self.connection.write_control(bytes);
     }
 
-    /// While `holding`, the messages taken count against what the peer may send.
+    /// Sets whether messages taken from the queue keep counting against what the peer may send.
     pub(super) const fn hold(&mut self, holding: bool) {
         self.holding = holding;
     }
 
-    /// While `paused`, no messages are taken.
+    /// Sets whether messages are left in the queue.
     pub(super) const fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
 
-    /// Messages that were taken come again, before the others.
+    /// Puts messages back at the front of the queue.
     pub(super) fn put_back(&mut self, messages: Vec<Message>) {
         for message in messages.into_iter().rev() {
             self.messages.push_front(message);
         }
     }
 
-    /// The message that comes next, if it is here.
+    /// Returns the next message, if it has arrived.
     pub(super) fn peek(&self) -> Option<&Message> {
         self.messages.front()
     }
 
-    /// Bytes of messages that are not given back.
+    /// Returns the bytes of messages that are not released.
     pub(super) const fn held(&self) -> usize {
         self.untold
     }
 
-    /// The user is asked: the time until [`Session::answered`] does not count.
+    /// Records that the user is asked: the time until [`Session::answered`] is not counted.
     pub(super) fn ask(&mut self) {
         self.asked = Some(Instant::now());
     }
 
-    /// The user has answered.
+    /// Records the user's answer.
     pub(super) fn answered(&mut self) {
         self.waited += self.asked.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    /// The time that counts, from the first datagram to `until`.
+    /// Returns the time from the first datagram to `until`, without waiting for the user.
     fn elapsed(&self, until: Instant) -> Duration {
         let waits = self.asked.map_or(Duration::ZERO, |since| until.saturating_duration_since(since));
         until.saturating_duration_since(self.started).saturating_sub(self.waited + waits)
     }
 
-    /// Waits for something to do.
+    /// Waits for the next step.
     ///
     /// # Errors
     /// Whatever ends the transfer: the peer, the network, the disk, the user.
@@ -285,7 +287,7 @@ impl Session {
             Input::Refuse => Step::Refuse,
             Input::Limit(limit) => Step::Limit(limit),
             Input::Rival(lives) => {
-                // Further ones give this peer no further time, and are answered with the first.
+                // Further rivals give this peer no more time, and are answered with the first.
                 self.rival.get_or_insert(Rival { asked: None, lives });
                 return Ok(None);
             }
@@ -295,7 +297,7 @@ impl Session {
         }))
     }
 
-    /// Deals with what concerns every session; the rest is the side's.
+    /// Handles network events that concern every session, and returns the others for the side to handle.
     fn network(&mut self, event: Event) -> Result<Option<Step>, Error> {
         match event {
             Event::Connected { remote, ref application } => {
@@ -337,14 +339,14 @@ impl Session {
         self.look_for_life(bytes, stats.connection.in_flight)
     }
 
-    /// Where another peer wants the place of this one: whether this one is still there.
+    /// Checks whether this peer is still alive when another one wants its place.
     ///
     /// # Errors
-    /// [`Error::Vanished`] when it was asked and has not been heard since.
+    /// [`Error::Vanished`] if it was asked and has not been heard since.
     fn look_for_life(&mut self, heard: u64, in_flight: u64) -> Result<(), Error> {
         let Some(rival) = &mut self.rival else { return Ok(()) };
         match rival.asked {
-            // While nothing is in flight it owes no answer.
+            // Only while something is in flight does the peer owe a response.
             None => {
                 rival.asked = Some((Instant::now(), heard));
                 self.connection.ping();
@@ -356,7 +358,7 @@ impl Session {
         Ok(())
     }
 
-    /// Looks at what the peer's program said in the handshake; says whether it may hold some of the bytes.
+    /// Checks the application data of the peer's handshake; returns whether it may already hold some of the bytes.
     fn check(&self, application: &[u8]) -> Result<bool, Error> {
         match *application {
             [TRANSFER, role, _] if role == self.config.role as u8 => Err(Error::WrongRole { both: self.config.role }),
@@ -386,7 +388,7 @@ impl Session {
         Error::ended(error, &Other { role: self.config.role.other(), tried })
     }
 
-    /// What ends the session, where something else has noticed first that it is over.
+    /// Returns the input that ends the session, when something else has noticed the end first.
     pub(super) fn end(&mut self) -> Error {
         loop {
             if let Err(error) = self.next() {
@@ -395,7 +397,7 @@ impl Session {
         }
     }
 
-    /// Reports progress, from the last figures.
+    /// Reports progress with the latest statistics.
     pub(super) fn report(&mut self, counts: Counts) {
         self.counts = counts;
         let Some(stats) = &self.stats else { return };
@@ -416,7 +418,7 @@ impl Session {
         }));
     }
 
-    /// The last figures of the engine.
+    /// Returns the latest statistics of the engine.
     pub(super) const fn stats(&self) -> Option<&Stats> {
         self.stats.as_ref()
     }
@@ -426,13 +428,13 @@ impl Session {
         self.ended = Some(Instant::now());
     }
 
-    /// Says goodbye and makes the summary.
+    /// Says goodbye and creates the summary.
     ///
     /// # Errors
-    /// The error the session ended with.
+    /// The error with which the session ended.
     pub(super) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         let since = Instant::now();
-        // The sender has the receiver's word that all is complete; the receiver first sees that its word arrives.
+        // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
         let mut may_close = result.is_err() || self.config.role == Role::Sends;
         if !may_close {
             self.connection.expect_close();
@@ -448,14 +450,15 @@ impl Session {
             }
             let deadline = lingers_until(since, self.heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
-                // Nothing that happens now changes the result.
+                // Later events do not change the result.
                 Ok(input @ Input::Network(_)) => drop(self.take(input)),
                 Ok(_) => {}
                 Err(_) => {
-                    // The summary needs the counters, and the deadline when the peer was last heard.
+                    // The summary needs the counters, and the deadline depends on when the peer was last heard.
                     drop(self.take_stats());
                     if Instant::now() >= deadline {
-                        // Whatever the peer has heard, this is how it ended, and not that a program ended.
+                        // Close in any case, so that the peer learns how the session ended rather than that a program
+                        // ended.
                         self.connection.close(code as u32, reason);
                         break;
                     }
@@ -463,13 +466,13 @@ impl Session {
             }
         }
         if result.is_err() {
-            // The last word on how far it came.
+            // A final progress report.
             self.report(self.counts);
         }
         result.and_then(|done| self.summary(done))
     }
 
-    /// What it has cost and brought, with the peer it found.
+    /// Returns cost and results of this attempt, if a peer was found.
     pub(super) fn attempt(&self) -> PriorAttempts {
         let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return PriorAttempts::default() };
         let connection = &stats.connection;
@@ -487,11 +490,11 @@ impl Session {
         let connection = &stats.connection;
         let elapsed = self.elapsed(self.ended.unwrap_or_else(Instant::now));
         let sends = self.config.role == Role::Sends;
-        // What was lost in fact, not what the engine expects of the next packets.
+        // The actual loss, not the engine's forecast.
         let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
         let connected = matches!(self.config.origin, Origin::Connected { .. });
         let connector = if connected { Connector::Sender } else { Connector::Receiver };
-        // The loss is known to the side that sends much, and so is what it was told.
+        // Only the side that sends much knows the loss and the configured rate.
         let told = self.config.told.zip(connection.min_rtt).filter(|_| sends);
         let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
@@ -518,18 +521,19 @@ impl Session {
     }
 }
 
-/// Until when a side that is through since then waits for the last words, having last heard the peer at that time.
+/// Returns until when a side that is done at `since` waits for the last messages, having last heard the peer at
+/// `heard`.
 fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
     (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
 }
 
-/// A trace to append to.
+/// Opens a trace file for appending.
 pub(super) fn open_trace(path: &Path) -> Result<File, Error> {
     let opened = File::options().create(true).append(true).open(path);
     opened.map_err(|source| Error::Trace { path: path.to_owned(), source })
 }
 
-/// `reason` cut to what a close frame holds.
+/// Cuts `reason` to the length allowed in a close frame.
 fn shortened(mut reason: String) -> String {
     reason.truncate(reason.floor_char_boundary(MAX_REASON));
     reason
@@ -541,7 +545,8 @@ mod tests {
     use crate::transfer::Transfer;
     use crate::transfer::mailbox::Mailbox;
 
-    /// Feedback that creeps keeps the receiver from leaving before its word has arrived; a peer that has left does not.
+    /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
+    /// not.
     #[test]
     fn a_side_lingers_while_the_peer_is_heard() {
         let since = Instant::now();
@@ -553,8 +558,8 @@ mod tests {
         assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
     }
 
-    /// The sender may have left before its confirmation arrived. A transfer that took no longer than a tick has asked for no counters by
-    /// then.
+    /// The sender may have left before its confirmation arrived. A transfer shorter than a tick has not asked for
+    /// counters by then.
     #[test]
     fn a_receiver_that_hears_no_confirmation_ends_well() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();

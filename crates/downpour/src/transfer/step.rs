@@ -1,4 +1,4 @@
-//! What goes into a session and what comes out of it.
+//! The inputs and outputs of a session.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,40 +12,40 @@ use crate::files::{FailReason, Failed};
 use crate::messages::Message;
 use crate::ticket::Role;
 
-/// Most names that are listed as failed.
+/// Maximum number of names listed as failed.
 const MAX_FAILED: usize = 1000;
 
 /// Called when a session has heard from its peer again.
 pub(super) type Lives = Box<dyn FnOnce() + Send>;
 
-/// What a session's thread is told.
+/// An input of a session's thread.
 pub(super) enum Input {
-    /// From the network.
+    /// A network event.
     Network(Event),
-    /// The scan has a batch ready, or is at its end.
+    /// The scan has a batch ready, or has ended.
     Scanned,
-    /// Files have their final names, every byte of them verified: path and length.
+    /// Files that have their final names, every byte of them verified: path and length.
     Verified(Vec<(Vec<u8>, u64)>),
-    /// So many requests to settle files are dealt with.
+    /// Number of requests to settle files that were processed.
     Settled(usize),
-    /// A thread that works for the session cannot go on.
+    /// A thread that works for the session has failed.
     Failed(Error),
-    /// The user takes what is offered.
+    /// The user accepts the offer.
     Accept,
-    /// The user does not want it.
+    /// The user declines the offer.
     Refuse,
     /// The user caps the rate.
     Limit(Option<Rate>),
     /// Another peer wants the place of this one, which may have been killed.
     Rival(Lives),
-    /// The peer's program has ended without a word.
+    /// The peer's program has ended without a goodbye.
     Gone,
     /// The user stops everything.
     Stop(Stop),
 }
 
 impl Input {
-    /// Whether nothing comes of the session after it.
+    /// Whether this input ends the session.
     pub(super) const fn is_end(&self) -> bool {
         match self {
             Self::Failed(_) | Self::Gone | Self::Stop(_) | Self::Network(Event::Failed(_) | Event::Closed(_)) => true,
@@ -61,7 +61,7 @@ impl Input {
     }
 }
 
-/// What is left of the inputs for one side to deal with.
+/// The inputs that are left for one side to handle.
 #[derive(Debug)]
 pub(super) enum Step {
     Message(Message),
@@ -72,45 +72,45 @@ pub(super) enum Step {
     Accept,
     Refuse,
     Limit(Option<Rate>),
-    /// Counters are new: time to report progress.
+    /// Counters were updated: time to report progress.
     Tick,
 }
 
-/// How the connection of a session came to be.
+/// How the connection of a session was established.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    /// We tried these addresses, for so long.
+    /// We connected, trying these addresses for this long.
     Connected { addresses: Vec<SocketAddr>, timeout: Duration },
-    /// The peer came to us.
+    /// The peer connected to us.
     Accepted,
 }
 
-/// Fixed facts of a session.
+/// Constants of a session.
 #[derive(Clone, Debug)]
 pub(super) struct SessionConfig {
     pub(super) role: Role,
     pub(super) origin: Origin,
     pub(super) told: Option<Rate>,
-    /// The cap that this side's user has set from the start.
+    /// The initial cap set by this side's user.
     pub(super) limit: Option<Rate>,
     pub(super) trace: Option<PathBuf>,
-    /// The peer was found by a ticket.
+    /// Whether the peer was found by a ticket.
     pub(super) by_ticket: bool,
 }
 
-/// How far one side is.
+/// Progress of one side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Bytes that have crossed.
+    /// Bytes transferred.
     pub(super) bytes_done: u64,
-    /// Bytes that were there already.
+    /// Bytes that were present before.
     pub(super) bytes_present: u64,
     pub(super) bytes_known: u64,
     pub(super) total_is_final: bool,
     pub(super) files_done: u64,
 }
 
-/// What a side has to show at the end.
+/// Results of a side at the end.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) into: Option<PathBuf>,
@@ -118,7 +118,7 @@ pub(super) struct Totals {
     pub(super) directories: u64,
     pub(super) symlinks: u64,
     pub(super) bytes: u64,
-    /// Bytes that were there already.
+    /// Bytes that were present before.
     pub(super) present: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.
     pub(super) failed: Vec<Failed>,
@@ -128,7 +128,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Counts a name that did not come across, and lists it while there is room.
+    /// Counts a name that was not transferred, and lists it while there is room.
     pub(super) fn fail(&mut self, path: &[u8], reason: FailReason) {
         self.failed_count += 1;
         self.vanished_count += u64::from(reason.has_vanished());

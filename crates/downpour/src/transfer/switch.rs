@@ -1,4 +1,4 @@
-//! Brings the user's decisions to the sessions that run.
+//! Passes the user's decisions on to the running sessions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
 
-/// Why the user ends a transfer.
+/// The reason why the user ends a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Ctrl-C, or the like.
+    /// Ctrl-C or similar.
     Cancelled,
-    /// The system, or what started this program, wants it to end.
+    /// The system, or the process that started this program, ends it.
     Terminated,
 }
 
@@ -29,10 +29,10 @@ impl From<Stop> for Error {
     }
 }
 
-/// What hears of the end of a transfer apart from its sessions, such as a program that was started for it.
+/// Called when a transfer is stopped, for anything other than its sessions, such as a program that was started for it.
 type Watcher = Box<dyn FnMut(Stop) + Send>;
 
-/// Ends a program that was started for a transfer, at once.
+/// Kills a program that was started for a transfer.
 type Terminator = Box<dyn FnMut() + Send>;
 
 #[derive(Default)]
@@ -42,12 +42,12 @@ struct State {
     next: u64,
     sessions: BTreeMap<u64, Mailbox>,
     watchers: BTreeMap<u64, Watcher>,
-    /// Of the program that leads to the peer now.
+    /// Kills the program that currently provides the route to the peer.
     terminator: Option<Terminator>,
     abandoned: bool,
 }
 
-/// The user's side of everything that runs for one transfer.
+/// The user's control over everything that runs for one transfer.
 #[derive(Default)]
 pub(crate) struct Switch {
     state: Mutex<State>,
@@ -69,13 +69,13 @@ impl Switch {
         self.tell(|| Input::Refuse);
     }
 
-    /// Caps the rate of the sessions that run and of those to come.
+    /// Caps the rate of current and future sessions.
     pub(super) fn limit(&self, limit: Option<Rate>) {
         self.lock().limit = limit;
         self.tell(|| Input::Limit(limit));
     }
 
-    /// Ends everything. The first reason stands.
+    /// Stops everything. The first reason given is kept.
     pub(crate) fn stop(&self, why: Stop) {
         let mut state = self.lock();
         if state.stopped.is_some() {
@@ -88,14 +88,16 @@ impl Switch {
         self.tell(|| Input::Stop(why));
     }
 
-    /// Ends what leads to the peer, such as ssh, without a goodbye: this process is about to end and must not leave it behind.
+    /// Kills the program that provides the route to the peer, such as ssh, without a goodbye: this process is about to
+    /// exit and must not leave it behind.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
         state.terminator.iter_mut().for_each(|terminate| terminate());
     }
 
-    /// A program leads to the peer from now on, in the place of the one before. `terminate` is called when it is abandoned.
+    /// Registers the program that provides the route to the peer from now on, replacing the previous one. `terminate`
+    /// is called when the transfer is abandoned.
     pub(crate) fn leads(&self, mut terminate: Terminator) {
         let mut state = self.lock();
         if state.abandoned {
@@ -104,12 +106,12 @@ impl Switch {
         state.terminator = Some(terminate);
     }
 
-    /// Whether everything is to end, and why.
+    /// Returns the reason for stopping, if everything is to stop.
     pub(crate) fn stopped(&self) -> Option<Stop> {
         self.lock().stopped
     }
 
-    /// Waits for `time`, or until everything is to end.
+    /// Waits for `time`, or until everything is to stop.
     pub(crate) fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         let mut state = self.lock();
@@ -122,7 +124,7 @@ impl Switch {
         }
     }
 
-    /// Lets a session hear, until it is removed by the number that comes back.
+    /// Registers a session; returns a number with which it is removed.
     pub(super) fn add(&self, session: &Mailbox) -> u64 {
         let mut state = self.lock();
         let number = state.next;
@@ -141,7 +143,8 @@ impl Switch {
         self.lock().sessions.remove(&number);
     }
 
-    /// Calls `watcher` when everything is to end, at once if it is already, until [`Switch::unwatch`] with the number that comes back.
+    /// Calls `watcher` when everything is to stop, or at once if it is already, until [`Switch::unwatch`] is called
+    /// with the returned number.
     pub(crate) fn watch(&self, mut watcher: Watcher) -> u64 {
         let mut state = self.lock();
         let number = state.next;

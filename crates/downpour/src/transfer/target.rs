@@ -1,4 +1,4 @@
-//! The folder of a receiving session, as the driver's workers and the settling thread see it.
+//! The target of a receiving session, shared by the driver's workers and the settling thread.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,22 +13,23 @@ use super::step::Input;
 use crate::error::Error;
 use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId};
 
-/// How long another process may have the staging folder: longer than one that has lost its peer takes to end.
+/// How long to wait while another process holds the staging folder: longer than one that has lost its peer takes to
+/// end.
 const PATIENCE: Duration = Duration::from_secs(6);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
-/// Where received blocks are written.
+/// The destination of received blocks.
 #[derive(Debug)]
 pub(super) struct Target {
     files: FileSink,
     started: AtomicBool,
-    /// The session has ended.
+    /// Whether the session has ended.
     stopped: Mutex<bool>,
     on_stop: Condvar,
 }
 
 impl Target {
-    /// Looks at the target and changes nothing.
+    /// Examines the target without changing it.
     ///
     /// # Errors
     /// A target that cannot be used.
@@ -41,31 +42,31 @@ impl Target {
         })
     }
 
-    /// The source is known. Nothing was asked of the files before.
+    /// Sets the source, before anything else is requested.
     ///
     /// # Errors
-    /// What keeps an earlier transfer from being continued; [`FilesError::Over`] after [`Target::stop`].
+    /// The reason why an earlier transfer cannot be continued; [`FilesError::Over`] after [`Target::stop`].
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
         Ok(self.patiently(|| self.files.begin(source))?)
     }
 
-    /// The first entry is known, which may decide where all of them go. `None`: there is none, or none soon.
+    /// Decides where the items go, which may depend on the first entry; `None` if there is none, or none soon.
     ///
     /// # Errors
-    /// A target that has to be a directory then and cannot be one; as [`Target::begin`]'s.
+    /// A target that then has to be a directory and cannot be one; those of [`Target::begin`].
     pub(super) fn decide(&self, entry: Option<&Entry>) -> Result<(), Error> {
         Ok(self.patiently(|| self.files.decide(entry))?)
     }
 
-    /// Whether the sender is to wait for what is wanted of each batch.
+    /// Whether the sender must wait for the wanted ranges of each batch.
     pub(super) fn may_hold_some(&self) -> bool {
         self.files.may_hold_some()
     }
 
-    /// Starts a thread that settles files: once for each `()` it is sent, or once for several.
+    /// Starts a thread that settles files, at least once after each `()` sent to it.
     ///
     /// # Errors
-    /// No thread.
+    /// The thread cannot be spawned.
     pub(super) fn start(self: &Arc<Self>, session: &Mailbox) -> Result<Sender<()>, Error> {
         if self.started.swap(true, Ordering::SeqCst) {
             return Err(Error::Internal("a folder is opened twice"));
@@ -81,15 +82,15 @@ impl Target {
         self.started.load(Ordering::SeqCst)
     }
 
-    /// Ends soon what takes long, with [`FilesError::Over`]: comparing, deleting, waiting for another process. What has come can still
-    /// be made safe.
+    /// Makes long operations (comparing, deleting, waiting for another process) end soon with [`FilesError::Over`].
+    /// Data that has arrived can still be made durable.
     pub(super) fn stop(&self) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.on_stop.notify_all();
         self.files.stop();
     }
 
-    /// Calls [`Target::stop`] as long as the target exists.
+    /// Returns a function that calls [`Target::stop`] if the target still exists.
     pub(super) fn stopper(self: &Arc<Self>) -> impl FnMut() + Send + 'static {
         let target = Arc::downgrade(self);
         move || target.upgrade().into_iter().for_each(|target| target.stop())
@@ -100,7 +101,8 @@ impl Target {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries again while another process has what is needed: the same transfer, broken a moment ago, may still be telling its end.
+    /// Retries while another process holds what is needed: the same transfer, interrupted a moment ago, may still be
+    /// ending.
     fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -117,13 +119,13 @@ impl Target {
         }
     }
 
-    /// The files.
+    /// Returns the sink.
     pub(super) const fn files(&self) -> &FileSink {
         &self.files
     }
 }
 
-/// Where the blocks of one batch are written.
+/// The destination of one batch's blocks.
 #[derive(Debug)]
 pub(super) struct BatchSink {
     pub(super) target: Arc<Target>,
@@ -136,18 +138,18 @@ impl Sink for BatchSink {
     }
 }
 
-/// Tags are batch numbers.
+/// Converts a tag to a batch number.
 pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
     u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends an object {tag}, which is no batch")))
 }
 
-/// FileSink that have their final names are told when there are so many.
+/// Number of files with final names that are reported at a time.
 const TOLD_AT_ONCE: usize = 256;
 
-/// Settles verified files, which waits for the disk, whenever there may be some.
+/// Settles verified files, which waits for the disk, on each request.
 fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
     while requests.recv().is_ok() {
-        // One call settles all there is.
+        // One call settles everything that is ready.
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();
         let result = target.files().settle(|path, bytes| {

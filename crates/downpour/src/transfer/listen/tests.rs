@@ -8,7 +8,7 @@ use crate::transfer::{CommonOptions, Transfer};
 use net::PIPE_PEER;
 use transport::Profile;
 
-/// A listener that receives into `into`, and is told of peers by the test alone.
+/// Creates a listener that receives into `into`, and learns of peers from the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::receive(ReceiveSpec::into_directory(into), false);
     let config = CommonOptions::default().config(task, Profile::auto());
@@ -19,17 +19,17 @@ fn listener(into: &Path) -> (Listener, Transfer) {
     (listener, transfer)
 }
 
-/// One behind which nobody answers.
+/// Creates an endpoint without a peer.
 fn endpoint() -> Endpoint {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let endpoint =
         Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), Duration::from_secs(30), ()).unwrap();
-    // Open until the process ends: a closed pipe would end the connection.
+    // Kept open until the process ends: a closed pipe would end the connection.
     std::mem::forget(theirs);
     endpoint
 }
 
-/// A connection that began when the listener had this store.
+/// Creates a connection that began when the listener had this store.
 fn beginning(listener: &Listener) -> Beginning {
     let store = lock(&listener.store).clone();
     let (mailbox, inputs) = Mailbox::new();
@@ -55,7 +55,7 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
     let (mut listener, _transfer) = listener(folder.path());
     let (first, second) = (beginning(&listener), beginning(&listener));
     let Store::Target(target) = first.store.clone() else { unreachable!() };
-    // The first session, from beginning to end, while the second peer proves itself.
+    // The first session runs from beginning to end while the second peer is being authenticated.
     let _settle = target.start(&first.inputs.0).unwrap();
     listener.running = 1;
     assert!(!ended(&mut listener));
@@ -80,7 +80,7 @@ fn a_folder_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
     assert!(!listener.take(Arrival::Peer(beginning(&listener))));
     assert_eq!(listener.running, 0);
     std::fs::remove_file(&into).unwrap();
-    // The first that comes after it makes the listener look again.
+    // The first peer after it makes the listener examine the folder again.
     assert!(!listener.take(Arrival::Peer(beginning(&listener))));
     assert!(!listener.take(Arrival::Peer(beginning(&listener))));
     assert_eq!(listener.running, 1);
