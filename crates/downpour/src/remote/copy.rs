@@ -1,4 +1,4 @@
-//! `cp`: which side sends, what each is told, and how they meet.
+//! `cp`: which side sends, what each side is asked to do, and how they connect.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,11 +18,11 @@ use crate::transfer::{
     List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
 };
 
-/// Copies: between this machine and another, or from one folder of this machine to another.
+/// Copies between this machine and another, or from one folder of this machine to another.
 ///
 /// # Errors
-/// Locations that make no sense together, sources that do not exist, a target that cannot be used. What ssh says comes with
-/// [`TransferEvent::Done`](crate::TransferEvent::Done).
+/// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
+/// reported by [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     if copy.receive.dry_run && !copy.receive.compared {
         copy.checksums = None;
@@ -38,7 +38,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     }
 }
 
-/// The host that all sources are on; `None` for this machine.
+/// Returns the host of all sources; `None` for this machine.
 fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
     let host = |location: &Location| match location {
         Location::Local(_) => None,
@@ -52,7 +52,7 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
 }
 
 impl Copy {
-    /// From this machine to another.
+    /// Copies from this machine to another.
     fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         let spec = ReceiveSpec { requested: self.requested(&roots), ..self.receive.clone() };
@@ -61,23 +61,24 @@ impl Copy {
         start_via(self.locator(host, request), self.config(task))
     }
 
-    /// From another machine to this one.
+    /// Copies from another machine to this one.
     fn down(self, host: String) -> Result<Transfer, Error> {
         let paths: Vec<Vec<u8>> =
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
         let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
         let last = |path: &Vec<u8>| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
-        // The home directory has a name of its own there.
+        // The home directory has a different name there.
         let home = |path: &Vec<u8>| path == b"~";
         let is_list = self.scan.files_from.is_some();
-        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match several names; a name
-        // that contains wildcard characters itself is like any other.
+        // The type of a source is known only when it arrives. Wildcards that match go into a directory, since they may
+        // match several names; a name that itself contains wildcard characters is treated like any other.
         let pattern = paths.iter().find(|path| wild(path)).map(|path| vec![last(path)]);
         let directory_if = DirectoryIf { is_directory: self.keeps_names, name_is_none_of: pattern };
         let requested = Requested {
             many: paths.len() > 1 || paths.iter().any(contents),
-            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a directory.
+            // A list of names applies to a directory's contents. In other comparisons the sender says whether the
+            // source is a directory.
             contents: paths.iter().any(contents) || (self.receive.compared && is_list),
             items: paths
                 .iter()
@@ -96,7 +97,7 @@ impl Copy {
         start_via(self.locator(host, request), self.config(task))
     }
 
-    /// From one place of this machine to another: both sides run here, joined by a socket pair.
+    /// Copies within this machine: both sides run in this process, joined by a socket pair.
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         not_into_itself(&roots, &self.receive.target)?;
@@ -111,7 +112,7 @@ impl Copy {
         let (read, write) = halves(theirs)?;
         let mut receiving = start_over(read, write, key, receiver)?;
         let (read, write) = halves(ours)?;
-        // What it says comes through the sender too.
+        // Its events reach the user through the sender.
         let follow = move || {
             while !matches!(receiving.next_blocking(), None | Some(TransferEvent::Done(_))) {}
         };
@@ -126,17 +127,17 @@ impl Copy {
             if self.receive.compared && path.is_dir() { Root::contents(path) } else { Root::typed(path.as_os_str()) }
         };
         let roots: Vec<Root> = self.sources.iter().map(root).collect();
-        // Looks at every path, so that a wrong one is told before anybody logs in.
+        // Checks every path, so that a wrong one is reported before any login.
         Scanner::new(roots.clone(), self.scan.clone())?;
         Ok(roots)
     }
 
-    /// The spec of a receiver on this machine.
+    /// Returns the spec of a receiver on this machine.
     fn local_spec(&self, requested: Requested) -> ReceiveSpec {
         ReceiveSpec { target: expand(&self.receive.target), requested, ..self.receive.clone() }
     }
 
-    /// What these sources amount to.
+    /// Summarises the sources for the receiver.
     fn requested(&self, roots: &[Root]) -> Requested {
         let name = |root: &Root| {
             let name = root.path.file_name().filter(|_| !root.is_contents());
@@ -145,12 +146,12 @@ impl Copy {
         let follows = self.scan.links == Links::Follow;
         let is_folder = |root: &Root| root.path.is_dir() && (follows || !root.path.is_symlink());
         Requested {
-            // A directory that is synchronised always keeps its name, so that the next run finds what this one has made.
+            // A synchronised directory always keeps its name, so that the next run finds what this one has created.
             many: roots.len() > 1
                 || roots.iter().any(Root::is_contents)
                 || (self.keeps_names && roots.iter().any(is_folder)),
             contents: roots.iter().any(Root::is_contents),
-            // With a list of names, the items are others.
+            // With a list of names the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
             directory_if: None,
         }
@@ -195,7 +196,7 @@ fn not_into_itself(roots: &[Root], target: &Path) -> Result<(), Error> {
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
         let folder = root.path.canonicalize().map_err(Error::System)?;
-        // What is in a folder may be copied to itself: nothing happens. The folder itself would come to stand in itself.
+        // Copying a folder's contents onto themselves does nothing. Copying the folder would put it inside itself.
         let is_own = root.is_contents() && inside == folder && target.is_dir();
         if inside.starts_with(&folder) && !is_own {
             return Err(Error::Copy(format!("{} cannot be copied into itself", root.path.display())));
@@ -204,16 +205,16 @@ fn not_into_itself(roots: &[Root], target: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Both directions of a socket.
+/// Returns both directions of a socket.
 fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
     let other = socket.try_clone().map_err(Error::System)?;
     Ok((socket.into(), other.into()))
 }
 
-/// Leads to the receiving half in this same process.
+/// Locates the receiving half in this process.
 struct Within {
     route: Option<Route>,
-    /// Ends when that half has made safe what it keeps.
+    /// Ends when that half has made durable what it keeps.
     receiving: Option<JoinHandle<()>>,
 }
 
@@ -227,7 +228,7 @@ impl PeerLocator for Within {
     }
 
     fn release(&mut self, _: bool) {
-        // The process may end as soon as the transfer says that it is over. A panic has been told.
+        // The process may exit as soon as the transfer is reported as ended. A panic has been reported.
         self.receiving.take().into_iter().for_each(|receiving| drop(receiving.join()));
     }
 }

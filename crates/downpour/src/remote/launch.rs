@@ -1,4 +1,4 @@
-//! From the start of ssh to the answer of the downpour over there.
+//! Starting ssh and reading the answer of the downpour on the other machine.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
@@ -22,27 +22,30 @@ use crate::error::{Error, ErrorKind};
 use crate::ticket::Ticket;
 use crate::transfer::Switch;
 
-/// Bytes of noise, such as a greeting that a shell's start-up file prints, that are read before the answer; and the bytes of one line.
+/// Maximum number of bytes of noise, such as a greeting printed by a shell's start-up file, to read before the answer;
+/// and maximum length of one line.
 const MAX_NOISE: usize = 1 << 20;
 const MAX_LINE: usize = 16 << 10;
 
-/// What a shell answers when it finds no program, and what ssh answers when it fails itself.
+/// Exit codes of a shell that does not find the program, and of ssh when it fails itself.
 const NOT_FOUND: i32 = 127;
 const SSH_FAILED: i32 = 255;
 
-/// How long the host's name is looked up after the answer is there: without it the addresses that the host itself knows are tried.
+/// How long to wait for the lookup of the host's name after the answer has arrived; without it, the addresses that the
+/// host itself reports are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
 
-/// How long the answer is waited for. Nothing tells a user who types a password from a login that hangs: ssh is silent in both.
+/// How long to wait for the answer. A user typing a password and a login that hangs look the same: ssh is silent in
+/// both cases.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// The user is told after this.
+    /// Before a hint to the user.
     hint: Duration,
-    /// While nothing comes. sshd itself gives a login two minutes; several hosts may have to be passed.
+    /// While nothing arrives. sshd itself allows two minutes for a login, and several hosts may have to be passed.
     silence: Duration,
-    /// Once the user is logged in, which the first byte shows, and the request is across.
+    /// After the login, which the first byte shows, once the request is written.
     speech: Duration,
-    /// When ssh has closed its output: for its end, or for the rest of the request.
+    /// After ssh has closed its output: for its exit, or for the rest of the request to be written.
     end: Duration,
 }
 
@@ -53,11 +56,12 @@ const PATIENCE: Patience = Patience {
     end: Duration::from_secs(10),
 };
 
-/// Logs in to `host`, starts the downpour there and waits for its answer; the user may be typing a password. `told` gets a line for the
-/// user when it takes long. It ends early when `switch` is stopped; ssh ends when that is abandoned.
+/// Logs in to `host`, starts downpour there and waits for its answer; the user may be typing a password. Passes a line
+/// for the user to `told` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
 ///
 /// # Errors
-/// [`Error::NoSsh`] when there is no such program, [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
+/// [`Error::NoSsh`] if the program does not exist, [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other
+/// side's answer.
 pub(super) fn log_in(
     (options, host, family): (&SshOptions, &str, Family),
     request: &Request,
@@ -77,20 +81,20 @@ pub(super) fn log_in(
 struct Starting {
     process: Process,
     stdout: ChildStdout,
-    /// Writes the request, which ssh may be slow to take, and gives the pipe back.
+    /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
     addresses: Receiver<Vec<IpAddr>>,
     host: String,
     program: Option<String>,
-    /// The end of this pipe ends the waiting.
+    /// Closing this pipe ends the wait.
     stop: PipeReader,
 }
 
 impl Starting {
-    /// Starts ssh to `host`. [`Starting::answer_within`] ends when the pipe that comes with it is closed.
+    /// Starts ssh to `host`. [`Starting::answer_within`] ends when the returned pipe is closed.
     ///
     /// # Errors
-    /// [`Error::NoSsh`] when there is no such program.
+    /// [`Error::NoSsh`] if the program does not exist.
     fn launch(
         options: &SshOptions,
         host: &str,
@@ -120,7 +124,7 @@ impl Starting {
     /// Waits for the other side's answer.
     ///
     /// # Errors
-    /// [`Error::Ssh`], [`Error::NotInstalled`], or what the other side says in its answer.
+    /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let mut hint = || {
             told(format!(
@@ -153,7 +157,7 @@ impl Starting {
                 Ok(Remote::new(process, stdin, stdout, ticket))
             }
             Ok(None) => {
-                // It may wait for the end of its input.
+                // ssh may be waiting for the end of its input.
                 drop((request, stdout));
                 let status = wait_for("end", &stop, patience.end, || process.ended()).map_err(failed)?;
                 Err(ended(status, &host, program.as_deref()))
@@ -163,7 +167,7 @@ impl Starting {
     }
 }
 
-/// Waits until `there` has something, as long as the user does and no longer than `time`.
+/// Waits until `there` returns a value, for at most `time` and until the user stops.
 fn wait_for<T>(
     what: &str,
     stop: &PipeReader,
@@ -175,7 +179,7 @@ fn wait_for<T>(
         if let Some(found) = there()? {
             return Ok(found);
         }
-        // Interrupted by a signal: as if the step were over.
+        // An interruption by a signal counts as a step.
         if poll(&mut [PollFd::new(stop, PollFlags::IN)], step.as_ref()).is_ok_and(|count| count > 0) {
             return Err(io::Error::other("stopped"));
         }
@@ -185,27 +189,27 @@ fn wait_for<T>(
     }
 }
 
-/// What ssh prints, for as long as somebody wants to know.
+/// The output of ssh, read until the user stops or the patience ends.
 struct Output<'a> {
     stdout: &'a mut ChildStdout,
     stop: &'a PipeReader,
     patience: Patience,
-    /// The request is across.
+    /// Whether the request is written.
     is_asked: &'a dyn Fn() -> bool,
     hint: Option<&'a mut dyn FnMut()>,
     begun: Instant,
-    /// The limit counts from here.
+    /// Start of the current time limit.
     since: Instant,
     has_spoken: bool,
 }
 
 impl Read for Output<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        /// How often it is looked whether the request is across.
+        /// Interval of checks whether the request is written.
         const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
         loop {
             let mut waiting = [PollFd::new(self.stop, PollFlags::IN), PollFd::new(self.stdout, PollFlags::IN)];
-            // Interrupted by a signal: as if nothing had come.
+            // Interrupted by a signal: treat as no input.
             let result = poll(&mut waiting, Some(&LOOK));
             let [stop, stdout] = waiting.map(|fd| if result.is_ok() { !fd.revents().is_empty() } else { false });
             if stop {
@@ -242,7 +246,8 @@ impl Output<'_> {
     }
 }
 
-/// Whether there is such a program, as `execvp` looks for it: a shell's exit code could be that of the shell over there.
+/// Checks that the program exists, searching like `execvp`: a shell's exit code 127 could come from the remote shell as
+/// well.
 fn check_program(program: &OsStr) -> io::Result<()> {
     let check = |path: &Path| match path.is_dir() {
         true => Err(io::ErrorKind::IsADirectory.into()),
@@ -258,11 +263,11 @@ fn check_program(program: &OsStr) -> io::Result<()> {
     }
 }
 
-/// The line that begins with [`ANSWER`], without it; `None` at the end of the stream.
+/// Returns the rest of the line that contains [`ANSWER`]; `None` at the end of the stream.
 pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     for _ in 0..MAX_NOISE {
-        // What follows the line belongs to the carrier.
+        // Byte by byte: everything after the line belongs to the carrier.
         let mut byte = [0];
         let count = match output.read(&mut byte) {
             Ok(count) => count,
@@ -298,7 +303,8 @@ pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
     }
 }
 
-/// Puts the addresses that the host's name has before those that the host itself knows: behind a NAT only the former work.
+/// Puts the addresses to which the host's name resolves before those that the host itself reports: behind a NAT only
+/// the former work.
 fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
     let own = std::mem::take(&mut ticket.addresses);
@@ -329,13 +335,13 @@ mod tests {
     use super::super::request::RemoteTask;
     use super::*;
 
-    /// Long enough for a busy machine, and for no user.
+    /// Long enough for a busy machine, and too short for a user.
     const SOON: Duration = Duration::from_secs(30);
 
-    /// A script in the place of ssh.
+    /// Creates options with a script in place of ssh.
     fn ssh(folder: &Path, script: &str) -> SshOptions {
         let path: PathBuf = folder.join("ssh");
-        // It answers nothing to `ssh -G`.
+        // `ssh -G` prints nothing.
         fs::write(&path, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\n{script}\n")).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
         SshOptions { command: vec![path.into()], ..SshOptions::default() }
@@ -347,7 +353,7 @@ mod tests {
         Starting::launch(options, "host", Family::Any, &request)
     }
 
-    /// The error that a script brings, and what the user was told before.
+    /// Runs a script; returns its error, and the lines for the user before that.
     fn fails(script: &str, patience: Patience) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let (starting, _stop) = launch(&ssh(folder.path(), script), "true".into()).unwrap();
@@ -364,7 +370,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         let script = format!("echo $$ >{}; exec sleep 1000", pid.display());
-        // More than a pipe holds.
+        // More than a pipe's buffer.
         let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
         let begun = Instant::now();
         let answer = thread::spawn(|| starting.answer_within(PATIENCE, &mut |_| {}).err().unwrap());
@@ -387,7 +393,7 @@ mod tests {
             addresses: vec!["192.0.2.1:7".parse().unwrap()],
             listener: crate::ticket::Role::Receives,
         };
-        // It says nothing more and lives on; it answers before it has taken the request.
+        // One closes its output and lives on; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
         let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
         for (script, what) in [(silent, "host: ssh does not end"), (early, "host: ssh does not take what it is asked")]

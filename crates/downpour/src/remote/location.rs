@@ -1,46 +1,46 @@
-//! `[user@]host:path`, as scp reads it.
+//! Locations: `[user@]host:path`, interpreted like scp does.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-/// Where something stands.
+/// The location of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// On this machine.
     Local(PathBuf),
-    /// On a machine that ssh reaches.
+    /// On a machine reached through ssh.
     Remote {
-        /// What ssh is given: `[user@]host`.
+        /// Argument for ssh: `[user@]host`.
         host: String,
         /// The path there, relative to the user's home unless it begins with `/`; empty for the home itself. Any bytes.
         path: Vec<u8>,
     },
 }
 
-/// A location that cannot be meant.
+/// An invalid location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// No text at all, as of a variable that is not set.
+    /// Empty text, as from a variable that is not set.
     #[error("an empty path names nothing: write . for the current folder")]
     Empty,
     /// `:path`.
     #[error("{0:?} names no host: write host:path, or ./:path for a file of that name")]
     NoHost(String),
-    /// ssh would take the host for an option.
+    /// A host that ssh would take for an option.
     #[error("a host does not begin with -: {0:?}")]
     Option(String),
-    /// A host in bytes that are no text.
+    /// A host that is not valid UTF-8.
     #[error("the host in {0:?} is no text")]
     NotText(String),
 }
 
 impl Location {
-    /// Reads what the user typed. A colon before the first slash makes a host of what precedes it; `[2001:db8::1]:path` is an IPv6
-    /// address, and `./a:b` a file.
+    /// Parses a user's argument. A colon before the first slash ends a host; `[2001:db8::1]:path` contains an IPv6
+    /// address, and `./a:b` is a file.
     ///
     /// # Errors
-    /// What [`LocationError`] says.
+    /// See [`LocationError`].
     pub fn parse(text: &OsStr) -> Result<Self, LocationError> {
         let bytes = text.as_bytes();
         if bytes.is_empty() {
@@ -71,7 +71,7 @@ impl Location {
         Ok(Self::Remote { host, path: bytes[colon + 1..].to_vec() })
     }
 
-    /// The host, if it is another machine's, and the path.
+    /// Returns the host, if the location is on another machine, and the path.
     #[must_use]
     pub fn into_parts(self) -> (Option<String>, PathBuf) {
         match self {
@@ -80,7 +80,7 @@ impl Location {
         }
     }
 
-    /// The path alone.
+    /// Returns only the path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match self {

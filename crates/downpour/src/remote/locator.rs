@@ -1,4 +1,4 @@
-//! Finds the peer of a copy through ssh, once for each attempt.
+//! Locates the peer of a copy through ssh, once for each attempt.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{SshOptions, Via};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::transfer::{PeerLocator, Route, Switch};
 
-/// How long the other side may be silent on UDP before its port counts as closed. With a round trip of a second there are still three
-/// chances, and the user hears of it within five seconds.
+/// How long the other side may be silent on UDP before its port counts as closed. This leaves three chances even with a
+/// round trip of a second, and the user is informed within five seconds.
 pub(super) const UDP_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Leads to a downpour on another machine.
+/// Locates a downpour on another machine.
 pub(super) struct SshLocator {
     pub(super) ssh: SshOptions,
     pub(super) host: String,
@@ -23,7 +23,7 @@ pub(super) struct SshLocator {
     pub(super) via: Via,
     pub(super) request: Request,
     pub(super) remote: Option<Remote>,
-    /// UDP was closed in an earlier attempt.
+    /// Whether UDP was closed in an earlier attempt.
     pub(super) udp_closed: bool,
 }
 
@@ -74,17 +74,17 @@ impl PeerLocator for SshLocator {
     }
 
     fn release(&mut self, succeeded: bool) {
-        // After a failure, ssh may still bring what the other side says about it.
+        // After a failure, ssh may still deliver the other side's message about it.
         if let Some(remote) = self.remote.take().filter(|_| succeeded) {
             remote.terminate();
         }
     }
 }
 
-/// What it means that the program over there, which has no user, ends the connection with `error`.
+/// Translates an error with which the remote program, which has no user of its own, closes the connection.
 pub(super) fn from_there(error: Error) -> Error {
     match error {
-        // It interrupts what it does when its standard input ends, and that is when ssh has.
+        // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
         Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
         Error::Peer { code: CloseCode::Terminated, .. } => {
             Error::Remote { kind: ErrorKind::Terminated, message: "downpour was stopped by a signal".into() }

@@ -31,10 +31,10 @@ pub use location::{Location, LocationError};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use serve::{Served, serve};
 
-/// What the line begins with in which the other side says where it is.
+/// Beginning of the line in which the other side answers with its ticket.
 const ANSWER: &str = "DOWNPOUR1 ";
 
-/// How the user's own ssh is called.
+/// How to call the user's ssh.
 #[derive(Clone, Debug)]
 pub struct SshOptions {
     /// The program and its first arguments; by default `ssh`.
@@ -45,7 +45,7 @@ pub struct SshOptions {
     pub identity: Option<PathBuf>,
     /// `-J`.
     pub jump: Option<String>,
-    /// What downpour is called over there; by default `downpour`, also looked for in `~/.local/bin` and `~/.cargo/bin`.
+    /// Name of the remote downpour; by default `downpour`, also searched in `~/.local/bin` and `~/.cargo/bin`.
     pub remote_program: Option<String>,
 }
 
@@ -55,46 +55,46 @@ impl Default for SshOptions {
     }
 }
 
-/// What carries the data.
+/// The carrier of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Via {
-    /// UDP, or ssh where that is closed.
+    /// UDP, or ssh if UDP is blocked.
     #[default]
     Auto,
     /// UDP only.
     Udp,
-    /// ssh's own connection only.
+    /// Only ssh's own connection.
     Ssh,
 }
 
-/// A copy: what goes from where to where, and how.
+/// Description of a copy.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// At least one; all on this machine, or all on one other.
+    /// Sources, at least one; all on this machine, or all on one other.
     pub sources: Vec<Location>,
-    /// The machine that the target is on; `None` for this one.
+    /// Host of the target; `None` for this machine.
     pub target_host: Option<String>,
-    /// What the receiving side is asked for; [`ReceiveSpec::requested`] follows from the sources.
+    /// Options of the receiving side; [`ReceiveSpec::requested`] is derived from the sources.
     pub receive: ReceiveSpec,
-    /// Which of the sources' names are sent.
+    /// Which parts of the sources are sent.
     pub scan: ScanOptions,
-    /// A directory keeps its name, also where the target does not exist yet.
+    /// Keep the name of a directory even if the target does not exist yet.
     pub keeps_names: bool,
-    /// A file that gets the BLAKE3 of every file, in b3sum's format.
+    /// A file for the BLAKE3 hashes of all files, in b3sum's format.
     pub checksums: Option<PathBuf>,
-    /// What carries the data.
+    /// Carrier of the data.
     pub via: Via,
-    /// How ssh is called.
+    /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may take.
+    /// UDP ports that the remote side may use.
     pub ports: Option<RangeInclusive<u16>>,
     /// IP versions that may be used.
     pub family: Family,
-    /// How the engine behaves.
+    /// Profile of the engine.
     pub profile: Profile,
     /// How long the other side may be silent.
     pub dead_after: Duration,
-    /// For how long a broken connection is made again, counted from the last time that anything arrived.
+    /// How long to keep reconnecting after a connection breaks, from when something was last received.
     pub retry_for: Option<Duration>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,

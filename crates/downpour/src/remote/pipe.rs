@@ -1,5 +1,5 @@
-//! `pipe`: standard input becomes the standard input of a command on another machine, as an ordered stream over UDP, or in frames over ssh. What the command prints
-//! comes back through ssh.
+//! `pipe`: sends standard input to the standard input of a command on another machine, as an ordered stream over UDP or
+//! in frames over ssh. The command's output comes back through ssh.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -30,44 +30,45 @@ use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
 use crate::wait::{Blocking, block_on};
 
-/// Bytes of one read.
+/// Bytes per read.
 const CHUNK: usize = 128 << 10;
 
-/// Lines for the user that wait for the program at most: there are fewer.
+/// Maximum number of events waiting for the program; there are fewer.
 const MAX_EVENTS: usize = 16;
 
-/// What a Ctrl-C ends on both sides of a shell's pipe may be told as the end of the input before the Ctrl-C itself is.
+/// A Ctrl-C that ends both sides of a shell's pipe may be seen as the end of the input before the Ctrl-C itself is.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// How long the last words of the other side may take when ssh has ended without the code of the command, which it says by this code.
+/// How long to wait for the other side's last messages when ssh has ended with its own error code instead of the
+/// command's.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const SSH_FAILED: i32 = 255;
 
-/// How often it is looked whether ssh, which has said all, has ended.
+/// Interval of checks whether ssh, which has closed its output, has exited.
 const STEP: Duration = Duration::from_millis(5);
 
-/// What is piped where.
+/// Description of a pipe.
 #[derive(Clone, Debug)]
 pub struct Pipe {
-    /// What ssh is given: `[user@]host`.
+    /// Argument for ssh: `[user@]host`.
     pub host: String,
-    /// A line for the user's shell over there.
+    /// A command line for the user's remote shell.
     pub command: String,
-    /// What carries the data.
+    /// Carrier of the data.
     pub via: Via,
-    /// How ssh is called.
+    /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may take.
+    /// UDP ports that the remote side may use.
     pub ports: Option<RangeInclusive<u16>>,
     /// IP versions that may be used.
     pub family: Family,
-    /// How the engine behaves.
+    /// Profile of the engine.
     pub profile: Profile,
     /// How long the other side may be silent.
     pub dead_after: Duration,
 }
 
-/// What happens to a pipe.
+/// An event of a pipe.
 #[derive(Debug)]
 pub enum PipeEvent {
     /// A line for the user.
@@ -76,18 +77,20 @@ pub enum PipeEvent {
     Done(Result<u8, Error>),
 }
 
-/// Pipes this process's standard input to a command on another machine, and what that prints to this process's standard output.
+/// Pipes this process's standard input to a command on another machine, and the command's output to this process's
+/// standard output.
 ///
-/// A connection that breaks kills the command: it never takes a part of its input for the whole.
+/// A broken connection kills the command, so that it never takes part of its input for the whole.
 ///
 /// # Errors
-/// [`Error::System`] when the system gives no thread. What ssh says, and what ends the connection, comes with [`PipeEvent::Done`].
+/// [`Error::System`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
+/// [`PipeEvent::Done`].
 pub fn pipe(pipe: Pipe) -> Result<Piping, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let switch = Arc::<Switch>::default();
     let own = Arc::clone(&switch);
     let work = move || {
-        // A program that has dropped its `Piping` hears nothing.
+        // Sending fails if the program has dropped its `Piping`.
         let result = pipe.run(&own, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
         let _ = sender.blocking_send(PipeEvent::Done(result));
     };
@@ -95,7 +98,7 @@ pub fn pipe(pipe: Pipe) -> Result<Piping, Error> {
     Ok(Piping { events, switch })
 }
 
-/// A pipe that runs. Dropping it ends it.
+/// A running pipe. Dropping it ends it.
 #[derive(Debug)]
 pub struct Piping {
     events: mpsc::Receiver<PipeEvent>,
@@ -103,17 +106,17 @@ pub struct Piping {
 }
 
 impl Piping {
-    /// The next event; `None` after the last.
+    /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<PipeEvent> {
         self.events.recv().await
     }
 
-    /// Ends it soon, and kills the command.
+    /// Ends the pipe soon, and kills the command.
     pub fn stop(&self, why: Stop) {
         self.switch.stop(why);
     }
 
-    /// Ends the ssh that was started for it at once: for a process that ends before this has.
+    /// Kills at once the ssh that was started for the pipe: for a process that exits before the pipe has ended.
     pub fn abandon(&self) {
         self.switch.abandon();
     }
@@ -125,12 +128,12 @@ impl Drop for Piping {
     }
 }
 
-/// What happens on this side.
+/// An input of this side.
 enum Input {
     Network(Event),
-    /// Standard input fails.
+    /// Reading standard input failed.
     Unreadable(io::Error),
-    /// ssh has ended, or is about to: it has closed its output.
+    /// ssh has closed its output: it has ended, or is about to.
     SshEnds,
     Stop(Stop),
 }
@@ -158,36 +161,36 @@ impl Pipe {
             move |why| drop(sender.send(Input::Stop(why)))
         }));
         let output = remote.take_output();
-        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+        // The command's output is read while connecting, too; before the command starts there is none.
         let printed = thread::spawn(move || output.map_or(Ok(()), print));
         let mut piped = Piped { pipe: self, remote, inputs, sender, switch: Arc::clone(switch), ssh: None };
         let status = piped.run(told);
         switch.unwatch(watch);
         let status = status.inspect_err(|_| piped.remote.terminate())?;
         match printed.join() {
-            // Whoever closes a pipe has read enough.
+            // A closed standard output means that its reader has read enough.
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
             _ => Ok(code(status)),
         }
     }
 }
 
-/// Waits for the end of ssh, whatever UDP still says.
+/// Waits for the end of ssh, regardless of UDP.
 fn await_end(life: &OwnedFd, pipe: &Sender<Input>) {
-    // Asked for nothing, the system still tells of the other end's closing.
+    // Even without requested events, `poll` reports that the other end has closed.
     while !poll(&mut [PollFd::new(life, PollFlags::empty())], None).is_ok_and(|count| count > 0) {}
-    // Whoever has ended hears nothing.
+    // Fails if the pipe has ended.
     let _ = pipe.send(Input::SshEnds);
 }
 
-/// Prints what comes from the command.
+/// Prints the command's output.
 fn print(mut output: impl Read) -> io::Result<()> {
     let mut stdout = io::stdout();
     io::copy(&mut output, &mut stdout)?;
     stdout.flush()
 }
 
-/// This process's standard input. Where it is ended together with this process, that is not its end.
+/// This process's standard input. If the process is being stopped, the end of its input is not taken as such.
 struct Stdin(Arc<Switch>);
 
 impl Read for Stdin {
@@ -210,12 +213,12 @@ struct Piped<'a> {
     inputs: Receiver<Input>,
     sender: Sender<Input>,
     switch: Arc<Switch>,
-    /// Open until the command has ended: the end of ssh is not that of the input.
+    /// Kept open until the command has ended, since the end of ssh's input is not the end of the command's input.
     ssh: Option<ChildStdin>,
 }
 
 impl Piped<'_> {
-    /// Sends standard input until the command has ended; gives its code.
+    /// Sends standard input until the command has ended; returns its exit status.
     fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
         match self.pipe.via {
             Via::Ssh => self.over_ssh(),
@@ -237,7 +240,7 @@ impl Piped<'_> {
         let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
         let (input, sender) = (Stdin(Arc::clone(&self.switch)), self.sender.clone());
         thread::spawn(move || {
-            // Where ssh cannot be written to, it ends.
+            // If ssh cannot be written to, it is ending.
             if let Err(Unsent::Unreadable(error)) = pipe_frames::send(input, File::from(frames)) {
                 let _ = sender.send(Input::Unreadable(error));
             }
@@ -245,11 +248,11 @@ impl Piped<'_> {
         self.status()
     }
 
-    /// Sends standard input by UDP.
+    /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
         let endpoint = Endpoint::bind(&Bind::default(), self.pipe.dead_after, ())?;
         let sender = self.sender.clone();
-        // Whoever has ended hears nothing.
+        // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));
         let options = ConnectOptions {
             profile: self.pipe.profile.clone(),
@@ -266,7 +269,7 @@ impl Piped<'_> {
         result
     }
 
-    /// Sends standard input over `connection` until the other side or ssh says that the command has ended.
+    /// Sends standard input over `connection` until the other side or ssh reports the end of the command.
     fn follow(&self, connection: &Connection) -> Result<ExitStatus, Error> {
         loop {
             match self.next()? {
@@ -277,7 +280,7 @@ impl Piped<'_> {
                         let Ok(mut stream) = block_on(connection.open_stream(STREAM)) else { return };
                         if let Err(error) = send_input(input, &mut stream) {
                             let _ = sender.send(Input::Unreadable(error));
-                            // The close says why; the stream is not given up before.
+                            // Wait for the close, which gives the reason, before dropping the stream.
                             block_on(connection.closed());
                         }
                     });
@@ -294,10 +297,10 @@ impl Piped<'_> {
         }
     }
 
-    /// The next input.
+    /// Returns the next input.
     ///
     /// # Errors
-    /// What the user ends it with.
+    /// The user's reason for stopping.
     fn next(&self) -> Result<Input, Error> {
         match self.inputs.recv().map_err(|_| Error::Internal("the network thread has ended"))? {
             Input::Stop(why) => Err(why.into()),
@@ -305,7 +308,7 @@ impl Piped<'_> {
         }
     }
 
-    /// What the end of the connection means; all is well where the command has ended.
+    /// Interprets the end of the connection; Ok if the command has ended.
     fn closed(&self, error: NetError) -> Result<(), Error> {
         let tried = Some((&self.remote.ticket.addresses[..], UDP_TIMEOUT));
         match error {
@@ -315,7 +318,7 @@ impl Piped<'_> {
         }
     }
 
-    /// The code of the command, which ssh ends with when all that was printed is here.
+    /// Returns the command's exit status, with which ssh exits once all output has arrived.
     fn status(&self) -> Result<ExitStatus, Error> {
         loop {
             match self.next()? {
@@ -326,7 +329,7 @@ impl Piped<'_> {
         }
     }
 
-    /// The code of an ssh that ends.
+    /// Returns the exit status of an ssh that is ending.
     fn ssh_status(&self) -> Result<ExitStatus, Error> {
         loop {
             if let Some(status) = self.remote.ended().map_err(Error::System)? {
@@ -338,8 +341,8 @@ impl Piped<'_> {
         }
     }
 
-    /// ssh ends and UDP has not said why: either it has lost the word, and ssh has the code of the command, or the other side was killed,
-    /// and may have said something before.
+    /// Determines the result when ssh ends before UDP reported the end. Either that message was lost, and ssh exits
+    /// with the command's code, or the other side was killed, possibly after sending a reason.
     fn last_words(&self) -> Result<ExitStatus, Error> {
         let (status, until) = (self.ssh_status()?, Instant::now() + LAST_WORDS);
         if status.code().is_some_and(|code| code != SSH_FAILED) {
@@ -359,13 +362,13 @@ impl Piped<'_> {
 /// Reads `input` to its end, as fast as it is sent.
 ///
 /// # Errors
-/// It cannot be read, and the command must not take what came so far for the whole.
+/// The input cannot be read; the command must then not take what it has got for the whole.
 fn send_input(mut input: Stdin, stream: &mut SendStream) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match input.read(&mut buffer) {
             Ok(0) => break,
-            // A command that reads no more will end, and a connection that has ended says so itself.
+            // A command that stops reading will end, and a connection that has ended reports that itself.
             Ok(count) if Blocking(&mut *stream).write_all(&buffer[..count]).is_err() => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -376,14 +379,14 @@ fn send_input(mut input: Stdin, stream: &mut SendStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The exit code of a command, as a shell gives it.
+/// Returns the exit code of a command, as a shell reports it.
 pub(super) fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
 }
 
-/// A command for the user's shell.
+/// Creates a command for the user's shell.
 pub(super) fn shell(command: &str) -> Command {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "sh".into());
     let mut child = Command::new(shell);

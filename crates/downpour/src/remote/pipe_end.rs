@@ -1,4 +1,4 @@
-//! The other end of a pipe: a command whose standard input is a stream.
+//! The remote end of a pipe: a command whose standard input is a stream.
 
 use std::fs::File;
 use std::io::{self, BufRead, PipeWriter, Read, Write as _};
@@ -22,24 +22,24 @@ use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
 use crate::wait::{Blocking, block_on};
 
-/// The tag of the one stream.
+/// Tag of the only stream.
 pub(super) const STREAM: u64 = 0;
 
-/// Chunks that ssh has brought and the command has not read, at most.
+/// Maximum number of chunks received through ssh that the command has not read.
 const MAX_CHUNKS: usize = 32;
 
-/// How long the last words may take.
+/// How long the last messages may take.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What happens to it.
+/// An input of the end.
 enum Input {
-    /// A peer has proved that it has the key and answers now.
+    /// A peer was authenticated, and is not a replay.
     Connected(Connection),
-    /// Of the peer that was the first to prove it.
+    /// A network event of the peer that was authenticated first.
     Network(Event),
-    /// The stream ended before its end.
+    /// The stream broke off.
     Broken(NetError),
-    /// UDP is closed: this is the stream.
+    /// UDP is blocked: these chunks are the stream.
     OverSsh(Receiver<Vec<u8>>),
     /// The command has ended.
     Exited(u8),
@@ -47,10 +47,11 @@ enum Input {
     End,
 }
 
-/// Waits for the one peer, runs `command` with the stream as its input, and gives its exit code. Without `bind` it comes over ssh only.
+/// Waits for the only peer, runs `command` with the stream as its input, and returns its exit code. Without `bind` the
+/// stream comes over ssh only.
 ///
 /// # Errors
-/// What keeps it from beginning; within the result, what ended it later.
+/// Errors that prevent the start; errors after that are in the inner result.
 pub(super) fn run(
     command: &str,
     bind: Option<&Bind>,
@@ -81,8 +82,9 @@ pub(super) fn run(
     Ok(result)
 }
 
-/// Takes a connection that has begun. It counts, and is heard, when the peer has proved that it has the key and answers now, and is the
-/// first to do so: one whose packets come only this way must not end what has long gone on over ssh.
+/// Accepts a new connection. Its events are processed only once the peer has proved that it has the key and is
+/// responding, and only if it is the first to do so: a peer whose packets arrive in one direction only must not end a
+/// pipe that has long continued over ssh.
 fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>) -> EventHandler {
     let mut is_heard = false;
     Box::new(move |event| {
@@ -91,7 +93,7 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
                 connection.close(CloseCode::Busy as u32, "the pipe is in use");
             } else {
                 is_heard = true;
-                // Whoever has ended hears nothing.
+                // Fails if the end has finished.
                 let _ = sender.send(Input::Connected(connection.clone()));
             }
         } else if is_heard {
@@ -100,13 +102,13 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
     })
 }
 
-/// Reads standard input to its end, the command's input among it when that comes through ssh.
+/// Reads standard input to its end, including the command's input if that comes through ssh.
 fn listen_to_ssh(sender: &Sender<Input>) {
     if goes_on() {
         let (input, bytes) = sync_channel(MAX_CHUNKS);
-        // Whoever has ended hears nothing.
+        // Fails if the end has finished.
         let _ = sender.send(Input::OverSsh(bytes));
-        // A command that has ended needs no more; an input without its end is like the end of ssh.
+        // A command that has ended needs no more input; input that breaks off is treated like the end of ssh.
         if pipe_frames::receive(Unbuffered, |bytes| input.send(bytes).is_ok()).is_ok() {
             while goes_on() {}
         }
@@ -114,7 +116,7 @@ fn listen_to_ssh(sender: &Sender<Input>) {
     let _ = sender.send(Input::End);
 }
 
-/// The last words are heard, or it takes too long.
+/// Waits until the connection is closed, within limits.
 fn wait_for_close(inputs: &Receiver<Input>) {
     while let Ok(input) = inputs.recv_timeout(LINGER) {
         if matches!(input, Input::Network(Event::Closed(_))) {
@@ -123,29 +125,29 @@ fn wait_for_close(inputs: &Receiver<Input>) {
     }
 }
 
-/// A command that runs.
+/// A running command.
 struct Running {
-    /// Its process group, which it shares with its guard alone.
+    /// Its process group, which it shares only with its guard.
     group: rustix::process::Pid,
     dismissal: Dismissal,
 }
 
-/// What a guard does: it waits for the word that all is well. Where the word's pipe ends without it, this program is dead, and the command
-/// dies before its input ends.
+/// Shell script of a guard: it waits for the word `whole`. If the pipe ends without it, this program has died, and the
+/// guard kills the command before the command's input ends.
 const GUARD: &str = r#"read -r word; test "$word" = whole || kill -KILL 0"#;
 
-/// A process that outlives this program, by a moment: it holds the command's input open, for a command must not take what had come when
-/// this program was killed for the whole.
+/// A process that briefly outlives this program and holds the command's input open: the command must not take input
+/// that was cut off by a kill of this program for the whole.
 struct Guard {
     process: Child,
     dismissal: Dismissal,
 }
 
-/// Ends a guard, and nothing else.
+/// A handle that ends a guard, and nothing else.
 struct Dismissal(File);
 
 impl Guard {
-    /// Starts one, at the head of a process group, that holds `input` too.
+    /// Starts a guard as leader of a process group, holding `input` open too.
     fn start(input: &PipeWriter) -> std::io::Result<Self> {
         let mut guard = Command::new("sh");
         guard.args(["-c", GUARD]).stdin(Stdio::piped()).stdout(input.try_clone()?).process_group(0);
@@ -157,14 +159,14 @@ impl Guard {
 
 impl Dismissal {
     fn dismiss(&mut self) {
-        // It may have been dismissed.
+        // It may have been dismissed already.
         let _ = self.0.write_all(b"whole\n");
     }
 }
 
 struct End {
     command: String,
-    /// While the peer may come by UDP, or has.
+    /// Present while the peer may connect over UDP, or has.
     endpoint: Option<Endpoint>,
     connection: Option<Connection>,
     child: Option<Running>,
@@ -176,7 +178,7 @@ impl End {
         let result = self.follow(inputs);
         match (&result, &mut self.child) {
             (Err(_), _) => self.kill(),
-            // What the command has left running on purpose is not to die with this program.
+            // Processes that the command has deliberately left running must not die with this program.
             (Ok(_), Some(child)) => child.dismissal.dismiss(),
             (Ok(_), None) => {}
         }
@@ -197,7 +199,7 @@ impl End {
                 Input::Exited(code) => return Ok(code),
                 Input::End => return Err(Error::Cancelled),
                 Input::OverSsh(bytes) if self.child.is_none() => {
-                    // Its peer has gone, or never knew that it was heard.
+                    // Its peer has gone, or never received a response.
                     (self.endpoint, self.connection) = (None, None);
                     self.start(Frames::new(bytes))?;
                 }
@@ -209,7 +211,7 @@ impl End {
 
     fn event(&mut self, event: Event) -> Result<(), Error> {
         match event {
-            // The command itself comes through ssh; it starts when its input does.
+            // The command itself comes through ssh; it is started when its input begins.
             Event::StreamOpened => {
                 let connection = self.connection.as_ref().ok_or(Error::Internal("a stream without a connection"))?;
                 let stream = block_on(connection.accept_stream())?;
@@ -234,7 +236,7 @@ impl End {
         let child = child.map_err(Error::System)?;
         let sender = self.sender.clone();
         thread::spawn(move || {
-            // Whoever has ended hears nothing.
+            // Fails if the end has finished.
             if let Err(Some(error)) = feed(into, input, guard) {
                 let _ = sender.send(Input::Broken(error));
             }
@@ -245,7 +247,7 @@ impl End {
         Ok(())
     }
 
-    /// Ends the command and what it has started before its input ends: it must not take a part for the whole.
+    /// Kills the command and its children before its input ends: it must not take a part for the whole.
     fn kill(&self) {
         if let Some(Running { group, .. }) = &self.child {
             // It may have ended by itself.
@@ -254,10 +256,10 @@ impl End {
     }
 }
 
-/// Feeds a command until its input is whole; its guard holds the input open until then.
+/// Feeds a command until its input is complete; its guard holds the input open until then.
 ///
 /// # Errors
-/// The input ended before its end. What comes through ssh is missed by who reads it.
+/// The input broke off. For input through ssh, its reader reports that.
 fn feed(mut stdin: PipeWriter, mut input: impl BufRead, mut guard: Guard) -> Result<(), Option<NetError>> {
     let mut deaf = false;
     loop {
@@ -265,19 +267,20 @@ fn feed(mut stdin: PipeWriter, mut input: impl BufRead, mut guard: Guard) -> Res
         if chunk.is_empty() {
             break;
         }
-        // A command may end, or close its input, before it has read all: the rest is read and dropped, as a shell's pipe would end.
+        // A command may end, or close its input, before reading everything: the rest is read and dropped, as by a
+        // shell's pipe.
         deaf = deaf || stdin.write_all(chunk).is_err();
         let count = chunk.len();
         input.consume(count);
     }
     drop(stdin);
     guard.dismissal.dismiss();
-    // It ends at once.
+    // It exits at once.
     let _ = guard.process.wait();
     Ok(())
 }
 
-/// What comes through ssh: chunks, of which an empty one is the end.
+/// Input through ssh: chunks, of which an empty one is the end.
 struct Frames {
     chunks: Receiver<Vec<u8>>,
     chunk: Vec<u8>,

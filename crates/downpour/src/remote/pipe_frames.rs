@@ -1,25 +1,27 @@
-//! The bytes of a pipe over ssh: in frames, so that the end of ssh is not taken for the end of the input.
+//! The bytes of a pipe over ssh, in frames, so that the end of ssh is not taken for the end of the input.
 //!
-//! A frame is its length in 4 bytes, most significant first, and as many bytes. The empty one is the end of the input.
+//! A frame is its length in 4 bytes, most significant first, followed by that many bytes. An empty frame is the end of
+//! the input.
 
 use std::io::{self, Read, Write};
 
-/// Longest frame in bytes.
+/// Maximum length of a frame in bytes.
 const MAX_FRAME: usize = 128 << 10;
 
-/// Why not all was sent.
+/// The reason why not everything was sent.
 #[derive(Debug)]
 pub(super) enum Unsent {
-    /// The input fails.
+    /// Reading the input failed.
     Unreadable(io::Error),
-    /// ssh takes no more.
+    /// ssh cannot be written to.
     Unwritable,
 }
 
-/// Sends `input` to its end, and says so. Where it cannot be read, `ssh` ends without the empty frame: what has come is not the whole.
+/// Sends `input` to its end, followed by the empty frame. If reading fails, `ssh` ends without the empty frame, which
+/// marks the data as incomplete.
 ///
 /// # Errors
-/// `input` cannot be read, or `ssh` not written to.
+/// Reading `input` or writing to `ssh` failed.
 pub(super) fn send(mut input: impl Read, mut ssh: impl Write) -> Result<(), Unsent> {
     let mut buffer = vec![0; MAX_FRAME];
     loop {
@@ -42,10 +44,10 @@ fn write_frame(ssh: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     ssh.flush()
 }
 
-/// Takes the content of frames up to the empty one, that included, while `take` wants more.
+/// Passes the contents of frames to `take`, up to and including the empty one, while `take` returns true.
 ///
 /// # Errors
-/// `ssh` ends before the empty frame, or what comes is no frame.
+/// `ssh` ends before the empty frame, or sends an invalid frame.
 pub(super) fn receive(mut ssh: impl Read, mut take: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
     loop {
         let mut length = [0; 4];

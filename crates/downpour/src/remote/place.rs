@@ -1,4 +1,4 @@
-//! What paths mean on the machine that they are for.
+//! Interpretation of paths on the machine that they refer to.
 
 use std::env;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ pub(super) fn expand(path: &Path) -> PathBuf {
 const AS_A_SHELL: glob::MatchOptions =
     glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// The sources that `path` names: itself or, if nothing has that name, what its wildcards match.
+/// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
 pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
     let path = expand(path);
     let has_wildcards = path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte));

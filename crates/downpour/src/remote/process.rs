@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long ssh may take to end when it is asked to: it gives the terminal back, whose echo it turns off for a password.
+/// How long ssh may take to end when asked: it restores the terminal's echo, which it turns off for a password.
 const TO_END: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether it has ended.
+/// Interval of checks whether a process has ended.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
-/// A process that does not outlive this.
+/// A process that is ended when this is dropped.
 #[derive(Debug)]
 pub(super) struct Process(Arc<Mutex<Child>>);
 
@@ -23,7 +23,7 @@ impl Process {
         Self(Arc::new(Mutex::new(child)))
     }
 
-    /// How it has ended, if it has.
+    /// Returns its exit status, if it has ended.
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
         lock(&self.0).try_wait()
     }
@@ -45,7 +45,7 @@ impl Process {
         terminate(&mut lock(&self.0));
     }
 
-    /// What asks it to end from elsewhere, and does nothing when this is gone.
+    /// Returns a function that asks it to end, and does nothing once this is dropped.
     pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
         let child = Arc::downgrade(&self.0);
         move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))
@@ -69,7 +69,7 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 
 fn terminate(child: &mut Child) {
     if matches!(child.try_wait(), Ok(None)) {
-        // It was not waited for, so nobody else has its number.
+        // It was not waited for, so its process id has not been reused.
         let _ = kill_process(Pid::from_child(child), Signal::TERM);
     }
 }

@@ -1,6 +1,7 @@
-//! The request to the downpour on the other machine: one frame on its standard input, a length in 4 bytes and JSON.
+//! The request to the remote downpour: one frame on its standard input, a 4-byte length followed by JSON.
 //!
-//! Releases talk to their predecessors and successors: fields are only added, with a default that old requests mean.
+//! Releases must understand the requests of earlier and later ones: fields are only added, with a default that gives
+//! old requests their meaning.
 
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -20,7 +21,7 @@ use crate::files::{Filter, Links, ReceiveSpec, ScanOptions};
 /// Version of the layout. A request of another version is refused with a line that says so.
 const VERSION: u32 = 1;
 
-/// Longest frame: a list of a million names fits.
+/// Maximum length of a frame in bytes: enough for a list of a million names.
 const MAX_FRAME: u32 = 256 << 20;
 
 /// What the other side is asked to do, and how.
@@ -30,7 +31,7 @@ pub(super) struct Request<P = Profile> {
     pub(super) task: RemoteTask,
     pub(super) via: Via,
     pub(super) family: Family,
-    /// UDP ports that may be taken, both ends included.
+    /// UDP ports that may be used, both ends included.
     pub(super) ports: Option<(u16, u16)>,
     pub(super) profile: P,
     pub(super) dead_after: Duration,
@@ -39,26 +40,26 @@ pub(super) struct Request<P = Profile> {
 /// The task itself.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum RemoteTask {
-    /// Sends what is on the other machine.
+    /// Send files of the remote machine.
     Send {
         sources: Vec<Bytes>,
         scan: Scan,
-        /// A directory stands for its contents.
+        /// Whether a directory stands for its contents.
         compared: bool,
         dry_run: bool,
     },
-    /// Receives.
+    /// Receive.
     Receive(ReceiveSpec),
-    /// Runs a command whose input is a stream.
+    /// Run a command whose input is a stream.
     Pipe { command: String },
-    /// Answers a doctor's probes, and says what this machine can do.
+    /// Answer a doctor's probes, and report what this machine can do.
     Examine {
         /// The folder whose disk is measured; the home if there is none.
         folder: Option<Bytes>,
     },
 }
 
-/// [`ScanOptions`] as they cross ssh.
+/// [`ScanOptions`] as sent through ssh.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Scan {
     recursive: bool,
@@ -108,13 +109,13 @@ impl Request {
         Self { version: VERSION, task, via, family, ports, profile, dead_after }
     }
 
-    /// Where the other side's UDP socket is to be.
+    /// Returns the local address for the other side's UDP socket.
     pub(super) fn bind(&self) -> Bind {
         let ports = self.ports.map_or(0..=0, |(first, last)| first..=last);
         Bind::Ports { family: self.family, ports }
     }
 
-    /// The request as it is written.
+    /// Encodes the request as a frame.
     pub(super) fn to_frame(&self) -> Result<Vec<u8>, Error> {
         let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be written"))?;
         let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_FRAME);
@@ -124,7 +125,7 @@ impl Request {
         Ok(frame)
     }
 
-    /// Reads one, and nothing behind it.
+    /// Reads one request, and nothing beyond it.
     pub(super) fn read(input: &mut impl Read, names: &Names) -> Result<Self, Error> {
         /// The part of a request that stays the same in all versions.
         #[derive(Deserialize)]
@@ -179,7 +180,7 @@ mod tests {
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
 
-    /// Requests as release 0.1 wrote them, one a line.
+    /// Requests as release 0.1 wrote them, one per line.
     const RECORDED: &str = include_str!("request/recorded.jsonl");
 
     fn spec(target: &str, requested: Requested) -> ReceiveSpec {

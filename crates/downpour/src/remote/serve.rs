@@ -23,33 +23,34 @@ use crate::transfer::{
     ListenOptions, Peer, Stop, Summary, Task, Transfer, TransferConfig, TransferEvent, reachable, start, start_over,
 };
 
-/// How long the other side may take to come.
+/// How long the other side may take to connect.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
 
-/// How long a peer that comes over ssh may be silent at first.
+/// How long a peer that connects over ssh may be silent before its first message.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What standard input says after the request: UDP is closed. Where nothing more comes, ssh or the other side has ended.
+/// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the other side
+/// has ended.
 struct GoOnOverSsh;
 
-/// What was done for the other side.
+/// The work that was done for the other side.
 #[derive(Debug)]
 pub enum Served {
     /// A transfer.
     Transfer(Box<Summary>),
-    /// A command was run, which ended with this exit code.
+    /// A command was run; its exit code.
     Command(u8),
     /// The machine was examined.
     Examination,
 }
 
-/// Does what the downpour at the other end of standard input asks for, until that is done or ssh ends.
+/// Does what the downpour at the other end of standard input requests, until that is done or ssh ends.
 ///
-/// The profile may choose the controllers and schedules in `names`. Standard output gets one line, with a ticket or an error; both become
-/// the carrier when UDP is blocked.
+/// The profile may choose the controllers and schedules in `names`. Standard output carries one line, a ticket or an
+/// error; standard input and output become the carrier if UDP is blocked.
 ///
 /// # Errors
-/// What ended it early. The other side has been told, as far as it can be.
+/// Any error that ended it early. The other side has been informed as far as possible.
 pub async fn serve(names: &Names) -> Result<Served, Error> {
     let request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
     match &request.task {
@@ -66,15 +67,16 @@ pub async fn serve(names: &Names) -> Result<Served, Error> {
     }
 }
 
-/// Tells the other side what is wrong.
+/// Reports an error to the other side.
 fn refuse(error: &Error) {
     answer(&answer_error(error));
 }
 
-/// Runs `work`, which blocks, on a thread of its own. The other side is told of an error that it ends with, but not of one in its result.
+/// Runs `work`, which blocks, on a thread of its own. An error of `work` itself is reported to the other side, an error
+/// in its result is not.
 async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Send + 'static) -> Result<Served, Error> {
     let (done, ended) = tokio::sync::oneshot::channel();
-    // Nobody waits for it when the program ends.
+    // Sending fails if the program is ending.
     let spawned = thread::Builder::new().name("downpour-apart".into()).spawn(move || drop(done.send(work())));
     let result = match spawned {
         Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread that did not end"))),
@@ -83,7 +85,7 @@ async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Sen
     result.inspect_err(refuse).flatten()
 }
 
-/// What asks this program to end; the other side is told then.
+/// Signals that ask this program to end, so that it can inform the other side.
 struct Signals {
     hang_up: Signal,
     interrupt: Signal,
@@ -99,13 +101,13 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     async fn next(&mut self) {
         tokio::select! {
             Some(()) = self.hang_up.recv() => {}
             Some(()) = self.interrupt.recv() => {}
             Some(()) = self.terminate.recv() => {}
-            // They end only when the runtime does; nobody waits then.
+            // They end only with the runtime.
             else => std::future::pending().await,
         }
     }
@@ -123,7 +125,7 @@ fn examine(request: Request) -> Result<Result<Served, Error>, Error> {
     let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
     let read = own(io::stdin().as_fd().try_clone_to_owned())?;
     let write = own(io::stdout().as_fd().try_clone_to_owned())?;
-    // What goes wrong is in the answers.
+    // Errors are part of the answers.
     Ok(doctor::attend(request, read.into(), write.into()).map(|()| Served::Examination))
 }
 
@@ -143,7 +145,7 @@ fn prepare(request: Request) -> Result<Serving, Error> {
     Ok(Serving { config, ticket, transfer })
 }
 
-/// A fresh ticket for what listens here, as `role`: at `endpoint`'s address, or over ssh only.
+/// Creates a ticket for a listener with `role`: at `endpoint`'s address, or over ssh only.
 pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, Error> {
     let addresses = endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::System)?;
     let expires = SystemTime::now() + VALID_FOR;
@@ -152,7 +154,7 @@ pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, 
     Ok(ticket)
 }
 
-/// The address of this host that ssh has come to is likely to be reached from there.
+/// Adds the address of this host to which ssh has connected: it is probably reachable from the other side.
 fn add_ssh_address(ticket: &mut Ticket) {
     let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
@@ -173,7 +175,7 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
                 *root = Root::contents(root.path.clone());
             }
             let scan = crate::files::ScanOptions::from(scan);
-            // Looks at every path, so that a wrong one is told at once.
+            // Checks every path, so that a wrong one is reported at once.
             Scanner::new(roots.clone(), scan.clone())?;
             Task::Send { roots, scan, dry_run }
         }
@@ -227,13 +229,13 @@ impl Serving {
                     Some(GoOnOverSsh) if !over_ssh => {
                         over_ssh = true;
                         transfer.stop(Stop::Cancelled);
-                        // It has had no peer, so it ends at once, and lets go of the target.
+                        // Without a peer it ends at once, and releases the target.
                         while transfer.next().await.is_some() {}
                         transfer = self.over_ssh()?;
                     }
-                    // The carrier has standard input now.
+                    // Standard input belongs to the carrier now.
                     None if over_ssh => is_listening = false,
-                    // ssh has ended: whoever wanted this does so no more.
+                    // ssh has ended, so the result is no longer wanted.
                     _ => {
                         stopped = true;
                         transfer.stop(Stop::Cancelled);
@@ -243,7 +245,7 @@ impl Serving {
         }
     }
 
-    /// The transfer over standard input and output.
+    /// Starts the transfer over standard input and output.
     fn over_ssh(&self) -> Result<Transfer, Error> {
         let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
         let read = own(io::stdin().as_fd().try_clone_to_owned())?;
@@ -252,7 +254,7 @@ impl Serving {
     }
 }
 
-/// Standard input without a buffer: what follows belongs to others.
+/// Unbuffered standard input: the bytes that follow belong to others.
 pub(super) struct Unbuffered;
 
 impl io::Read for Unbuffered {
@@ -261,19 +263,19 @@ impl io::Read for Unbuffered {
     }
 }
 
-/// A thread that reads standard input until it belongs to the carrier.
+/// Starts a thread that reads standard input until it belongs to the carrier.
 fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
     let (sender, words) = mpsc::unbounded_channel();
     thread::spawn(move || {
         if goes_on() {
-            // Nobody listens when the transfer has ended.
+            // Fails if the transfer has ended.
             let _ = sender.send(GoOnOverSsh);
         }
     });
     words
 }
 
-/// Waits until standard input says that all is to go on over ssh; false at its end.
+/// Waits until standard input says to continue over ssh; returns false at its end.
 pub(super) fn goes_on() -> bool {
     let mut byte = [0];
     loop {
@@ -286,12 +288,12 @@ pub(super) fn goes_on() -> bool {
     }
 }
 
-/// Says the one line.
+/// Prints the answer line.
 pub(super) fn answer(text: &str) {
     answer_on(&mut io::stdout().lock(), text);
 }
 
-/// Says the one line to whoever reads `out`. Where nobody listens, nobody misses it.
+/// Prints the answer line to `out`. Errors are ignored: there is then no reader.
 pub(super) fn answer_on(out: &mut impl io::Write, text: &str) {
     let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());
 }

@@ -1,4 +1,5 @@
-//! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key crosses ssh, the data do not.
+//! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key is sent
+//! through ssh, the data is not.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,22 +21,24 @@ use crate::ticket::Ticket;
 /// How long ssh may take to end when everything is said.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Runs ssh with these arguments and lets it live when the terminal goes away or Ctrl-C is typed: the transfer decides when it ends.
+/// Runs ssh with these arguments, ignoring Ctrl-C and the loss of the terminal: the transfer decides when ssh ends.
 const LAUNCH: &str = r#"trap "" HUP INT; exec "$@""#;
 
-/// Started over there: by this shell line, whatever the user's shell, since a command's search path is often short.
+/// Returns the shell line that starts downpour on the other machine, whatever the user's shell. It extends the search
+/// path, which is often short for commands.
 pub(super) fn remote_command(program: Option<&str>) -> String {
-    // A program that the user names is words for the shell, so that `~/bin/downpour` works.
+    // A program named by the user is passed as shell words, so that `~/bin/downpour` works.
     let program = program.unwrap_or("downpour");
     let script = format!(r#"PATH="$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin"; exec {program} remote"#);
     format!("exec sh -c '{}'", script.replace('\'', r"'\''"))
 }
 
 impl SshOptions {
-    /// ssh with everything but the host.
+    /// Creates the ssh command with everything but the host.
     pub(super) fn command(&self, family: Family) -> Command {
         let mut words = vec![OsString::from("-T")];
-        // What the user's configuration may set for terminals has no place here; the keep-alive holds a NAT open while ssh is silent.
+        // Options that a user's configuration sets for terminals do not fit here; the keep-alive keeps a NAT mapping
+        // while ssh is silent.
         for option in [
             "ClearAllForwardings=yes",
             "ForwardX11=no",
@@ -66,11 +69,11 @@ impl SshOptions {
         command
     }
 
-    /// The addresses of `host` as ssh understands the name, with port 0.
+    /// Returns the addresses of `host`, a name as ssh understands it, with port 0.
     pub(super) fn addresses(&self, host: &str, family: Family) -> Vec<IpAddr> {
         let mut command = self.command(family);
         command.args(["-G", "--", host]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // Without an answer the name itself is tried: it is right where the configuration has no alias.
+        // Without an answer try the name itself, which is right unless the configuration defines an alias.
         let config = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         let name = config.ok().and_then(|config| {
             config.lines().find_map(|line| line.strip_prefix("hostname ").map(|name| name.trim().to_owned()))
@@ -88,12 +91,12 @@ impl SshOptions {
     }
 }
 
-/// A downpour on another machine, and the ssh that leads to it. Dropping it ends both.
+/// A downpour on another machine, and the ssh that connects to it. Dropping it ends both.
 pub(super) struct Remote {
     process: Process,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
-    /// What reaches it, with the addresses that the host's name has here.
+    /// Ticket to reach it, including the addresses to which the host's name resolves here.
     pub(super) ticket: Ticket,
 }
 
@@ -104,19 +107,19 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// ssh and its pipes, once the other side has answered.
+    /// Wraps ssh and its pipes, once the other side has answered.
     pub(super) const fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, ticket: Ticket) -> Self {
         Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket }
     }
 
-    /// Tells the other side to go on over ssh, and gives the pipes to it: what is read, what is written.
+    /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.
     pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
         write.write_all(&[GO_ON])?;
         Ok((read.into(), write.into()))
     }
 
-    /// The pipes to the other side: what is read, what is written.
+    /// Takes the pipes to the other side: the one to read, the one to write.
     pub(super) fn take_pipes(&mut self) -> io::Result<(File, File)> {
         match (self.stdout.take(), self.stdin.take()) {
             (Some(read), Some(write)) => Ok((OwnedFd::from(read).into(), OwnedFd::from(write).into())),
@@ -124,27 +127,27 @@ impl Remote {
         }
     }
 
-    /// What the other side reads.
+    /// Takes the pipe to the other side.
     pub(super) fn take_input(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
 
-    /// What the other side's command prints, if it runs one.
+    /// Takes the pipe from the other side's command, if it runs one.
     pub(super) fn take_output(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
 
-    /// A pipe whose other end closes when ssh ends.
+    /// Returns a pipe whose other end closes when ssh ends.
     pub(super) fn life(&self) -> Option<OwnedFd> {
         self.stdout.as_ref().and_then(|stdout| stdout.as_fd().try_clone_to_owned().ok())
     }
 
-    /// How ssh has ended, if it has.
+    /// Returns ssh's exit status, if it has ended.
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
         self.process.ended()
     }
 
-    /// Asks ssh to end: nothing is left to be said.
+    /// Asks ssh to end, since nothing is left to be said.
     pub(super) fn terminate(&self) {
         self.process.terminate();
     }
@@ -159,8 +162,8 @@ impl Drop for Remote {
     }
 }
 
-/// The kinds of failure by their numbers on the line that answers a request: the exit codes of the first release. That the user of a
-/// remote side stopped it, or that names are missing, is nothing it can tell.
+/// Kinds of failure by their numbers on the line that answers a request: the exit codes of the first release. A remote
+/// side cannot be stopped by its own user, nor miss names, so those kinds are absent.
 pub(super) const KINDS: [(u8, ErrorKind); 9] = [
     (1, ErrorKind::Other),
     (2, ErrorKind::Usage),
@@ -173,7 +176,7 @@ pub(super) const KINDS: [(u8, ErrorKind); 9] = [
     (75, ErrorKind::Terminated),
 ];
 
-/// What a remote side says of an error, on its one line.
+/// Formats an error for the answer line.
 pub(super) fn answer_error(error: &Error) -> String {
     let message = match error.close_code() {
         CloseCode::Done => String::new(),

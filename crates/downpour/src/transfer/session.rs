@@ -388,7 +388,7 @@ impl Session {
         Error::ended(error, &Other { role: self.config.role.other(), tried })
     }
 
-    /// Returns the input that ends the session, when something else has noticed the end first.
+    /// Returns the error that ended the session, when something else has noticed the end first.
     pub(super) fn end(&mut self) -> Error {
         loop {
             if let Err(error) = self.next() {
