@@ -1,22 +1,22 @@
 //! What a manifest says about one name of a transfer.
 
-/// Longest path of an entry and longest target of a symlink, in bytes (Linux `PATH_MAX`).
+/// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
 pub const MAX_PATH: usize = 4096;
-/// Longest single name inside a path, in bytes (POSIX `NAME_MAX` of the common file systems).
+/// Maximum length of a path component, in bytes (POSIX `NAME_MAX` of the common file systems).
 pub const MAX_COMPONENT: usize = 255;
-/// Most entries of one batch (`docs/design/flow-control.md`).
+/// Maximum number of entries in a batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
-/// Most bytes of paths and symlink targets in one batch; a scanner closes a batch that reaches it, so that what a
-/// receiver keeps for an open batch is bounded whatever the names are.
+/// Maximum total length of paths and symlink targets in a batch, in bytes. A scanner closes a batch that reaches it,
+/// which bounds what a receiver keeps for an open batch whatever the names are.
 pub const MAX_BATCH_NAMES: usize = 8 << 20;
 
 /// One name of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Components joined by `/`, beginning with the name of the item that was sent, or with a name in it if it is sent without its own.
-    /// Any bytes but NUL.
+    /// Components joined by `/`, beginning with the name of the item that is sent, or with a name in it if it is sent
+    /// without its own. Any bytes but NUL.
     pub path: Vec<u8>,
-    /// What stands there.
+    /// What the name stands for.
     pub kind: Kind,
     /// Permission bits, `st_mode & 0o7777`.
     pub mode: u32,
@@ -24,34 +24,35 @@ pub struct Entry {
     pub mtime: Mtime,
 }
 
-/// What stands under a name.
+/// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file; its bytes are part of the batch.
     File {
         /// Length in bytes.
         size: u64,
-        /// Differs, but for chance, whenever the content may differ: from the sender's inode number and change time, which nobody can
-        /// set. Only compared, and only by a receiver that holds a part of the file.
+        /// Differs, except by chance, whenever the content may differ: derived from the sender's inode number and
+        /// change time, which no program can set. It is only compared, and only by a receiver that holds part of the
+        /// file.
         version: u64,
-        /// BLAKE3 of the content, where the sender was asked for it.
+        /// BLAKE3 of the content, if the sender was asked for it.
         hash: Option<[u8; 32]>,
     },
-    /// A folder; its content follows as entries of its own.
+    /// A folder; its contents follow as entries of their own.
     Directory,
     /// A symbolic link, sent as a link.
     Symlink {
-        /// What the link says, never resolved.
+        /// The link's target, never resolved.
         target: Vec<u8>,
     },
-    /// Another name of a file that stands earlier in the transfer.
+    /// Another name of a file that occurs earlier in the transfer.
     HardLink {
         /// Path of that entry.
         target: Vec<u8>,
     },
 }
 
-/// Mode and time of a folder.
+/// Mode and mtime of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// Permission bits, `st_mode & 0o7777`.
@@ -70,7 +71,7 @@ pub struct Mtime {
 }
 
 impl Entry {
-    /// Bytes this entry adds to the batch's object.
+    /// Returns the number of bytes that this entry adds to the batch's object.
     #[must_use]
     pub fn size(&self) -> u64 {
         match self.kind {
@@ -79,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// Bytes of names this entry holds, counted against [`MAX_BATCH_NAMES`].
+    /// Returns the length of the entry's names in bytes, counted against [`MAX_BATCH_NAMES`].
     #[must_use]
     pub fn name_bytes(&self) -> usize {
         self.path.len()
@@ -90,46 +91,47 @@ impl Entry {
     }
 }
 
-/// Names what is sent, from where: the same for the same sources on the same machine. A receiver finds by it what an earlier, broken
-/// transfer has left.
+/// Identifies a source: the same for the same items on the same machine. A receiver uses it to find what an earlier,
+/// interrupted transfer has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceId(pub [u8; 16]);
 
-/// A name that the sender met and left out.
+/// A name that the sender skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// As in [`Entry::path`].
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
 }
 
-/// Why a name was left out. The number is the one on the wire.
+/// The reason why a name was skipped, with its number on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SkipReason {
-    /// It may not be read.
+    /// Reading it is not permitted.
     Unreadable = 1,
     /// It was listed and gone a moment later.
     Vanished = 2,
-    /// A socket, pipe or device: never sent, and no failure.
+    /// A socket, pipe or device: never sent, and not a failure.
     SpecialFile = 3,
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`].
     NameTooLong = 4,
-    /// The user's list names it, and it is not there.
+    /// It is in the user's list, but does not exist.
     Absent = 5,
-    /// A link that leads to a folder that it is in, or round in a circle.
+    /// A link to a folder that contains it, or one of a cycle.
     Loop = 6,
-    /// A link that leads nowhere, where links are followed.
+    /// A dangling link, where links are followed.
     Dangling = 7,
-    /// A symbolic link, where those are left out: no failure. Said so that the receiver deletes nothing under its name.
+    /// A symbolic link, where those are skipped: not a failure. Sent so that the receiver deletes nothing under its
+    /// name.
     Link = 8,
-    /// A file whose size is told as nothing and which has content all the same: made when it is read, as in `/proc`.
+    /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
     Unsized = 9,
 }
 
 impl SkipReason {
-    /// The reason with this number on the wire.
+    /// Returns the reason with this number on the wire.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         [
@@ -147,7 +149,7 @@ impl SkipReason {
         .find(|reason| *reason as u8 == code)
     }
 
-    /// Whether the transfer is partial for it.
+    /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::SpecialFile | Self::Link)
@@ -170,13 +172,13 @@ impl std::fmt::Display for SkipReason {
     }
 }
 
-/// Why a file was voided. The number is the one on the wire.
+/// The reason why a file was voided, with its number on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum VoidReason {
     /// Its size grew or its time changed since the scan.
     Changed = 1,
-    /// It ended before the size it had at the scan.
+    /// It ended before the size that it had at the scan.
     Shrank = 2,
     /// It is gone.
     Vanished = 3,
@@ -185,7 +187,7 @@ pub enum VoidReason {
 }
 
 impl VoidReason {
-    /// The reason with this number on the wire.
+    /// Returns the reason with this number on the wire.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         [Self::Changed, Self::Shrank, Self::Vanished, Self::Unreadable].into_iter().find(|r| *r as u8 == code)

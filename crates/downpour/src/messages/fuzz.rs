@@ -2,11 +2,11 @@
 
 use super::{MAX_MESSAGE, MessageReader};
 
-/// Reads `data` as a control stream in chunks whose size its first byte gives, and checks what must hold for any
-/// bytes: no panic, a message encodes to the bytes it was read from, and no more is held than one message.
+/// Reads `data` as a control stream, in chunks whose size its first byte gives, and checks the invariants for arbitrary
+/// bytes: no panic, a message encodes to the bytes from which it was read, and no more than one message is buffered.
 ///
 /// # Panics
-/// If one of these is broken.
+/// If an invariant is violated.
 pub fn fuzz_messages(data: &[u8]) {
     let Some((&first, stream)) = data.split_first() else { return };
     let mut reader = MessageReader::new();

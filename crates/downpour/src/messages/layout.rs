@@ -1,4 +1,4 @@
-//! Bodies of messages to bytes and back; the tables stand in the module above.
+//! Encoding and decoding of message bodies; the tables are in the module above.
 
 use transport::Rate;
 
@@ -35,7 +35,7 @@ impl Message {
     /// Appends the message with its length and type to `out`.
     ///
     /// # Errors
-    /// A name, target or message beyond its limit, or a field no peer would accept; `out` is as before then.
+    /// A name, target or message beyond its limit, or a field that no peer would accept; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         match self {
             Self::Manifest(part) => part.encode(out),
@@ -73,7 +73,7 @@ impl Message {
         }
     }
 
-    /// Reads type and body, as they stand behind the length field.
+    /// Decodes type and body, the part after the length field.
     pub(super) fn decode(framed: &[u8]) -> Result<Self, MessageError> {
         let (&kind, rest) = framed.split_first().ok_or(MessageError::Length(0))?;
         let mut body = Body { kind, rest };
@@ -155,7 +155,7 @@ impl SourceId {
 }
 
 impl Attributes {
-    /// Appends them as the message about the folder whose content is sent.
+    /// Appends them as the message about the folder whose contents are sent.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(TOP, out, |out| put_attributes(TOP, *self, out))
     }
@@ -219,9 +219,9 @@ impl Skipped {
     }
 }
 
-/// Bytes of an entry in a manifest part.
+/// Returns the number of bytes of an entry in a manifest part.
 pub(super) fn entry_length(entry: &Entry) -> usize {
-    /// Kind, mode, times and the path's length.
+    /// Kind, mode, times and the length of the path.
     const FIXED: usize = 1 + 2 + 8 + 4 + 2;
     FIXED
         + entry.path.len()
@@ -298,7 +298,8 @@ fn put_name(kind: u8, name: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError
     Ok(())
 }
 
-/// Puts length and type before what `body` appends; takes everything back if it fails or is too long.
+/// Appends a message: length and type, then what `body` appends. Removes everything again if `body` fails or the
+/// message is too long.
 fn framed(
     kind: u8,
     out: &mut Vec<u8>,
@@ -319,7 +320,7 @@ fn framed(
     result.map(|_| ())
 }
 
-/// What is left of a body. Every length is checked against it before anything is taken or allocated.
+/// The rest of a body. Every length is checked against it before anything is taken or allocated.
 struct Body<'a> {
     kind: u8,
     rest: &'a [u8],
@@ -338,7 +339,7 @@ impl<'a> Body<'a> {
         Ok(*taken)
     }
 
-    /// The flags of a message that comes in parts.
+    /// Reads the flags of a message that comes in parts.
     fn last_part(&mut self) -> Result<bool, MessageError> {
         match self.u8()? {
             0 => Ok(false),
@@ -363,7 +364,7 @@ impl<'a> Body<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A length and that many bytes, 1 to [`MAX_PATH`].
+    /// Reads a length and that many bytes, 1 to [`MAX_PATH`].
     fn name(&mut self) -> Result<Vec<u8>, MessageError> {
         let length = usize::from(self.u16()?);
         if !(1..=MAX_PATH).contains(&length) {

@@ -1,50 +1,50 @@
-//! What a receiver tells of single names: what it does with them, or cannot.
+//! A receiver's reports about single names: what it does with them, or cannot do.
 
-/// A name, and what becomes of it at the receiver.
+/// A name, and what happens to it at the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What.
+    /// What happens.
     pub kind: NoticeKind,
-    /// Of a failure as the sender named it, of anything else its path beneath the target.
+    /// For a failure the sender's name, otherwise the path beneath the target.
     pub path: Vec<u8>,
 }
 
-/// What becomes of a name. The number is the one on the wire.
+/// What happens to a name, with its number on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NoticeKind {
     /// It is new.
     Create = 1,
-    /// Something else stood there.
+    /// It replaces something else.
     Replace = 2,
     /// Its bytes are right, its mode or time is not.
     Attributes = 3,
     /// The sender does not have it.
     Delete = 4,
-    /// Something stands there and is left alone.
+    /// It exists and is left alone.
     Kept = 5,
     /// Permission is missing.
     Permission = 16,
-    /// The file system has no such links.
+    /// The file system does not support such links.
     NoLinks = 17,
-    /// The name is too long for the file system, or holds what it does not take.
+    /// The name is too long for the file system, or contains characters that it does not accept.
     BadName = 18,
     /// A folder that is not empty is in the way.
     FolderInTheWay = 19,
-    /// Anything else that the receiver's system refuses.
+    /// Any other refusal by the receiver's system.
     Other = 20,
-    /// It is a hard link to a file that did not come, or that is none of the transfer's.
+    /// It is a hard link to a file that did not arrive, or that is not part of the transfer.
     NoFirstName = 21,
     /// A pipe, socket or device is in the way.
     SpecialInTheWay = 22,
-    /// It has the name of a folder that an unfinished transfer keeps its bytes in.
+    /// It has the name of a staging folder.
     Reserved = 23,
-    /// Of the whole target: nothing is deleted that should be, for the sender could not read all it should send.
+    /// Concerns the whole target: nothing was deleted, since the sender could not read everything that it should send.
     NotDeleted = 24,
 }
 
 impl NoticeKind {
-    /// The kind with this number on the wire.
+    /// Returns the kind with this number on the wire.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         [
@@ -67,7 +67,7 @@ impl NoticeKind {
         .find(|kind| *kind as u8 == code)
     }
 
-    /// Whether the transfer is partial for it.
+    /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         self as u8 >= Self::Permission as u8

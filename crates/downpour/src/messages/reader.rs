@@ -2,13 +2,13 @@
 
 use super::{MAX_MESSAGE, Message, MessageError};
 
-/// Bytes of the length field.
+/// Size of the length field in bytes.
 const LENGTH: usize = 4;
-/// A buffer larger than this is given back once its message is read.
+/// A buffer larger than this is freed once its message is read.
 const KEPT: usize = 128 << 10;
 
-/// Reads messages from chunks of any size. It holds the bytes of one unfinished message that have come, never what a
-/// length field claims.
+/// Reads messages from chunks of any size. Buffers only the received bytes of one unfinished message, never the length
+/// that a field claims.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     buffer: Vec<u8>,
@@ -16,17 +16,17 @@ pub struct MessageReader {
 }
 
 impl MessageReader {
-    /// A reader at the beginning of the stream.
+    /// Creates a reader at the beginning of the stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes from `input` what completes the next message and returns it. `None` says that all of `input` is taken and
+    /// Takes from `input` the rest of the next message and returns it. `None` means that all of `input` was taken and
     /// more is needed; call until then.
     ///
     /// # Errors
-    /// The first malformed message; a stream is of no use after it, and every further call repeats the error.
+    /// The first malformed message. The stream is unusable after it, and every further call returns the same error.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Message>, MessageError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -37,7 +37,7 @@ impl MessageReader {
         })
     }
 
-    /// Bytes of an unfinished message that are held.
+    /// Returns the number of buffered bytes of an unfinished message.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.buffer.len()
@@ -62,7 +62,7 @@ impl MessageReader {
         Ok(Some(message))
     }
 
-    /// Moves bytes from `input` until `total` are held; says whether they are.
+    /// Moves bytes from `input` until `total` are buffered; returns whether they are.
     fn fill(&mut self, total: usize, input: &mut &[u8]) -> bool {
         let wanted = total.saturating_sub(self.buffer.len());
         let (taken, rest) = input.split_at(wanted.min(input.len()));

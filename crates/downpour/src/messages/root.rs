@@ -1,8 +1,8 @@
-//! The root of a transfer: one hash over everything that decides which bytes stand where.
+//! The root of a transfer: one hash over everything that determines the contents of the target.
 
 use std::fmt;
 
-/// Keeps this use of BLAKE3 apart from every other one.
+/// Separates this use of BLAKE3 from every other one.
 const CONTEXT: &str = "downpour 2026 transfer root v1";
 
 /// A BLAKE3 hash in key derivation mode, 32 bytes.
@@ -21,9 +21,9 @@ impl fmt::Display for Root {
     }
 }
 
-/// Hashes the manifest, digest, void and skipped messages of a transfer in the order in which they stand on flow 0.
+/// Hashes the manifest, digest, void and skipped messages of a transfer in their order on flow 0.
 ///
-/// Since flow 0 is in order, both sides see the same sequence and neither keeps digests to sort them.
+/// Since flow 0 is in order, both sides see the same sequence and neither has to keep digests to sort them.
 #[derive(Debug, Clone)]
 pub struct RootHasher(blake3::Hasher);
 
@@ -34,7 +34,7 @@ impl Default for RootHasher {
 }
 
 impl RootHasher {
-    /// A hasher before the first message.
+    /// Creates a hasher before the first message.
     #[must_use]
     pub fn new() -> Self {
         Self(blake3::Hasher::new_derive_key(CONTEXT))
@@ -45,7 +45,7 @@ impl RootHasher {
         self.0.update(encoded);
     }
 
-    /// The root over what was added so far.
+    /// Returns the root over the messages added so far.
     #[must_use]
     pub fn root(&self) -> Root {
         Root(*self.0.finalize().as_bytes())

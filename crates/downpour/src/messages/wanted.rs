@@ -1,8 +1,9 @@
-//! Which bytes of a batch a receiver wants: what is not here yet, and not unchanged.
+//! The bytes of a batch that a receiver wants: those that it does not have already.
 
 use std::ops::Range;
 
-/// Ranges of a batch's bytes, that is of the concatenation of its files, whose own concatenation is the batch's object.
+/// Ranges of a batch's bytes, that is, of the concatenation of its files. The concatenation of the ranges is the
+/// batch's object.
 ///
 /// Both sides map offsets of the object through the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,15 +12,15 @@ pub struct Wanted(Option<Vec<Piece>>);
 /// One wanted range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
-    /// Where it begins in the object.
+    /// Start in the object.
     object: u64,
-    /// Where it begins in the batch.
+    /// Start in the batch.
     start: u64,
-    /// Where it ends in the batch.
+    /// End in the batch.
     end: u64,
 }
 
-/// Ranges that are no list of wants: empty, out of order, touching each other, or beyond the batch.
+/// An invalid list of wanted ranges: empty, out of order, touching each other, or beyond the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("ranges are empty, out of order, touching each other, or beyond the batch")]
 pub struct WantedError;
@@ -31,13 +32,13 @@ impl Wanted {
         Self(None)
     }
 
-    /// Nothing yet; see [`Wanted::push`].
+    /// No bytes yet; see [`Wanted::push`].
     #[must_use]
     pub const fn none() -> Self {
         Self(Some(Vec::new()))
     }
 
-    /// Adds a range behind those before it; one that touches the last is joined to it.
+    /// Adds a range after those before it; one that touches the last is merged with it.
     pub fn push(&mut self, range: Range<u64>) {
         let pieces = self.0.get_or_insert_default();
         if range.is_empty() {
@@ -52,10 +53,10 @@ impl Wanted {
         }
     }
 
-    /// Adds a range that a peer has sent, in a batch of `full` bytes.
+    /// Adds a range received from a peer, in a batch of `full` bytes.
     ///
     /// # Errors
-    /// A range that is empty, does not lie behind those before it, touches the last, or ends beyond the batch.
+    /// A range that is empty, does not lie after those before it, touches the last, or ends beyond the batch.
     pub fn push_received(&mut self, range: Range<u64>, full: u64) -> Result<(), WantedError> {
         let last = self.0.as_ref().and_then(|pieces| pieces.last());
         let behind = last.is_none_or(|last| range.start > last.end);
@@ -72,7 +73,7 @@ impl Wanted {
         self.0.is_none()
     }
 
-    /// Length of the object, of a batch of `full` bytes.
+    /// Returns the length of the object, for a batch of `full` bytes.
     #[must_use]
     pub fn length(&self, full: u64) -> u64 {
         match &self.0 {
@@ -81,14 +82,14 @@ impl Wanted {
         }
     }
 
-    /// The wanted ranges of a batch of `full` bytes, in order.
+    /// Returns the wanted ranges of a batch of `full` bytes, in order.
     pub fn ranges(&self, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let whole = (self.0.is_none() && full > 0).then_some(0..full);
         whole.into_iter().chain(self.0.iter().flatten().map(|piece| piece.start..piece.end))
     }
 
-    /// Where the object's bytes from `offset` on, at most `length` of them, stand in the batch: ranges in order. What lies behind the
-    /// object's end has no place.
+    /// Maps the object's bytes from `offset` on, at most `length` of them, to ranges of the batch, in order. Bytes
+    /// beyond the end of the object are omitted.
     pub fn locate(&self, offset: u64, length: u64, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let end = offset.saturating_add(length);
         let whole = match &self.0 {
@@ -110,7 +111,7 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// Start and end of each.
+    /// Returns start and end of each.
     fn pairs(ranges: impl Iterator<Item = Range<u64>>) -> Vec<(u64, u64)> {
         ranges.map(|range| (range.start, range.end)).collect()
     }

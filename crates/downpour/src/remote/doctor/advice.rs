@@ -1,4 +1,4 @@
-//! What would make transfers faster, or possible: only what applies, each with the command to run.
+//! Advice on making transfers faster, or possible: only what applies, each with the command to run.
 
 use std::ops::RangeInclusive;
 
@@ -10,37 +10,38 @@ use super::checkup::{Checkup, Side, Udp};
 use super::meter::Traffic;
 use super::verdict::Bottleneck;
 
-/// Ports that a firewall may be opened for when the user has named none. In the range that no system hands out by itself (RFC 6335).
+/// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically (RFC
+/// 6335).
 const PORTS: RangeInclusive<u16> = 44_000..=44_009;
 
-/// Loss from which a controller that takes every loss for congestion loses most of a path.
+/// Loss from which a controller that takes every loss for congestion wastes most of a path.
 const MUCH_LOSS: f64 = 0.002;
 
-/// Loss at a told rate from which the rate is more than the path carries.
+/// Loss at a configured rate from which that rate exceeds the capacity of the path.
 const TOO_MUCH_LOSS: f64 = 0.05;
 
-/// Queues count as long when the round trip becomes so many times as long under load, and so many seconds longer.
+/// Queues count as long if load multiplies the round-trip time by this factor and also adds this many seconds.
 const LONG_QUEUE: f64 = 3.0;
 const LONG_QUEUE_SECONDS: f64 = 0.1;
 
-/// A share of a core waited for, from which other work is in the way.
+/// Share of a core's time spent waiting from which other work is in the way.
 const CROWDED: f64 = 0.2;
 
-/// Files per second below which a disk makes small files slowly.
+/// Files per second below which a disk is slow at creating small files.
 const SLOW_FILES: u64 = 1_000;
 
-/// Something to do.
+/// A recommended action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
-    /// On which machine.
+    /// The machine to act on.
     pub side: Side,
-    /// What is the matter, in a few words.
+    /// The problem, in a few words.
     pub why: String,
-    /// What to run.
+    /// The command to run.
     pub command: String,
 }
 
-/// What to do about a checkup whose verdict is there.
+/// Returns advice for a checkup with its verdict.
 pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
     let mut advice = Vec::new();
     let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
@@ -70,7 +71,7 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
 
 type Add<'a> = dyn FnMut(Side, String, String) + 'a;
 
-/// A disk that does not take the transfer.
+/// A disk without enough space for the transfer.
 fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
     if let (Some(free), Some(size)) = (disk.free, doctor.size)
@@ -81,7 +82,7 @@ fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     }
 }
 
-/// UDP that does not pass, or only in small datagrams.
+/// UDP that is blocked, or passes only small datagrams.
 fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     match &checkup.udp {
         Udp::Closed { arrived: false, .. } => {
@@ -111,7 +112,7 @@ fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     }
 }
 
-/// Queues of the kernel that are shorter than was asked for.
+/// Kernel queues that are shorter than requested.
 fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let machine = checkup.machine(side);
     let Some(socket) = &machine.socket else { return };
@@ -133,7 +134,7 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     }
 }
 
-/// What one direction's traffic shows.
+/// Advice from one direction's traffic.
 fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     let way = if up { "up" } else { "down" };
     let rate = traffic.rate_bits_per_second as f64;
@@ -161,7 +162,7 @@ fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &m
     }
 }
 
-/// What a machine's own figures show.
+/// Advice from a machine's own figures.
 fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
     let waiting = waiting(side, checkup);
@@ -185,7 +186,7 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     }
 }
 
-/// The larger share of the time in which the network thread of a side waited for a core.
+/// Returns the larger share of time in which a side's network thread waited for a core.
 fn waiting(side: Side, checkup: &Checkup) -> f64 {
     let (sends, takes) = match side {
         Side::Here => (&checkup.up, &checkup.down),
@@ -196,12 +197,12 @@ fn waiting(side: Side, checkup: &Checkup) -> f64 {
     [sending, taking].into_iter().flatten().map(|share| share.waiting).fold(0.0, f64::max)
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A rate as the program's options take it: whole megabits, or kilobits below ten of them.
+/// Formats a rate as the program's options take it: whole megabits, or kilobits below ten megabits.
 fn option_rate(bits: f64) -> String {
     if bits >= 1e7 { format!("{:.0}M", bits / 1e6) } else { format!("{:.0}K", (bits / 1e3).max(1.0)) }
 }

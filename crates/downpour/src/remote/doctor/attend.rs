@@ -23,17 +23,17 @@ use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
 use crate::ticket::{Role, Ticket};
 
-/// The answer to [`MEASURE`] that comes at once: one line of JSON, as the [`Machine`] that follows.
+/// The immediate answer to [`MEASURE`]: one line of JSON, like the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Arrivals {
-    /// Connections that were begun with the right key.
+    /// Connections begun with the right key.
     pub(super) arrivals: usize,
 }
 
-/// Does what the doctor at the other end of `input` asks for, until that end is closed.
+/// Does what the doctor at the other end of `input` requests, until that end is closed.
 ///
 /// # Errors
-/// As told on `output` too: no socket, a system that refuses.
+/// No socket, or another system error; reported on `output` too.
 pub(in crate::remote) fn attend(request: Request, input: File, mut output: File) -> Result<(), Error> {
     match Attending::new(request) {
         Ok((attending, ticket)) => {
@@ -47,12 +47,12 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
     }
 }
 
-/// Where nobody listens, nobody misses it.
+/// Writes to the doctor. Errors are ignored: there is then no reader.
 fn say(output: &mut File, text: &str) {
     let _ = output.write_all(text.as_bytes());
 }
 
-/// One line. Plain data can always be written as text; the other end would miss the line.
+/// Writes one line of JSON. Plain data can always be encoded; otherwise the other end would miss the line.
 fn say_json(output: &mut File, what: &impl Serialize) {
     if let Ok(text) = serde_json::to_string(what) {
         say(output, &format!("{text}\n"));
@@ -93,19 +93,19 @@ impl Attending {
                 Ok(1) if byte == [GO_ON] => break true,
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ssh has ended, so nobody waits for figures; what is on the disk for their sake goes first.
+                // ssh has ended, so the figures are not needed; the files written for them are removed first.
                 _ => break false,
             }
         };
         stop.store(!go_on, Ordering::Relaxed);
-        // A thread that panics has said so itself.
+        // A panic of the thread has been reported already.
         measuring.into_iter().for_each(|thread| drop(thread.join()));
         if go_on { self.over_ssh(input, output) } else { Ok(()) }
     }
 
-    /// Measures this machine and says what it is.
+    /// Measures this machine and reports on it.
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
-        // The network has been looked at.
+        // The network has been examined by now.
         self.endpoint.stop_listening();
         let folder = match &self.request.task {
             RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path()),
@@ -122,12 +122,12 @@ impl Attending {
 
     /// Answers probes over standard input and output until these end.
     fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
-        // What still waits for a peer over UDP waits in vain.
+        // Nothing over UDP is needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
         let endpoint = Endpoint::over_pipes(input.into(), output.into(), DEAD_AFTER, ())?;
         self.answering.begin(&endpoint, self.key, self.request.profile.clone(), until_closed);
-        // Nothing is ever sent: it is dropped when the pipes have ended.
+        // Nothing is ever sent: the sender is dropped when the pipes have ended.
         let _ = closed.recv();
         drop(endpoint);
         Ok(())

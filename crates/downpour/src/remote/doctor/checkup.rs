@@ -1,4 +1,4 @@
-//! What an examination has found.
+//! The findings of an examination.
 
 use std::net::SocketAddr;
 
@@ -13,9 +13,9 @@ use super::verdict::Verdict;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// Where the doctor was called.
+    /// The machine that runs the doctor.
     Here,
-    /// The other one.
+    /// The other machine.
     There,
 }
 
@@ -23,28 +23,28 @@ pub enum Side {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Udp {
-    /// Both ways.
+    /// In both directions.
     Open {
-        /// The address over there that answered first.
+        /// The remote address that answered first.
         address: SocketAddr,
-        /// Payload bytes of the largest datagram that is known to have crossed both ways...
+        /// Payload bytes of the largest datagram known to have passed in both directions...
         datagram: usize,
-        /// ... as an IP packet.
+        /// ... and its size as an IP packet.
         packet: usize,
-        /// Payload bytes of the largest that was tried.
+        /// Payload bytes of the largest datagram tried.
         largest_tried: usize,
-        /// Smallest round-trip time, in seconds, before bytes flowed.
+        /// Minimum round-trip time in seconds, without load.
         min_rtt: Option<f64>,
     },
-    /// Nobody answered.
+    /// No answer.
     Closed {
-        /// The port over there.
+        /// The remote port.
         port: u16,
-        /// Seconds that were waited.
+        /// Seconds waited.
         waited: f64,
-        /// Datagrams arrived over there, and the answers got lost.
+        /// Whether datagrams arrived there, and the answers were lost.
         arrived: bool,
-        /// What this kernel said about sending, if anything.
+        /// Error of this kernel when sending, if any.
         hint: Option<String>,
     },
     /// The first connection failed in another way: see [`Checkup::troubles`].
@@ -55,59 +55,59 @@ pub enum Udp {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// ssh has led to a downpour.
+    /// A downpour was reached through ssh.
     Reached {
-        /// As it was asked for.
+        /// The host as the user named it.
         host: String,
     },
     /// Whether UDP passes.
     Udp(Udp),
-    /// What one direction carries.
+    /// The capacity of one direction.
     Traffic {
-        /// From here to there.
+        /// Whether the direction is from here to there.
         up: bool,
         /// The figures.
         traffic: Traffic,
     },
-    /// What a machine is.
+    /// The properties of a machine.
     Machine {
-        /// Which.
+        /// Which machine.
         side: Side,
         /// The figures.
         machine: Box<Machine>,
     },
 }
 
-/// Everything an examination has found. As JSON: sizes in bytes, times in seconds, rates in bytes per second where the name does not say
-/// bits.
+/// All findings of an examination. In JSON, sizes are in bytes, times in seconds, and rates in bytes per second unless
+/// the name says bits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checkup {
-    /// As it was asked for.
+    /// The host as the user named it.
     pub host: String,
     /// Whether UDP passes.
     pub udp: Udp,
-    /// The traffic went over ssh's own connection, since UDP does not pass.
+    /// Whether the traffic went over ssh's own connection, since UDP does not pass.
     pub over_ssh: bool,
-    /// Smallest round-trip time, in seconds.
+    /// Minimum round-trip time in seconds.
     pub min_rtt: Option<f64>,
-    /// From here to there.
+    /// Traffic from here to there.
     pub up: Option<Traffic>,
-    /// From there to here.
+    /// Traffic from there to here.
     pub down: Option<Traffic>,
     /// This machine.
     pub here: Machine,
-    /// The other one.
+    /// The other machine.
     pub there: Machine,
-    /// What could not be found out, and why.
+    /// What could not be determined, and why.
     pub troubles: Vec<String>,
-    /// What it means for transfers.
+    /// What the findings mean for transfers.
     pub verdict: Verdict,
-    /// What would make them faster or possible, the most important first.
+    /// Advice on making transfers faster or possible, the most important first.
     pub advice: Vec<Advice>,
 }
 
 impl Checkup {
-    /// The machine of a side.
+    /// Returns the machine of a side.
     #[must_use]
     pub const fn machine(&self, side: Side) -> &Machine {
         match side {

@@ -1,4 +1,4 @@
-//! How fast the disk below a folder is. Whatever is written is gone afterwards.
+//! Measures the speed of the disk below a folder. All files written for this are removed.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -8,43 +8,43 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise, statvfs};
 use serde::{Deserialize, Serialize};
 
-/// Bytes written at most.
+/// Maximum number of bytes written.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Bytes of one call to the kernel.
+/// Bytes per system call.
 const PIECE: usize = 1 << 20;
 
-/// Bytes between two syncs: the first are few, so that a slow disk is asked for no more than it can do in time.
+/// Bytes between two syncs: few at first, so that a slow disk is not given more than it can write in time.
 const FIRST_STRETCH: usize = 4 << 20;
 const LONGEST_STRETCH: usize = 64 << 20;
 
-/// How long writing, reading and making files may take.
+/// Time limits for writing, reading and creating files.
 const WRITE_TIME: Duration = Duration::from_millis(1000);
 const READ_TIME: Duration = Duration::from_millis(500);
 const FILES_TIME: Duration = Duration::from_millis(500);
 
-/// Small files made at most, and the bytes of each.
+/// Maximum number of small files created, and bytes in each.
 const MAX_FILES: usize = 500;
 const SMALL_FILE: usize = 4_000;
 
-/// Less free space than so many times what is written, and nothing is written.
+/// Nothing is written unless the free space is at least this many times the bytes to write.
 const RESERVE: u64 = 4;
 
 /// A disk, as a transfer would meet it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Where it was measured: the folder asked for, or the nearest one above it that exists.
+    /// The measured folder: the requested one, or its nearest existing parent.
     pub folder: String,
-    /// The folder asked for, where that does not exist.
+    /// The requested folder, if it does not exist.
     #[serde(default)]
     pub absent: Option<String>,
-    /// Bytes that a program without privileges may still write.
+    /// Bytes that an unprivileged program may still write.
     pub free: Option<u64>,
-    /// Bytes per second, written in sequence and synced.
+    /// Bytes per second, written sequentially and synced.
     pub write: Option<u64>,
-    /// Bytes per second, read in sequence; not from the kernel's cache, where the file system heeds that.
+    /// Bytes per second, read sequentially, bypassing the kernel's cache if the file system supports that.
     pub read: Option<u64>,
-    /// Files of 4 kB per second, made, written and renamed as a receiver does it.
+    /// Files of 4 kB per second, created, written and renamed as a receiver does it.
     pub small_files: Option<u64>,
     /// What could not be measured, and why.
     pub trouble: Option<String>,
@@ -70,7 +70,7 @@ pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
     disk
 }
 
-/// `folder`, or the nearest one above it that exists.
+/// Returns `folder`, or its nearest existing parent.
 fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|path| path.is_dir());
     let found = found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -81,10 +81,10 @@ fn per_second(count: usize, since: Instant) -> u64 {
     (count as f64 / since.elapsed().as_secs_f64().max(1e-6)) as u64
 }
 
-/// Writes and reads a file that never has a name, so that nothing can be left behind.
+/// Writes and reads an unnamed file, so that nothing can be left behind.
 fn sequential(folder: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(folder)?;
-    // Bytes that no file system can make fewer.
+    // Incompressible bytes.
     let mut piece = vec![0; PIECE];
     getrandom::fill(&mut piece).map_err(io::Error::other)?;
     let started = Instant::now();
@@ -109,7 +109,7 @@ fn sequential(folder: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io:
 }
 
 fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
-    // What is synced can be dropped from the cache; where it stays there, the figure is that of memory.
+    // Synced data can be dropped from the cache; if it stays there, the figure is that of memory.
     fadvise(&*file, 0, None, Advice::DontNeed)?;
     file.seek(SeekFrom::Start(0))?;
     let started = Instant::now();
@@ -123,7 +123,7 @@ fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::
     Ok(per_second(total, started))
 }
 
-/// Files per second. They are in a folder of their own, which goes with them.
+/// Measures small files per second, in a folder of their own, which is removed with them.
 fn small_files(folder: &Path, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
     let folder = tempfile::Builder::new().prefix(".downpour-doctor-").tempdir_in(folder)?;
     let bytes = [0x5a; SMALL_FILE];

@@ -1,4 +1,4 @@
-//! The examination, step by step, on the machine where the doctor is called.
+//! The steps of an examination, on the machine that runs the doctor.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -26,37 +26,37 @@ use crate::remote::locator::UDP_TIMEOUT;
 use crate::remote::request::{RemoteTask, Request};
 use crate::ticket::Ticket;
 
-/// How long the other machine may take to measure itself: a slow disk cannot be hurried.
+/// How long the other machine may take to measure itself: a slow disk takes its time.
 const LINE_TIME: Duration = Duration::from_secs(30);
 
-/// Longest line of it, in bytes.
+/// Maximum length of its answer line in bytes.
 const MAX_LINE: u64 = 64 << 10;
 
-/// What IP and UDP add to a datagram.
+/// Bytes that IP and UDP add to a datagram.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
-/// Finds the other machine and examines it.
+/// Connects to the other machine and examines it.
 pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
     let host = (&doctor.ssh, doctor.host.as_str(), doctor.family);
-    // The examination has no notes; what ssh itself asks for is on the terminal.
+    // An examination shows no notes; prompts of ssh itself appear on the terminal.
     let answer = log_in(host, &request(doctor), &reporter.switch, &mut |_| {});
     let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
     let (read, write) = remote.take_pipes().map_err(Error::System)?;
     let ticket = remote.ticket.clone();
     reporter.found(Finding::Reached { host: doctor.host.clone() });
-    // The pipes are closed before ssh is waited for.
+    // The pipes are closed before waiting for ssh.
     examine(doctor, ticket, (read, write), UDP_TIMEOUT, reporter)
 }
 
-/// What the other machine is asked.
+/// Creates the request to the other machine.
 pub(super) fn request(doctor: &Doctor) -> Request {
     let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
     let task = RemoteTask::Examine { folder };
     Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), DEAD_AFTER)
 }
 
-/// Examines the machine that `ticket` leads to and whose program reads and writes `pipes`.
+/// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
 pub(super) fn examine(
     doctor: &Doctor,
     ticket: Ticket,
@@ -99,7 +99,7 @@ pub(super) fn examine(
         write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
         let endpoint = Endpoint::over_pipes(read.into(), write.into(), DEAD_AFTER, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
-        // The pipes are there, so somebody answers, or it is a trouble like any other.
+        // The pipes exist, so there is an answer, or any other failure.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::Vanished.to_string());
         }
@@ -113,7 +113,7 @@ pub(super) fn examine(
     Ok(found.checkup(doctor, over_ssh, here, there))
 }
 
-/// What was found out about the way.
+/// Findings about the path.
 #[derive(Default)]
 struct Network {
     udp: Option<Udp>,
@@ -124,7 +124,7 @@ struct Network {
 }
 
 impl Network {
-    /// Probes both directions. Where nobody answers, what the kernel said of it, if anything.
+    /// Probes both directions. If there is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
             let trouble = match Opened::new(target, direction) {
@@ -159,10 +159,10 @@ impl Network {
         let (sender, receiver) = opened.run()?;
         let mut traffic = Traffic::of(&sender, &receiver, headers);
         if remote == PIPE_PEER {
-            // Pipes have no such marks.
+            // Pipes carry no ECN marks.
             traffic.ecn = None;
         }
-        // The handshake's sample holds the time in which both sides woke up.
+        // The handshake's sample includes the time in which both sides woke up.
         let loaded = traffic.loaded_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
         self.min_rtt = [self.min_rtt, loaded].into_iter().flatten().min();
         reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: traffic.clone() });
@@ -199,15 +199,15 @@ impl Network {
     }
 }
 
-/// One line of JSON from the other machine. It may take its time, and the user may lose patience.
+/// Reads one line of JSON from the other machine, which may take long; the user may stop it.
 fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T, File), Error> {
     let (sender, receiver) = channel();
     let work = move || {
         let mut line = Vec::new();
-        // Byte by byte: what follows the line belongs to others.
+        // Byte by byte: everything after the line belongs to others.
         let mut reader = BufReader::with_capacity(1, read);
         let result = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
-        // The doctor may have left.
+        // Fails if the doctor has stopped waiting.
         let _ = sender.send(result.map(|_| (line, reader.into_inner())));
     };
     thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;

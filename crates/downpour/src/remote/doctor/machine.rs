@@ -1,4 +1,4 @@
-//! What one machine can do: its kernel, its ciphers, its disk.
+//! The properties of one machine: its kernel, its ciphers, its disk.
 
 use std::fs;
 use std::path::Path;
@@ -12,44 +12,44 @@ use transport::secure::Cipher;
 
 use super::disk::{self, Disk};
 
-/// For how long each cipher, and the hash, runs.
+/// How long each cipher, and the hash, is run.
 const SPELL: Duration = Duration::from_millis(50);
 
-/// What is sealed at once: the symbol of a full packet.
+/// Bytes sealed at once: the symbol of a full packet.
 const SYMBOL: usize = 1408;
 
-/// What is hashed at once: a full block.
+/// Bytes hashed at once: a full block.
 const BLOCK: usize = 1024 * SYMBOL;
 
-/// A load average beyond which the other machine jests.
+/// Load average beyond which the other machine's value is not believed.
 const MAX_LOAD: f64 = 1e6;
 
-/// Longest text that is taken from the other machine, in characters.
+/// Maximum length of texts accepted from the other machine, in characters.
 const MAX_TEXT: usize = 120;
 
-/// A machine, as the downpour on it finds it.
+/// A machine, as seen by the downpour on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Of downpour there.
+    /// Version of its downpour.
     pub version: String,
-    /// Kernel, its release, and the processor's architecture.
+    /// Kernel name and release, and processor architecture.
     pub system: String,
     /// Cores that the program may use.
     pub cores: u32,
-    /// Tasks that wanted a core in the last minute, on average (`/proc/loadavg`), before any of this was measured.
+    /// Average number of tasks that wanted a core in the last minute (`/proc/loadavg`), before the measurements.
     pub load: Option<f64>,
-    /// What the kernel gives a UDP socket.
+    /// Properties that the kernel gives a UDP socket.
     pub socket: Option<SocketFacts>,
-    /// What one core can do.
+    /// Speed of one core.
     pub core: Core,
     /// The disk below the folder that files come from or go to.
     pub disk: Disk,
 }
 
-/// What one core can do, in bytes per second.
+/// Speed of one core, in bytes per second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Core {
-    /// The cipher that this processor is faster with, and prefers.
+    /// The cipher that is faster on this processor, and preferred.
     pub cipher: String,
     /// Sealing packets with AES-256-GCM.
     pub aes_256_gcm: u64,
@@ -60,7 +60,8 @@ pub struct Core {
 }
 
 impl Machine {
-    /// Measures this machine and the disk below `folder`, for two seconds or so; ends early when `stopped` says so.
+    /// Measures this machine and the disk below `folder`, which takes about two seconds; ends early once `stopped`
+    /// returns true.
     pub(super) fn measure(
         folder: &Path,
         socket: Option<SocketFacts>,
@@ -78,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// The same, fit for a terminal whatever the other machine says.
+    /// Returns the same with texts that are safe for a terminal, whatever the other machine sent.
     pub(super) fn cleaned(mut self) -> Self {
         let texts = [&mut self.version, &mut self.system, &mut self.core.cipher, &mut self.disk.folder];
         for text in texts.into_iter().chain(&mut self.disk.trouble).chain(&mut self.disk.absent) {
@@ -89,7 +90,7 @@ impl Machine {
     }
 }
 
-/// A text of the other machine, short and without control characters.
+/// Shortens a text of the other machine and removes control characters.
 pub(super) fn cleaned(text: &str) -> String {
     let escaped = text.chars().flat_map(|c| {
         let is_plain = !c.is_control();
@@ -111,7 +112,7 @@ impl Core {
     }
 }
 
-/// Bytes per second that a core seals.
+/// Returns the bytes per second that a core seals.
 fn seal_rate(algorithm: &'static Algorithm) -> u64 {
     let Ok(key) = UnboundKey::new(algorithm, &vec![7; algorithm.key_len()]) else { return 0 };
     let key = LessSafeKey::new(key);
@@ -122,7 +123,7 @@ fn seal_rate(algorithm: &'static Algorithm) -> u64 {
         let mut nonce = [0; NONCE_LEN];
         nonce[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
         let nonce = Nonce::assume_unique_for_key(nonce);
-        // A symbol is far below the longest text that these ciphers seal.
+        // A symbol is far shorter than the longest message that these ciphers seal.
         let _ = key.seal_in_place_separate_tag(nonce, Aad::empty(), std::hint::black_box(&mut symbol[..]));
     })
 }
@@ -142,14 +143,14 @@ fn rate(bytes: usize, mut work: impl FnMut()) -> u64 {
     }
 }
 
-/// Such as `Linux 6.18.2 x86_64`.
+/// Returns a description such as `Linux 6.18.2 x86_64`.
 fn system() -> String {
     let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
     let words = [read("ostype"), read("osrelease")].map(|word| word.unwrap_or_else(|| "unknown".to_owned()));
     format!("{} {} {}", words[0].trim(), words[1].trim(), std::env::consts::ARCH)
 }
 
-/// The load average of the last minute.
+/// Returns the load average of the last minute.
 pub(super) fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What one end of a probe counts, and what both ends' counts say of the path.
+//! The counters of one end of a probe, and what both ends' counters say about the path.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use net::{Thread, ThreadTime};
 use serde::{Deserialize, Serialize};
 use transport::{ConnectionStats, LimitedBy};
 
-/// Between two looks at a connection.
+/// Interval between two samples of a connection.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// Looks that are remembered: more than ever happen.
+/// Maximum number of samples kept: more than are ever taken.
 const MAX_LOOKS: usize = 4096;
 
-/// Bytes of a source symbol's packet that are not the symbol.
+/// Bytes of a source symbol's packet in addition to the symbol.
 const SYMBOL_OVERHEAD: usize = transport::wire::SYMBOL_OVERHEAD;
 
-/// One end's counts, as they cross the connection that they are about.
+/// One end's counters, as sent over the connection that they describe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// Microseconds of the second half of the probe, when the controller has found its rate...
     half_micros: u64,
-    /// ... and IP bytes that arrived in it.
+    /// ... and IP bytes received in it.
     half_received: u64,
     packets_sent: u64,
     packets_lost: u64,
@@ -36,22 +36,22 @@ pub(super) struct Counts {
     micros: u64,
 }
 
-/// What a path carried one way.
+/// Measured traffic in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
-    /// IP bits per second that arrived, in the second half of the probe.
+    /// IP bits per second that arrived in the second half of the probe.
     pub rate_bits_per_second: u64,
-    /// Bytes of files per second that this is.
+    /// The corresponding bytes of files per second.
     pub goodput: u64,
-    /// Share of the packets that was lost, over the whole probe.
+    /// Share of packets lost during the whole probe.
     pub loss: f64,
-    /// Share of the packets that was marked for congestion (CE).
+    /// Share of packets marked for congestion (CE).
     pub marked: f64,
-    /// Whether the path keeps ECN marks, as far as is known.
+    /// Whether the path preserves ECN marks, if known.
     pub ecn: Option<bool>,
-    /// Smoothed round-trip time at the end, in seconds: queues that the probe has filled are in it.
+    /// Smoothed round-trip time at the end in seconds, including queues filled by the probe.
     pub loaded_rtt: Option<f64>,
-    /// What held the sender back most of the time.
+    /// What limited the sender most of the time.
     pub limited_by: LimitedBy,
     /// The network thread of the sender.
     pub sender: Option<ThreadShare>,
@@ -59,30 +59,30 @@ pub struct Traffic {
     pub receiver: Option<ThreadShare>,
 }
 
-/// What a thread had of a core, 0 to 1.
+/// A thread's shares of a core's time, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ThreadShare {
-    /// It ran.
+    /// Time it ran.
     pub running: f64,
-    /// It could have run, but other work had every core.
+    /// Time it was ready to run, but other work had every core.
     pub waiting: f64,
 }
 
-/// Looks at one end of a probe while it runs.
+/// Samples one end of a probe while it runs.
 pub(super) struct Meter {
     began: Instant,
-    /// The driver's.
+    /// The driver's thread.
     thread: Thread,
     before: Option<ThreadTime>,
-    /// When, and IP bytes received until then.
+    /// Times, and IP bytes received until then.
     looks: Vec<(Instant, u64)>,
     last: ConnectionStats,
-    /// How often each was found.
+    /// How often each limit was found.
     limits: [(LimitedBy, u32); 5],
 }
 
 impl Meter {
-    /// The probe begins.
+    /// Starts at the beginning of a probe.
     pub(super) fn new(thread: Thread) -> Self {
         use LimitedBy::{Nothing, Pacing, Receiver, Source, Window};
         Self {
@@ -95,7 +95,7 @@ impl Meter {
         }
     }
 
-    /// The same from now on.
+    /// Returns a new meter that starts now.
     pub(super) fn again(&self) -> Self {
         Self::new(self.thread.clone())
     }
@@ -110,18 +110,18 @@ impl Meter {
         self.last = stats;
     }
 
-    /// What the last look found.
+    /// Returns the last sample.
     pub(super) fn last(&self) -> Option<ConnectionStats> {
         self.looks.last().map(|_| self.last)
     }
 
-    /// The counts so far.
+    /// Returns the counters so far.
     pub(super) fn counts(&self) -> Counts {
         let last = &self.last;
         let (half_micros, half_received) = self.second_half();
         let now = self.thread.time();
         let share = |of: fn(ThreadTime) -> Duration| Some(micros(of(now?).saturating_sub(of(self.before?))));
-        // Of those found equally often, the first in the list explains most.
+        // Of limits found equally often, the first in the list explains most.
         let most = self.limits.iter().rev().max_by_key(|(_, times)| *times);
         Counts {
             half_micros,
@@ -165,7 +165,7 @@ impl Counts {
 }
 
 impl Traffic {
-    /// `headers`: what IP and UDP add to a datagram.
+    /// Computes the traffic from both ends' counters; `headers` is what IP and UDP add to a datagram.
     pub(super) fn of(sender: &Counts, receiver: &Counts, headers: usize) -> Self {
         let seconds = receiver.half_micros as f64 / 1e6;
         let bytes = if seconds > 0.0 { receiver.half_received as f64 / seconds } else { 0.0 };

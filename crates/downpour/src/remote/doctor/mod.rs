@@ -1,5 +1,5 @@
-//! `doctor`: what is between this machine and another, what each of them can do, how long a transfer will take, and what would make it
-//! faster.
+//! `doctor`: examines the path between this machine and another, and both machines; forecasts how long transfers will
+//! take, and advises how to make them faster.
 
 mod advice;
 mod attend;
@@ -37,37 +37,38 @@ pub use meter::{ThreadShare, Traffic};
 pub use net::{BufferFacts, SocketFacts};
 pub use verdict::{Bottleneck, Forecast, Speed, Verdict};
 
-/// Events that wait for the program at most: there are fewer.
+/// Maximum number of events waiting for the program; there are fewer.
 const MAX_EVENTS: usize = 64;
 
 /// How long the other side of a probe may be silent.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 
-/// Whom to examine, and how.
+/// Description of an examination.
 #[derive(Clone, Debug)]
 pub struct Doctor {
-    /// What ssh is given: `[user@]host`.
+    /// Argument for ssh: `[user@]host`.
     pub host: String,
-    /// How ssh is called.
+    /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may take.
+    /// UDP ports that the remote side may use.
     pub ports: Option<RangeInclusive<u16>>,
     /// IP versions that may be used.
     pub family: Family,
-    /// The folder over there whose disk is measured, or one that will be made in it; the home if there is none.
+    /// The remote folder whose disk is measured, or a folder that is yet to be created on it; the home if `None`.
     pub target: Option<PathBuf>,
-    /// The same on this machine; the current folder if there is none.
+    /// The same on this machine; the current folder if `None`.
     pub local: Option<PathBuf>,
-    /// How the engine sends, in both directions; with a told rate at that rate.
+    /// Profile of the engine in both directions; a fixed rate is probed at that rate.
     pub profile: Profile,
-    /// For how long bytes flow in each direction. Where a round trip is long, up to 15 s all the same: a controller needs 20 of them.
+    /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of
+    /// them.
     pub probe_time: Duration,
-    /// Bytes of the transfer whose time is wanted; some usual ones if there is none.
+    /// Bytes of the transfer to forecast; some usual sizes if `None`.
     pub size: Option<u64>,
 }
 
 impl Doctor {
-    /// Examines `host` as [`copy`](super::copy) would reach it without any option.
+    /// Creates an examination of `host`, reached like by [`copy`](super::copy) without any options.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self {
@@ -84,20 +85,20 @@ impl Doctor {
     }
 }
 
-/// What happens during an examination.
+/// An event of an examination.
 #[derive(Debug)]
 pub enum DoctorEvent {
-    /// Something was found out. The checkup has it too.
+    /// A finding, which the checkup will contain too.
     Finding(Finding),
     /// The last event.
     Done(Result<Box<Checkup>, Error>),
 }
 
-/// Examines; takes some ten seconds, and longer where the user types a password.
+/// Starts an examination; it takes about ten seconds, and longer if the user types a password.
 ///
 /// # Errors
-/// A host that ssh would take for an option; [`Error::System`] when the system gives no thread. What else goes wrong comes with
-/// [`DoctorEvent::Done`]: UDP that is closed does not, it is a finding.
+/// A host that ssh would take for an option; [`Error::System`] if a thread cannot be spawned. Other errors are reported
+/// by [`DoctorEvent::Done`]. Blocked UDP is not an error, but a finding.
 pub fn doctor(doctor: Doctor) -> Result<Examination, Error> {
     if doctor.host.is_empty() || doctor.host.starts_with('-') {
         return Err(Error::Copy(format!("not a host: {:?}", doctor.host)));
@@ -113,7 +114,7 @@ pub fn doctor(doctor: Doctor) -> Result<Examination, Error> {
     Ok(Examination { events, switch })
 }
 
-/// An examination that runs. Dropping it ends it.
+/// A running examination. Dropping it ends it.
 #[derive(Debug)]
 pub struct Examination {
     events: mpsc::Receiver<DoctorEvent>,
@@ -121,12 +122,12 @@ pub struct Examination {
 }
 
 impl Examination {
-    /// The next event; `None` after the last.
+    /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<DoctorEvent> {
         self.events.recv().await
     }
 
-    /// Ends it soon. What was written for the sake of figures is gone when [`DoctorEvent::Done`] comes.
+    /// Ends the examination soon. Files written for measurements are removed before [`DoctorEvent::Done`].
     pub fn stop(&self, why: Stop) {
         self.switch.stop(why);
     }
@@ -134,7 +135,7 @@ impl Examination {
     /// Waits for the end.
     ///
     /// # Errors
-    /// Why there is no checkup.
+    /// The reason why there is no checkup.
     pub async fn finish(mut self) -> Result<Checkup, Error> {
         while let Some(event) = self.next().await {
             if let DoctorEvent::Done(result) = event {
@@ -159,7 +160,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    /// A program that has dropped its [`Examination`] hears nothing.
+    /// Sends an event; does nothing if the program has dropped its [`Examination`].
     fn tell(&self, event: DoctorEvent) {
         let _ = self.events.blocking_send(event);
     }
@@ -168,8 +169,10 @@ impl Reporter {
         self.tell(DoctorEvent::Finding(finding));
     }
 
+    /// Checks whether the user has stopped the examination.
+    ///
     /// # Errors
-    /// What the user ends it with.
+    /// The user's reason for stopping.
     fn stopped(&self) -> Result<(), Error> {
         self.switch.stopped().map_or(Ok(()), |why| Err(why.into()))
     }

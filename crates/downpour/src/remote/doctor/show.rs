@@ -1,4 +1,4 @@
-//! A checkup in words.
+//! Formats a checkup as text.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,7 +12,7 @@ use super::machine::{Core, Machine};
 use super::meter::Traffic;
 use super::verdict::{Bottleneck, Forecast, Speed};
 
-/// Advice that is shown; the rest is in the figures.
+/// Maximum number of items of advice shown; the figures contain the rest.
 const MAX_ADVICE: usize = 5;
 
 /// Tasks per core from which a machine is called busy.
@@ -160,7 +160,7 @@ impl Display for Forecast {
 }
 
 impl Display for Checkup {
-    /// At most 25 lines.
+    /// Prints at most 25 lines.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "UDP     {}", self.udp)?;
         let carrier = if self.over_ssh { "over ssh: " } else { "" };

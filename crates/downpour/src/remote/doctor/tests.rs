@@ -1,4 +1,4 @@
-//! Judgement on made-up figures, and examinations within this process.
+//! Tests of the verdict on made-up figures, and of examinations within this process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -56,7 +56,7 @@ fn traffic() -> Traffic {
     }
 }
 
-/// Nothing is wrong with it.
+/// A checkup without problems.
 fn checkup() -> Checkup {
     Checkup {
         host: "far".into(),
@@ -79,7 +79,7 @@ fn checkup() -> Checkup {
     }
 }
 
-/// Judges and advises.
+/// Adds verdict and advice.
 fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
     checkup.verdict = judge(&checkup, doctor.profile.fixed_rate().is_some(), doctor.size);
     checkup.advice = advice::advise(&checkup, doctor);
@@ -137,10 +137,10 @@ fn how_long_it_will_take() {
     let forecasts = judge(&found, false, None).forecasts;
     let sizes: Vec<(u64, u64)> = forecasts.iter().map(|forecast| (forecast.files, forecast.bytes)).collect();
     assert_eq!(sizes, [(1, 10u64.pow(9)), (1, 10u64.pow(11)), (1, 10u64.pow(12)), (100_000, 400_000_000)]);
-    // 1.5 round trips and 100 MB/s up; the disk down.
+    // 1.5 round trips and 100 MB/s up; limited by the disk down.
     assert!(near(forecasts[0].up, 10.075) && near(forecasts[0].down, 20.0), "{forecasts:?}");
     assert!(near(forecasts[2].up, 10_000.0), "{forecasts:?}");
-    // 20,000 files a second take longer than 400 MB up, and the disk's rate longer than both down.
+    // 20,000 files per second take longer than 400 MB up, and the disk's rate longer than both down.
     assert!(near(forecasts[3].up, 5.0) && near(forecasts[3].down, 8.0), "{forecasts:?}");
     let one = judge(&found, false, Some(5_000_000)).forecasts;
     assert_eq!((one.len(), one[0].bytes), (2, 5_000_000));
@@ -254,7 +254,7 @@ fn what_the_other_machine_says_is_cleaned() {
     assert_eq!((clean.disk.trouble.as_deref(), clean.load), (Some(r"a\nb"), Some(0.0)));
 }
 
-/// What lets datagrams through.
+/// Which datagrams a firewall lets through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Firewall {
     Open,
@@ -269,11 +269,11 @@ struct Scene {
     attending: JoinHandle<Result<(), Error>>,
     events: Receiver<DoctorEvent>,
     result: Result<Checkup, Error>,
-    /// The port that the doctor was told.
+    /// The port given to the doctor.
     port: u16,
 }
 
-/// Takes datagrams in the place of `behind`, and passes them on or not.
+/// Receives datagrams in place of `behind`, and forwards them or not.
 fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
     let (socket, out) =
         (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
@@ -290,7 +290,7 @@ fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>
     (address, thread::spawn(work))
 }
 
-/// How long an answer to the first datagram is waited for here.
+/// How long to wait for an answer to the first datagram.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 fn examined(firewall: Firewall) -> Scene {

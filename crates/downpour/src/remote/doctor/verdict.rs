@@ -1,4 +1,4 @@
-//! What the figures mean for transfers: what is the narrowest, and how long they will take.
+//! What the figures mean for transfers: the bottleneck, and how long they will take.
 
 use std::time::Duration;
 
@@ -9,33 +9,34 @@ use super::checkup::{Checkup, Side};
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
 
-/// A thread that has, or waits for, so much of a core has no time left: there are always moments in which it has nothing to do.
+/// Share of a core's time, used or waited for, from which a thread is at its limit: there are always moments in which
+/// it has nothing to do.
 const FULL: f64 = 0.85;
 
-/// The sizes that are forecast if none is asked for.
+/// The sizes that are forecast if none is requested.
 const USUAL_SIZES: [u64; 3] = [1_000_000_000, 100_000_000_000, 1_000_000_000_000];
 
-/// The small files that are forecast, and the bytes of each.
+/// Number of small files that are forecast, and bytes in each.
 const SMALL_FILES: u64 = 100_000;
 const SMALL_FILE: u64 = 4_000;
 
-/// What a transfer waits for.
+/// The bottleneck of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", content = "side", rename_all = "snake_case")]
 pub enum Bottleneck {
     /// The path: its rate, its loss, or the controller's caution.
     Network,
-    /// The rate that was told, or the limit that was set.
+    /// The configured rate or limit.
     ToldRate,
     /// ssh's own connection.
     Ssh,
-    /// A core of this machine.
+    /// A core of this side.
     Cpu(Side),
     /// Reading the source, or writing the target.
     Disk(Side),
 }
 
-/// What it means for transfers. Nothing is known of a direction that could not be probed.
+/// What the findings mean for transfers; `None` for a direction that could not be probed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
     /// From here to there.
@@ -46,19 +47,19 @@ pub struct Verdict {
     pub forecasts: Vec<Forecast>,
 }
 
-/// What to expect of a large file.
+/// The expected speed of a large file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Speed {
     /// Bytes per second.
     pub goodput: u64,
-    /// What is the narrowest.
+    /// The bottleneck.
     pub bottleneck: Bottleneck,
 }
 
 /// How long a transfer will take, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Files in it.
+    /// Number of files.
     pub files: u64,
     /// Bytes of all of them.
     pub bytes: u64,
@@ -68,7 +69,7 @@ pub struct Forecast {
     pub down: Option<f64>,
 }
 
-/// One direction's figures.
+/// The figures of one direction.
 struct Lane<'a> {
     traffic: &'a Traffic,
     source: (Side, &'a Machine),
@@ -79,7 +80,7 @@ struct Lane<'a> {
     told: bool,
 }
 
-/// Judges a checkup by everything in it but its verdict and advice. `told`: the profile sends at a told rate, or has a limit.
+/// Judges a checkup by its findings. `told`: the profile has a fixed rate or a limit.
 pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
     let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
@@ -113,7 +114,7 @@ pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict
 }
 
 impl Lane<'_> {
-    /// The slower one of the disks, in bytes per second.
+    /// Returns the slower one of the disks, in bytes per second.
     fn disk(&self) -> Option<(Side, u64)> {
         let read = self.source.1.disk.read.map(|rate| (self.source.0, rate));
         let write = self.target.1.disk.write.map(|rate| (self.target.0, rate));
@@ -128,7 +129,7 @@ impl Lane<'_> {
         }
     }
 
-    /// What limits the bytes on their way between the disks.
+    /// Returns the bottleneck between the disks.
     fn carrier(&self) -> Bottleneck {
         let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
         if self.told && self.traffic.limited_by == LimitedBy::Pacing {
@@ -146,7 +147,7 @@ impl Lane<'_> {
         }
     }
 
-    /// The network's floor (`docs/design/floor.md`), or what the disks need if that is more.
+    /// Returns the duration: the network's floor (`docs/design/floor.md`), or what the disks need if that is more.
     fn seconds(&self, files: u64, bytes: u64) -> f64 {
         let arrived = Rate::from_bits_per_second(self.traffic.rate_bits_per_second);
         let network = floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();
