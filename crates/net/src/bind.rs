@@ -1,4 +1,4 @@
-//! Which address and port the UDP socket of an endpoint takes.
+//! Selection of the address and port of an endpoint's UDP socket.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -14,22 +14,22 @@ use crate::error::NetError;
 /// Where an endpoint binds its UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// This address. Port 0 stands for any free port, and `[::]` for every address of this host, IPv4 included.
+    /// This address. Port 0 stands for any free port, and `[::]` for every address of this host, including IPv4.
     Address(SocketAddr),
-    /// Every address of this host, at a port of a range.
+    /// Every address of this host, with a port from a range.
     Ports {
         /// The IP versions.
         family: Family,
-        /// The first free port of these is taken; 0 stands for any free port.
+        /// The first free port of these is used; 0 stands for any free port.
         ports: RangeInclusive<u16>,
     },
 }
 
-/// Which versions of IP are used.
+/// The IP versions in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     #[default]
-    /// IPv6 and IPv4, or the one that the host has.
+    /// IPv6 and IPv4, or the one that the host supports.
     Any,
     /// IPv4 only.
     V4,
@@ -50,10 +50,11 @@ impl From<Option<SocketAddr>> for Bind {
 }
 
 impl Bind {
-    /// The bound socket.
+    /// Binds the socket.
     ///
     /// # Errors
-    /// [`NetError::PortsTaken`] when every port of the range is taken, [`NetError::Bind`] for whatever else the kernel says.
+    /// [`NetError::PortsTaken`] if every port of the range is in use, [`NetError::Bind`] for other errors of the
+    /// kernel.
     pub(crate) fn open(&self) -> Result<UdpSocket, NetError> {
         let (family, ports) = match self {
             Self::Address(address) => {
@@ -79,7 +80,7 @@ impl Bind {
 
 fn open_address(address: SocketAddr) -> io::Result<UdpSocket> {
     match open(address, false) {
-        // A host without IPv6: the same on IPv4.
+        // A host without IPv6: use IPv4.
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && no_such_family(&error) => {
             open((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
         }
@@ -112,7 +113,7 @@ mod tests {
         (Ipv4Addr::UNSPECIFIED, port).into()
     }
 
-    /// Sockets on `count` ports in a row.
+    /// Binds sockets to `count` consecutive ports.
     fn taken(count: u16) -> Vec<UdpSocket> {
         for _ in 0..1000 {
             let first = open(every_v4(0), false).unwrap();
@@ -149,7 +150,7 @@ mod tests {
             Ok(v6) => {
                 let port = v6.local_addr().unwrap().port();
                 assert!(any.is_ipv6());
-                // The port is free for IPv4, so the socket does not hold both.
+                // The port is free for IPv4, so the socket is not bound for both.
                 open(every_v4(port), false).unwrap();
             }
             // A host without IPv6.

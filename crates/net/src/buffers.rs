@@ -1,31 +1,31 @@
-//! The buffers of streams, which the program and the network thread share. Neither waits for the other.
+//! Buffers of streams, shared by the program and the network thread. Neither blocks the other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use crate::error::NetError;
 
-/// Bytes that wait in the buffer of a stream at most.
+/// Maximum number of bytes in the buffer of a stream.
 pub(crate) const MAX_BUFFERED: usize = 1 << 20;
 
-/// What the program writes and the network thread sends.
+/// Bytes written by the program and not yet sent by the network thread.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHalf(Mutex<Writing>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Writing {
     pub(crate) buffer: Vec<u8>,
-    /// Nothing follows.
+    /// Whether nothing follows.
     pub(crate) finished: bool,
-    /// The network thread has been told to look, and has not looked.
+    /// Whether the network thread was notified and has not looked yet.
     pub(crate) told: bool,
-    /// Every byte has arrived, or none will any more.
+    /// Set once every byte has arrived, or none will any more.
     pub(crate) end: Option<Result<(), NetError>>,
     pub(crate) waker: Option<Waker>,
 }
 
 impl WriteHalf {
-    /// Exchanges what waits for `empty`; true when it ends with that.
+    /// Exchanges the buffered bytes for `empty`; returns whether the stream ends after them.
     pub(crate) fn take(&self, empty: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         state.told = false;
@@ -51,22 +51,22 @@ impl WriteHalf {
     }
 }
 
-/// What the network thread receives and the program reads.
+/// Bytes received by the network thread and not yet read by the program.
 #[derive(Debug, Default)]
 pub(crate) struct ReadHalf(Mutex<Reading>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) buffer: Vec<u8>,
-    /// The network thread has left bytes with the engine for want of room, and waits to be told of some.
+    /// Whether the network thread has left bytes in the engine for lack of room, and waits to be notified of some.
     pub(crate) full: bool,
-    /// What follows the last byte of the buffer: the end of the stream, or a break.
+    /// What follows the last byte of the buffer: the end of the stream, or an error.
     pub(crate) end: Option<Result<(), NetError>>,
     pub(crate) waker: Option<Waker>,
 }
 
 impl ReadHalf {
-    /// Lets `read` append at most so many bytes; it says how many it did.
+    /// Lets `read` append at most the given number of bytes; it returns how many it did.
     pub(crate) fn fill(&self, read: impl FnOnce(&mut Vec<u8>, usize) -> usize) {
         let mut state = self.lock();
         let room = MAX_BUFFERED.saturating_sub(state.buffer.len());
@@ -76,7 +76,7 @@ impl ReadHalf {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing follows but what `read` appends; it says whether that is the end of the stream or a break.
+    /// Ends the buffer after what `read` appends; `read` returns whether that is the end of the stream or an error.
     pub(crate) fn end(&self, read: impl FnOnce(&mut Vec<u8>) -> Result<(), NetError>) {
         let mut state = self.lock();
         if state.end.is_none() {

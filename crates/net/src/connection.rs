@@ -1,5 +1,5 @@
-//! A connection as the program holds it: commands go to the network thread, and what comes back is an event, an answer, or in the
-//! state that both share.
+//! A connection as the program holds it: it sends commands to the network thread, and receives events and replies, or
+//! reads the shared state.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,9 +15,9 @@ use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::stream::{RecvStream, SendStream};
 
-/// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint alive: when that
-/// is dropped, its connections are closed. Dropping a connection does not close it, since its events and streams may still be in use:
-/// call [`Connection::close`] when it is no longer needed.
+/// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint
+/// alive: when that is dropped, its connections are closed. Dropping a connection does not close it, since its events
+/// and streams may still be in use: call [`Connection::close`] when it is no longer needed.
 #[derive(Clone)]
 pub struct Connection {
     controls: Controls,
@@ -33,7 +33,7 @@ impl Connection {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Whether a stream of the peer waits to be accepted.
+    /// Whether a stream of the peer is waiting to be accepted.
     pub(crate) fn has_streams(&self) -> bool {
         self.shared.has_streams()
     }
@@ -41,7 +41,7 @@ impl Connection {
     /// Waits until the peer has proved that it has the key.
     ///
     /// # Errors
-    /// How the connection ended instead: [`NetError::HandshakeTimedOut`] where nobody answers.
+    /// How the connection ended instead: [`NetError::HandshakeTimedOut`] if there was no answer.
     pub async fn established(&self) -> Result<(), NetError> {
         let established = poll_fn(|context| self.shared.poll(context, |state| state.established.then_some(())));
         established.await.map_err(|(error, _)| error)
@@ -54,12 +54,12 @@ impl Connection {
         }
     }
 
-    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects. A side opens at most 65,535
-    /// streams and objects in the life of a connection.
+    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects. A side
+    /// opens at most 65,535 streams and objects during a connection.
     ///
     /// # Errors
-    /// [`NetError::Flow`] before the connection is established, where the peer takes no stream, where the profile's symbols cannot carry
-    /// one, and after the last of 65,535; how the connection ended.
+    /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
+    /// cannot carry one, and after the last of 65,535; how the connection ended.
     pub async fn open_stream(&self, tag: u64) -> Result<SendStream, NetError> {
         self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)?
     }
@@ -75,61 +75,65 @@ impl Connection {
         Ok(RecvStream::new(self.controls.clone(), flow, tag, half))
     }
 
-    /// Sends the object `tag` of `length` bytes from `source`, after the objects that were sent before it.
-    /// [`Event::Digest`](crate::Event::Digest) follows for each block that is read, and [`Event::ObjectSent`](crate::Event::ObjectSent) when the peer has all of it.
+    /// Sends the object `tag` of `length` bytes from `source`, after the objects that were passed before it.
+    /// [`Event::Digest`](crate::Event::Digest) follows for each block that is read, and
+    /// [`Event::ObjectSent`](crate::Event::ObjectSent) when the peer has the whole object.
     pub fn send_object(&self, tag: u64, length: u64, source: Arc<dyn Source>) {
         self.controls.command(Command::SendObject { tag, length, source });
     }
 
-    /// Appends to the control stream: messages of the program that go before everything else. The caller bounds how much of it has not
-    /// arrived, by [`Event::ControlAcknowledged`](crate::Event::ControlAcknowledged).
+    /// Appends to the control stream: messages of the program that take precedence over everything else. The caller
+    /// must bound how much of it has not arrived, using
+    /// [`Event::ControlAcknowledged`](crate::Event::ControlAcknowledged).
     pub fn write_control(&self, bytes: Vec<u8>) {
         self.controls.command(Command::WriteControl(bytes));
     }
 
-    /// Says that `bytes` bytes of [`Event::Control`](crate::Event::Control) are dealt with, so that more may come.
+    /// Releases `bytes` bytes of [`Event::Control`](crate::Event::Control) that were processed, so that more can be
+    /// received.
     pub fn control_taken(&self, bytes: usize) {
         self.controls.command(Command::ControlTaken(bytes));
     }
 
-    /// Every counter as it is now, or as it was at the end of the connection.
+    /// Returns all counters as they are now, or as they were at the end of the connection.
     pub async fn stats(&self) -> Stats {
         self.ask(Command::Stats).await.unwrap_or_else(|(_, stats)| stats)
     }
 
-    /// Sends at most `limit` IP bits per second from now on; `None` removes the profile's limit too.
+    /// Limits sending to `limit` IP bits per second from now on; `None` removes the profile's limit too.
     pub fn set_limit(&self, limit: Option<Rate>) {
         self.controls.command(Command::SetLimit(limit));
     }
 
-    /// Changes a setting of the profile while the connection runs, as [`transport::Connection::set`] does.
+    /// Changes a setting of the profile while the connection is running, as [`transport::Connection::set`] does.
     ///
     /// # Errors
-    /// [`NetError::Set`] where there is no such setting or value, or it was settled in the handshake; how the connection ended.
+    /// [`NetError::Set`] if there is no such setting or value, or it was fixed in the handshake; how the connection
+    /// ended.
     pub async fn set(&self, key: &str, value: &str) -> Result<(), NetError> {
         let (key, value) = (key.to_owned(), value.to_owned());
         let set = self.ask(|done| Command::Set { key, value, done }).await;
         set.map_err(|(error, _)| error)?.map_err(NetError::Set)
     }
 
-    /// Asks the peer to show that it is alive: if it is, something arrives from it within about a round trip.
+    /// Asks the peer for a sign of life: if it is alive, something arrives from it within about a round trip.
     pub fn ping(&self) {
         self.controls.command(Command::Ping);
     }
 
-    /// This side's work is done and the peer will close. One that left without its close being heard is found out sooner, where its host
-    /// says that nobody listens any more.
+    /// Tells the engine that this side has nothing left to send or to learn and that the peer will close. A peer that has
+    /// left without its close being received is noticed sooner, if its host answers with *port unreachable*.
     pub fn expect_close(&self) {
         self.controls.command(Command::ExpectClose);
     }
 
-    /// Closes the connection and tells the peer why. Streams and objects that are not finished are cut off. Codes below 0x100, other
-    /// than 0 for a normal end, are the engine's.
+    /// Closes the connection and tells the peer why. Unfinished streams and objects are cut off. Codes below 0x100,
+    /// other than 0 for a normal end, are reserved for the engine.
     pub fn close(&self, code: u32, reason: impl Into<String>) {
         self.controls.command(Command::Close { code, reason: reason.into() });
     }
 
-    /// Asks the network thread. The error is the end of the connection: what is asked later is dropped without an answer.
+    /// Asks the network thread. The error is the end of the connection: later requests are dropped without a reply.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, (NetError, Stats)> {
         let (sender, receiver) = oneshot::channel();
         self.controls.command(command(sender));

@@ -23,8 +23,8 @@ use crate::messages::{Door, Event, EventHandler, Message, NOT_ACCEPTED};
 use crate::shared::Shared;
 use crate::stats::Refused;
 
-/// What an endpoint is over: one UDP socket or one pair of pipes, for any number of connections. Clones are the same endpoint; when the
-/// last is dropped, its connections are closed and its threads end.
+/// One UDP socket or one pair of pipes, for any number of connections. Clones are the same endpoint; when the last is
+/// dropped, its connections are closed and its threads end.
 #[derive(Clone)]
 pub struct Endpoint {
     handle: Arc<Handle>,
@@ -44,17 +44,18 @@ impl Drop for Handle {
     }
 }
 
-/// What an endpoint does with a peer that has shown its key: the function gets the connection and gives back what takes its events.
-/// It runs on the network thread and must not block. If it panics, the endpoint ends with all its connections.
+/// Called by an endpoint for each peer that has shown its key: the function receives the connection and returns its
+/// event handler. It runs on the network thread and must not block. If it panics, the endpoint ends with all its
+/// connections.
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
-    /// Binds a UDP socket and starts the threads. A connection on which nothing is heard for `dead_after` ends. `until_end` is dropped
-    /// when all connections are closed and the network thread has ended.
+    /// Binds a UDP socket and starts the threads. A connection on which nothing is received for `dead_after` ends.
+    /// `until_end` is dropped when all connections are closed and the network thread has ended.
     ///
     /// # Errors
-    /// [`NetError::Bind`] or [`NetError::PortsTaken`] when the address cannot be had; [`NetError::System`] when the system gives no
-    /// thread or no descriptor.
+    /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::System`] if a thread
+    /// or a descriptor cannot be created.
     pub fn bind(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, NetError> {
         let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
         let local_address = socket.local_address().map_err(NetError::system)?;
@@ -62,13 +63,14 @@ impl Endpoint {
         Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), dead_after, until_end)
     }
 
-    /// The same over two descriptors that nobody else uses: pipes, or one stream socket given twice. Their flags are not changed, so they
-    /// may be this process's standard input and output. All connections end at once when the peer closes its side
-    /// ([`NetError::PeerLost`], unless it has said why), and then so does [`Endpoint::listen`]: its acceptor is dropped. Congestion
-    /// control runs as over UDP; rates count the IP headers that are not there.
+    /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
+    /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
+    /// at once when the peer closes its side ([`NetError::PeerLost`], unless it has said why), and so does
+    /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
+    /// although there are none.
     ///
     /// # Errors
-    /// [`NetError::System`] when the system gives no thread.
+    /// [`NetError::System`] if a thread cannot be spawned.
     pub fn over_pipes(
         read: OwnedFd,
         write: OwnedFd,
@@ -90,36 +92,37 @@ impl Endpoint {
         Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
     }
 
-    /// The address of the socket; [`PIPE_PEER`] over pipes.
+    /// Returns the address of the socket; [`PIPE_PEER`] over pipes.
     #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.handle.local_address
     }
 
-    /// What the kernel gave the socket; nothing over pipes, or where the kernel does not tell.
+    /// Returns what the kernel granted the socket; `None` over pipes, or if the kernel does not say.
     #[must_use]
     pub fn facts(&self) -> Option<SocketFacts> {
         self.handle.facts
     }
 
-    /// The network thread, to learn how busy it is. It does not keep the endpoint alive.
+    /// Returns the network thread, to find out how busy it is. The value does not keep the endpoint alive.
     #[must_use]
     pub fn thread(&self) -> Thread {
         self.handle.thread.clone()
     }
 
-    /// Datagrams refused that belong to no connection.
+    /// Returns the counts of refused datagrams that belong to no connection.
     ///
     /// # Errors
-    /// [`NetError::PeerLost`] when the network thread has ended.
+    /// [`NetError::PeerLost`] if the network thread has ended.
     pub async fn refused(&self) -> Result<Refused, NetError> {
         let (sender, receiver) = oneshot::channel();
         self.handle.door.push(Message::Refused(sender));
         receiver.await.map_err(|_| NetError::PeerLost)
     }
 
-    /// Opens a connection to whoever has `key` at one of `options.remotes`, all of which are tried. It can be used at once;
-    /// [`Connection::established`] waits for the peer. A program that uses streams alone needs no events: `Box::new(|_| ())`.
+    /// Opens a connection to the peer that has `key` at one of `options.remotes`, all of which are tried. It can be
+    /// used at once; [`Connection::established`] waits for the peer. A program that uses only streams needs no events:
+    /// `Box::new(|_| ())`.
     #[must_use]
     pub fn connect(&self, key: [u8; 32], options: ConnectOptions, events: EventHandler) -> Connection {
         let (controls, shared) = (self.handle.door.new_controls(), Arc::<Shared>::default());
@@ -128,9 +131,9 @@ impl Endpoint {
         connection
     }
 
-    /// Answers whoever shows `key` until `expires`; then the acceptor is dropped. An endpoint has one key at a time: it answers the one
-    /// before no more. Over UDP anybody who has seen a first message may
-    /// repeat it: a peer is there when [`Event::Connected`] says so.
+    /// Answers peers that show `key` until `expires`; then the acceptor is dropped. An endpoint has one key at a time:
+    /// it no longer answers peers with a previous one. Over UDP anyone who has seen a first message can replay it: a
+    /// peer is present only once [`Event::Connected`] says so.
     pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = self.handle.clock.now() + left;
@@ -143,7 +146,8 @@ impl Endpoint {
         });
     }
 
-    /// [`Endpoint::listen`] with a queue for programs that use streams alone: [`Incoming::accept`] gives the peers that are there.
+    /// Like [`Endpoint::listen`], with a queue for programs that use only streams: [`Incoming::accept`] returns the
+    /// peers that are present.
     #[must_use]
     pub fn incoming(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions) -> Incoming {
         let queue = Arc::new(Mutex::new(Queue::default()));
@@ -152,7 +156,7 @@ impl Endpoint {
             let queue = Arc::clone(&end.0);
             Box::new(move |event| match event {
                 Event::Connected { .. } => change(&queue, |queue| queue.add(connection.clone())),
-                // One that has brought streams can still be accepted, for them.
+                // A connection with streams can still be accepted, to read them.
                 Event::Closed(_) if !connection.has_streams() => change(&queue, |queue| queue.remove(&connection)),
                 _ => {}
             })
@@ -161,7 +165,7 @@ impl Endpoint {
         Incoming(queue)
     }
 
-    /// Answers nobody from now on. Connections stay.
+    /// Stops answering new peers. Existing connections stay.
     pub fn stop_listening(&self) {
         self.handle.door.push(Message::StopListening);
     }
@@ -173,17 +177,17 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Peers that have come, from [`Endpoint::incoming`]. When it is dropped, those that nobody has accepted are turned away, and those who
-/// come later too.
+/// Peers that have connected, from [`Endpoint::incoming`]. When it is dropped, the connections of peers that were not
+/// accepted are closed, as are those of later peers.
 #[derive(Debug)]
 pub struct Incoming(Arc<Mutex<Queue>>);
 
 #[derive(Debug, Default)]
 struct Queue {
     connections: VecDeque<Connection>,
-    /// Nobody comes any more.
+    /// Whether no more peers can connect.
     closed: bool,
-    /// Nobody is accepted any more.
+    /// Whether no more peers are accepted.
     dropped: bool,
     waker: Option<Waker>,
 }
@@ -202,7 +206,7 @@ impl Queue {
     }
 }
 
-/// Held by the acceptor: nobody comes after it is dropped.
+/// Held by the acceptor: after it is dropped no more peers connect.
 struct QueueEnd(Arc<Mutex<Queue>>);
 
 impl Drop for QueueEnd {
@@ -220,8 +224,8 @@ fn change(queue: &Mutex<Queue>, change: impl FnOnce(&mut Queue)) {
 }
 
 impl Incoming {
-    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this queue, or its key
-    /// has expired. Peers that are gone and have left no stream are not given out.
+    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this
+    /// queue, or its key has expired. Peers that are gone and have left no stream are omitted.
     pub async fn accept(&mut self) -> Option<Connection> {
         poll_fn(|context| {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

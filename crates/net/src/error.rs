@@ -1,4 +1,4 @@
-//! Why the network cannot do what was asked.
+//! Errors of the network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use transport::{Closed, ConnectError, FlowError, SetError};
 
-/// Why an endpoint cannot be bound, or how a connection, a stream or an object ended.
+/// The reason why an endpoint cannot be bound, or how a connection, a stream or an object ended.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Arc<io::Error>,
     },
     /// Every port of the range is in use.
@@ -25,25 +25,26 @@ pub enum NetError {
         /// The ports that were tried.
         ports: RangeInclusive<u16>,
     },
-    /// The system refuses a thread, a descriptor or random bytes, or the socket has failed.
+    /// The system refused a thread, a descriptor or random bytes, or the socket has failed.
     #[error("the system refuses what a connection needs: {0}")]
     System(#[source] Arc<io::Error>),
-    /// The engine opens no connection.
+    /// The engine refused to open a connection.
     #[error("cannot connect: {0}")]
     Connect(#[source] ConnectError),
-    /// The engine opens no object or stream.
+    /// The engine refused to open an object or a stream.
     #[error("cannot send: {0}")]
     Flow(#[source] FlowError),
     /// A setting cannot be changed.
     #[error(transparent)]
     Set(SetError),
-    /// Nobody answered in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer strangers).
+    /// No answer in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer
+    /// without the key).
     #[error("no answer from the other side{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
     HandshakeTimedOut {
-        /// The last error that the kernel gave when sending, if it gave one.
+        /// The kernel's last error when sending, if any.
         send_error: Option<Arc<io::Error>>,
     },
-    /// The peer speaks only other versions of the protocol.
+    /// The peer supports only other versions of the protocol.
     #[error("the other side speaks no version of the protocol known here")]
     VersionMismatch {
         /// The versions that it offered.
@@ -57,10 +58,10 @@ pub enum NetError {
     ClosedByPeer {
         /// The program's code; 0 for a normal end.
         code: u32,
-        /// The peer's words, unescaped.
+        /// The peer's reason, unescaped.
         reason: String,
     },
-    /// Nothing was heard from the peer for too long.
+    /// Nothing was received from the peer for too long.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
     PeerLost,
     /// The pipe to the peer ended before the peer had answered.
@@ -72,16 +73,16 @@ pub enum NetError {
         /// What it did.
         reason: &'static str,
     },
-    /// A block cannot be decoded, and the sender's profile sends nothing more of it: its bytes are lost.
+    /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.
     #[error("a block cannot be decoded and its sender sends nothing more of it")]
     Undecodable,
-    /// The peer gave the stream up before its end.
+    /// The peer reset the stream before its end.
     #[error("the other side reset the stream (code {code})")]
     StreamReset {
         /// The peer's code.
         code: u32,
     },
-    /// The peer reads no more of the stream.
+    /// The peer stopped reading the stream.
     #[error("the other side stopped reading the stream (code {code})")]
     StreamStopped {
         /// The peer's code.
@@ -90,16 +91,16 @@ pub enum NetError {
     /// The stream was finished or reset by this side.
     #[error("the stream is closed for writing")]
     StreamClosed,
-    /// A source or a sink failed, with the error that it returned.
+    /// A source or a sink failed with this error.
     #[error("{0}")]
     Storage(#[source] Arc<io::Error>),
-    /// A thread panicked: a fault of this crate, or of a source, a sink or an event handler.
+    /// A thread panicked: a bug in this crate, or in a source, a sink or an event handler.
     #[error("internal error: {0} panicked")]
     Panicked(&'static str),
 }
 
 impl NetError {
-    /// How a connection ended. `send_error` may explain why a peer was never reached.
+    /// Converts the end of a connection. `send_error` may explain why a peer was never reached.
     pub(crate) fn closed(why: Closed, send_error: Option<io::Error>) -> Self {
         match why {
             Closed::ByUs => Self::ClosedLocally,
@@ -117,7 +118,7 @@ impl NetError {
     }
 }
 
-/// Streams fail with [`io::Error`], which carries the [`NetError`]: [`io::Error::downcast`] gives it back.
+/// Streams fail with [`io::Error`], which carries the [`NetError`]; [`io::Error::downcast`] extracts it.
 impl From<NetError> for io::Error {
     fn from(error: NetError) -> Self {
         let kind = match &error {

@@ -37,8 +37,10 @@ pub struct BufferFacts {
 }
 
 impl SocketFacts {
+    /// Reads them from a socket.
+    ///
     /// # Errors
-    /// When the kernel does not report the options of the socket.
+    /// The kernel does not report the options of the socket.
     pub(crate) fn of(socket: &Socket) -> io::Result<Self> {
         let descriptor = socket.descriptor();
         let buffer = |counted: usize, limit| BufferFacts { asked: KERNEL_BUFFER, granted: counted / 2, limit };
@@ -57,12 +59,12 @@ impl SocketFacts {
     }
 }
 
-/// A number in `/proc/sys/net/core`, which a network namespace may not have.
+/// Reads a number in `/proc/sys/net/core`, which a network namespace may not have.
 fn kernel_limit(name: &str) -> Option<usize> {
     fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
 }
 
-/// A thread of this process, to ask the kernel for its CPU time. Unknown until the thread runs.
+/// A thread of this process, to query its CPU time. Unknown until the thread runs.
 #[derive(Clone, Debug, Default)]
 pub struct Thread(Arc<OnceLock<rustix::process::Pid>>);
 
@@ -76,12 +78,13 @@ pub struct ThreadTime {
 }
 
 impl Thread {
-    /// It is the one that calls.
+    /// Sets it to the calling thread.
     pub(crate) fn begin(&self) {
         self.0.get_or_init(rustix::thread::gettid);
     }
 
-    /// Nothing where the kernel keeps no such statistics (proc(5), schedstat), or when the thread has ended.
+    /// Returns the CPU time; `None` if the kernel keeps no such statistics (proc(5), schedstat), or the thread has
+    /// ended.
     pub fn time(&self) -> Option<ThreadTime> {
         let text = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid())).ok()?;
         let mut nanoseconds = text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
@@ -114,7 +117,7 @@ mod tests {
             assert!(facts.ecn, "every Linux tells marks: {facts:?}");
             for buffer in [facts.receive_buffer, facts.send_buffer] {
                 assert_eq!(buffer.asked, KERNEL_BUFFER);
-                // All of it for the privileged, as much as is allowed for others.
+                // Everything requested for privileged processes, as much as is allowed for others.
                 let limited = buffer.limit.is_none_or(|limit| buffer.granted == limit);
                 assert!(buffer.granted == buffer.asked || limited && buffer.granted > 0, "{facts:?}");
             }

@@ -1,5 +1,5 @@
-//! The queue of messages to the network thread, and the way to wake it: one lock, and at most one wake-up for any number of
-//! messages.
+//! The queue of messages to the network thread, and the means to wake it: one lock, and at most one wake-up for any
+//! number of messages.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,32 +10,33 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// A queue with many writers and one reader that sleeps in `ppoll`.
 pub(crate) struct Inbox<T> {
-    /// Nothing once the reader has gone.
+    /// `None` once the reader is gone.
     messages: Mutex<Option<Vec<T>>>,
-    /// The reader sleeps, or is about to and will look at the queue once more.
+    /// Whether the reader sleeps, or is about to and will check the queue once more.
     sleeping: AtomicBool,
     event: OwnedFd,
 }
 
 impl<T> Inbox<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// When the process has no descriptor left.
+    /// The process cannot open another descriptor.
     pub(crate) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { messages: Mutex::new(Some(Vec::new())), sleeping: AtomicBool::new(false), event })
     }
 
-    /// Adds a message, and wakes the reader if it sleeps. When the reader has gone, the message is dropped.
+    /// Adds a message, and wakes the reader if it sleeps. Drops the message if the reader is gone.
     pub(crate) fn push(&self, message: T) {
         match &mut *self.lock() {
             Some(messages) => messages.push(message),
-            // Dropped by the caller's frame, after the lock: a message may hold what sends another when it is dropped.
+            // The message is dropped by the caller's frame, after the lock: it may hold a value that sends another
+            // message when dropped.
             None => return,
         }
         if self.sleeping.swap(false, Ordering::SeqCst) {
-            // Fails only when the counter is full, and then the reader is awake.
+            // Fails only if the counter is full, in which case the reader is awake.
             let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         }
     }
@@ -47,7 +48,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// The reader goes: what waits is dropped, and so is what comes.
+    /// Closes the queue for its reader: waiting and later messages are dropped.
     pub(crate) fn close(&self) {
         let messages = self.lock().take();
         drop(messages);
@@ -57,7 +58,8 @@ impl<T> Inbox<T> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Announces sleep. False when there are messages: the reader must not sleep then.
+    /// Announces that the reader is about to sleep. Returns false if there are messages: the reader must not sleep
+    /// then.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
         let empty = self.lock().as_ref().is_none_or(Vec::is_empty);
@@ -67,7 +69,8 @@ impl<T> Inbox<T> {
         empty
     }
 
-    /// The reader is awake: later messages need no wake-up. `woken` tells whether the descriptor was readable.
+    /// Records that the reader is awake, so that messages need no wake-up. `woken` tells whether the descriptor was
+    /// readable.
     pub(crate) fn awake(&self, woken: bool) {
         self.sleeping.store(false, Ordering::SeqCst);
         if woken {
@@ -75,7 +78,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// What becomes readable when there is a message for a sleeping reader.
+    /// Returns the descriptor that becomes readable when there is a message for a sleeping reader.
     pub(crate) const fn descriptor(&self) -> &OwnedFd {
         &self.event
     }
@@ -87,7 +90,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
     use std::sync::Arc;
 
-    /// As a stream does, which resets itself.
+    /// Like a stream, which resets itself.
     struct SendsWhenDropped(Arc<Inbox<Option<Self>>>);
 
     impl Drop for SendsWhenDropped {

@@ -1,4 +1,4 @@
-//! What the network thread and the program say to each other: events one way, commands the other.
+//! Messages between the network thread and the program: events in one direction, commands in the other.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,25 +16,26 @@ use crate::stats::{Refused, Stats};
 use crate::stream::SendStream;
 use crate::workers::Finished;
 
-/// The code that a peer is told when nobody accepts its connection or its stream.
+/// The code with which connections and streams are closed that the program does not accept.
 pub(crate) const NOT_ACCEPTED: u32 = 0x100;
 
-/// What happens to a connection, to its objects and to its control stream.
+/// An event of a connection, its objects or its control stream.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// The peer has proved that it has the key.
     Connected {
-        /// Where the peer is.
+        /// The address of the peer.
         remote: SocketAddr,
-        /// What its program said in the handshake.
+        /// The application data that the peer's program put into the handshake.
         application: Vec<u8>,
     },
-    /// Bytes of the control stream, in order. Give their count back with [`Connection::control_taken`](crate::Connection::control_taken).
+    /// Bytes of the control stream, in order. Release them with
+    /// [`Connection::control_taken`](crate::Connection::control_taken).
     Control(Vec<u8>),
-    /// So many bytes of what [`Connection::write_control`](crate::Connection::write_control) took have arrived.
+    /// This many bytes passed to [`Connection::write_control`](crate::Connection::write_control) have arrived.
     ControlAcknowledged(usize),
-    /// The peer has opened a stream, which [`Connection::accept_stream`](crate::Connection::accept_stream) gives.
+    /// The peer has opened a stream, which [`Connection::accept_stream`](crate::Connection::accept_stream) returns.
     StreamOpened,
     /// The peer wants to send an object.
     ObjectAnnounced(IncomingObject),
@@ -45,21 +46,23 @@ pub enum Event {
         /// Its tag.
         tag: u64,
     },
-    /// The peer has every byte of an object; it may still be writing them.
+    /// The peer has received every byte of an object; it may still be writing them.
     ObjectSent {
         /// Its tag.
         tag: u64,
     },
-    /// A source or a sink failed, or an object cannot be opened. The connection stands, and the object makes no more progress.
+    /// A source or a sink failed, or an object cannot be opened. The connection continues, but the object makes no more
+    /// progress.
     Failed(NetError),
-    /// More of the trace (qlog, JSON text sequence), if the connection records one.
+    /// Further bytes of the trace (qlog, JSON text sequence), if the connection records one.
     Trace(Vec<u8>),
     /// The last event.
     Closed(NetError),
 }
 
-/// Takes the events of one connection, in order. It runs on the network thread and must not block: put them into a channel, or drop
-/// those that are of no use. If it panics, its connection ends with [`NetError::Panicked`], and it is not called again.
+/// Handles the events of one connection, in order. It runs on the network thread and must not block: send them through
+/// a channel, or drop those that are not needed. If it panics, its connection ends with [`NetError::Panicked`], and it
+/// is not called again.
 pub type EventHandler = Box<dyn FnMut(Event) + Send>;
 
 pub(crate) enum Command {
@@ -78,7 +81,7 @@ pub(crate) enum Command {
     DropObject(FlowId),
     OpenStream {
         tag: u64,
-        /// A stream that arrives nowhere is dropped, and with that reset.
+        /// If the receiver is gone the stream is dropped, which resets it.
         opened: oneshot::Sender<Result<SendStream, NetError>>,
     },
     /// The program has written to the stream, or finished it.
@@ -87,7 +90,7 @@ pub(crate) enum Command {
         flow: FlowId,
         code: u32,
     },
-    /// The program has accepted the stream, or has read from it after it had no more room.
+    /// The program has accepted the stream, or has read from it after its buffer was full.
     Read(FlowId),
     Stop {
         flow: FlowId,
@@ -108,8 +111,9 @@ pub(crate) enum Command {
     },
 }
 
-/// An object that the peer wants to send. What comes of it before it is accepted waits in the engine, bounded by the peer's credit, and
-/// holds up the objects after it. One that is dropped is received and thrown away: no event follows.
+/// An object that the peer wants to send. Data that arrives before it is accepted is buffered in the engine, bounded by
+/// the peer's credit, and delays the objects after it. If this is dropped, the object is received and discarded without
+/// further events.
 pub struct IncomingObject {
     pub(crate) controls: Controls,
     pub(crate) flow: FlowId,
@@ -119,20 +123,20 @@ pub struct IncomingObject {
 }
 
 impl IncomingObject {
-    /// What the peer's program calls it. Nothing keeps a peer from using a tag twice.
+    /// Returns the tag chosen by the peer's program. A peer may use a tag twice.
     #[must_use]
     pub const fn tag(&self) -> u64 {
         self.tag
     }
 
-    /// Its length in bytes, as the peer claims.
+    /// Returns the length in bytes that the peer claims.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Receives the object into `sink`. [`Event::Digest`](crate::Event::Digest) follows for each block that is written, and
-    /// [`Event::ObjectReceived`](crate::Event::ObjectReceived) after the last.
+    /// Receives the object into `sink`. [`Event::Digest`](crate::Event::Digest) follows for each block that is written,
+    /// and [`Event::ObjectReceived`](crate::Event::ObjectReceived) after the last.
     pub fn accept(mut self, sink: Arc<dyn Sink>) {
         self.accepted = true;
         self.controls.command(Command::AcceptObject { flow: self.flow, sink });
@@ -158,11 +162,11 @@ impl fmt::Debug for IncomingObject {
     }
 }
 
-/// A connection of an endpoint, by a number that is never used again.
+/// Number of a connection within its endpoint, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(u64);
 
-/// What the network thread is told.
+/// A message to the network thread.
 pub(crate) enum Message {
     Connect {
         controls: Controls,
@@ -180,16 +184,16 @@ pub(crate) enum Message {
     StopListening,
     Refused(oneshot::Sender<Refused>),
     Connection(ConnectionId, Command),
-    /// A worker is done.
+    /// A worker has finished a job.
     Finished(Finished),
-    /// Nobody wants the endpoint any more.
+    /// The endpoint was dropped.
     Stop,
 }
 
-/// Takes a connection that has begun.
+/// Accepts a connection that has begun.
 pub(crate) type Accept = Box<dyn FnMut(Controls, Arc<Shared>) -> EventHandler + Send>;
 
-/// Where messages for a network thread go in.
+/// The sending end for messages to a network thread.
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) inbox: Arc<Inbox<Message>>,
@@ -205,7 +209,7 @@ impl Door {
         self.inbox.push(message);
     }
 
-    /// The controls of a connection that is about to begin.
+    /// Creates the controls of a connection that is about to begin.
     pub(crate) fn new_controls(&self) -> Controls {
         Controls {
             id: ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed)),
@@ -214,7 +218,7 @@ impl Door {
     }
 }
 
-/// Leads to one connection of a network thread.
+/// The sending end for commands to one connection.
 #[derive(Clone)]
 pub(crate) struct Controls {
     pub(crate) id: ConnectionId,

@@ -3,25 +3,25 @@
 use std::io;
 use std::ops::Range;
 
-/// Where the bytes of an object come from. Called from worker threads, several at once; blocks are read in about their order, and
-/// each of them once.
+/// The source of an object's bytes. Called from several worker threads at once; blocks are read roughly in order, each
+/// of them once.
 pub trait Source: Send + Sync {
     /// Fills `out` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// Any: it comes back as [`NetError::Storage`](crate::NetError::Storage) in an [`Event::Failed`](crate::Event::Failed), and the
-    /// object makes no progress beyond the block.
+    /// Any error: it is reported as [`NetError::Storage`](crate::NetError::Storage) in an
+    /// [`Event::Failed`](crate::Event::Failed), and the object makes no progress beyond the block.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
-/// Where the bytes of an object go. Called from worker threads, several at once; blocks are written in the order in which they are
-/// complete.
+/// The destination of an object's bytes. Called from several worker threads at once; blocks are written in the order in
+/// which they become complete.
 pub trait Sink: Send + Sync {
-    /// Puts `bytes` at `offset`.
+    /// Writes `bytes` at `offset`.
     ///
     /// # Errors
-    /// Any: it comes back as [`NetError::Storage`](crate::NetError::Storage) in an [`Event::Failed`](crate::Event::Failed), and the
-    /// peer gets no more credit for the block.
+    /// Any error: it is reported as [`NetError::Storage`](crate::NetError::Storage) in an
+    /// [`Event::Failed`](crate::Event::Failed), and the peer gets no more credit for the block.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -32,8 +32,8 @@ pub struct BlockDigest {
     pub tag: u64,
     /// The block's number in the object.
     pub block: u32,
-    /// Its bytes in the object.
+    /// The block's range of bytes in the object.
     pub range: Range<u64>,
-    /// BLAKE3 of them.
+    /// BLAKE3 of those bytes.
     pub digest: [u8; 32],
 }

@@ -1,4 +1,4 @@
-//! The state of a connection that the program and the network thread share.
+//! The state of a connection shared by the program and the network thread.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,11 @@ use crate::buffers::ReadHalf;
 use crate::error::NetError;
 use crate::stats::Stats;
 
-/// Streams of the peer that wait to be accepted, at most. The engine bounds those with bytes far below; the rest is empty or was reset.
+/// Maximum number of the peer's streams waiting to be accepted. The engine bounds those with bytes far below; the
+/// others are empty or were reset.
 pub(crate) const MAX_WAITING_STREAMS: usize = 256;
 
-/// What the network thread and the program both see.
+/// State visible to the network thread and the program.
 #[derive(Debug, Default)]
 pub(crate) struct Shared(Mutex<State>);
 
@@ -21,9 +22,9 @@ pub(crate) struct Shared(Mutex<State>);
 pub(crate) struct State {
     pub(crate) established: bool,
     end: Option<(NetError, Stats)>,
-    /// Streams of the peer that wait to be accepted.
+    /// Streams of the peer waiting to be accepted.
     pub(crate) streams: VecDeque<(FlowId, u64, Arc<ReadHalf>)>,
-    /// Tasks that wait for any of this to change.
+    /// Tasks waiting for a change of this state.
     waiting: Vec<Waker>,
 }
 
@@ -32,7 +33,7 @@ impl Shared {
         self.change(|state| state.established = true);
     }
 
-    /// Queues a stream of the peer to be accepted. False when too many wait: it is not queued.
+    /// Queues a stream of the peer to be accepted. Returns false, without queueing it, if too many are waiting.
     pub(crate) fn add_stream(&self, flow: FlowId, tag: u64, half: Arc<ReadHalf>) -> bool {
         if self.lock().streams.len() >= MAX_WAITING_STREAMS {
             return false;
@@ -45,15 +46,15 @@ impl Shared {
         !self.lock().streams.is_empty()
     }
 
-    /// Only the first end counts.
+    /// Records the end of the connection; only the first call has an effect.
     pub(crate) fn end(&self, error: NetError, stats: Stats) {
         self.change(|state| {
             state.end.get_or_insert((error, stats));
         });
     }
 
-    /// How the connection ended, for a caller whom the network thread does not answer. A thread that unwinds may drop a question before it
-    /// ends the connection.
+    /// Returns how the connection ended, for a caller that gets no reply from the network thread. A thread that unwinds
+    /// may drop a request before it ends the connection.
     pub(crate) fn ended(&self) -> (NetError, Stats) {
         let end = self.lock().end.clone();
         end.unwrap_or_else(|| (NetError::Panicked("the network thread"), Stats::default()))
@@ -67,7 +68,7 @@ impl Shared {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Ready with what `find` finds, or with the end; otherwise the task is woken when something changes.
+    /// Returns what `find` finds, or the end of the connection; otherwise the task is woken at the next change.
     pub(crate) fn poll<T>(
         &self,
         context: &Context<'_>,
@@ -115,7 +116,7 @@ mod tests {
             shared.poll(&Context::from_waker(&waker), |state| state.established.then_some(()))
         };
         for count in &counts {
-            // Asked twice, as by a `select!`.
+            // Polled twice, as by a `select!`.
             assert!(established(count).is_pending() && established(count).is_pending());
         }
         shared.end(NetError::PeerLost, Stats::default());
@@ -124,7 +125,7 @@ mod tests {
             assert_eq!(count.0.load(Ordering::Relaxed), 1);
             assert!(matches!(established(count), Poll::Ready(Err((NetError::PeerLost, _)))));
         }
-        // What had come before the end is still there.
+        // Streams that came before the end can still be accepted.
         shared.establish();
         assert!(matches!(established(&counts[0]), Poll::Ready(Ok(()))));
     }

@@ -1,9 +1,9 @@
-//! Counters of connections and endpoints, as they are at the moment they are asked for.
+//! Counters of connections and endpoints, as they are at the moment of the call.
 
 use transport::ConnectionStats;
 use transport::wire::RefusedCounts;
 
-/// What a connection has done so far. [`Connection::stats`](crate::Connection::stats) gives it.
+/// The counters of a connection, returned by [`Connection::stats`](crate::Connection::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Every counter and estimate of the engine.
@@ -12,30 +12,30 @@ pub struct Stats {
     pub refused: Refused,
 }
 
-/// Datagrams that were dropped unread, by reason. Anybody can send such datagrams.
+/// Datagrams that were dropped unread, by reason. Anyone can send such datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub(crate) engine: RefusedCounts,
     pub(crate) carrier: CarrierRefused,
 }
 
-/// What is refused before the engine sees it.
+/// Datagrams and messages refused before they reach the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CarrierRefused {
-    /// Datagrams of no bytes.
+    /// Empty datagrams.
     pub(crate) empty: u64,
-    /// ICMP messages that say nothing useful about a peer.
+    /// ICMP messages without useful information about a peer.
     pub(crate) icmp: u64,
 }
 
 impl Refused {
-    /// Every reason with its count, those at zero included. The names are those of the qlog events.
+    /// Returns every reason with its count, including zero counts. The names are those of the qlog events.
     pub fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let carrier = [("empty", self.carrier.empty), ("icmp", self.carrier.icmp)];
         self.engine.iter().map(|(reason, count)| (reason.name(), count)).chain(carrier)
     }
 
-    /// Datagrams refused for any reason.
+    /// Returns the number of datagrams refused for any reason.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_reason().map(|(_, count)| count).sum()

@@ -17,15 +17,15 @@ use crate::messages::{Command, Controls};
 /// The code of a stream that is dropped before its end.
 const DROPPED: u32 = 0;
 
-/// The writing end of a stream that this side opened.
+/// The sending end of a stream that this side opened.
 ///
-/// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part of it for the whole. All methods can be
-/// cancelled: what was not written is not buffered.
+/// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part for the whole. All
+/// methods can be cancelled: bytes that were not written are not buffered.
 pub struct SendStream {
     controls: Controls,
     flow: FlowId,
     half: Arc<WriteHalf>,
-    /// It was finished or reset here.
+    /// Whether it was finished or reset here.
     closed: bool,
 }
 
@@ -34,7 +34,7 @@ impl SendStream {
         Self { controls, flow, half, closed: false }
     }
 
-    /// Ends the stream after what has been written. The peer's [`RecvStream`] then reads to its end.
+    /// Ends the stream after the bytes written so far. The peer's [`RecvStream`] then reads to its end.
     pub fn finish(&mut self) {
         if !self.closed {
             self.closed = true;
@@ -43,16 +43,16 @@ impl SendStream {
         }
     }
 
-    /// Gives the stream up: what is not sent is dropped, and the peer's reader fails with [`NetError::StreamReset`].
+    /// Resets the stream: unsent bytes are dropped, and the peer's reader fails with [`NetError::StreamReset`].
     pub fn reset(&mut self, code: u32) {
         self.closed = true;
         self.controls.command(Command::Reset { flow: self.flow, code });
     }
 
-    /// Waits until the peer has every byte of a finished stream. Its program may not have read them yet.
+    /// Waits until the peer has received every byte of a finished stream. Its program may not have read them yet.
     ///
     /// # Errors
-    /// [`NetError::StreamStopped`] if the peer stops reading before; how the connection ended.
+    /// [`NetError::StreamStopped`] if the peer stops reading before that; how the connection ended.
     pub async fn sent(&mut self) -> Result<(), NetError> {
         poll_fn(|context| {
             let mut state = self.half.lock();
@@ -96,7 +96,7 @@ impl AsyncWrite for SendStream {
         Poll::Ready(Ok(()))
     }
 
-    /// [`SendStream::finish`]. It does not wait for the bytes to arrive; [`SendStream::sent`] does.
+    /// Calls [`SendStream::finish`]. It does not wait for the bytes to arrive; [`SendStream::sent`] does.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.finish();
         Poll::Ready(Ok(()))
@@ -117,19 +117,20 @@ impl fmt::Debug for SendStream {
     }
 }
 
-/// The reading end of a stream that the peer opened.
+/// The receiving end of a stream that the peer opened.
 ///
-/// It reads 0 bytes only after the peer has finished the stream; a break is an error that carries a [`NetError`]. Dropping it before the
-/// end stops the stream. All methods can be cancelled without losing a byte.
+/// It reads 0 bytes only after the peer has finished the stream; if the stream breaks off, reading fails with an error
+/// that carries a [`NetError`]. Dropping it before the end stops the stream. All methods can be cancelled without
+/// losing a byte.
 pub struct RecvStream {
     controls: Controls,
     flow: FlowId,
     tag: u64,
     half: Arc<ReadHalf>,
-    /// Taken from the shared buffer, and not yet read from `at` on.
+    /// Bytes taken from the shared buffer; those from `at` on are not yet read.
     chunk: Vec<u8>,
     at: usize,
-    /// It was read to its end, or stopped.
+    /// Whether it was read to its end, or stopped.
     over: bool,
 }
 
@@ -138,13 +139,13 @@ impl RecvStream {
         Self { controls, flow, tag, half, chunk: Vec::new(), at: 0, over: false }
     }
 
-    /// What the peer's program calls it. Nothing keeps a peer from using a tag twice.
+    /// Returns the tag chosen by the peer's program. A peer may use a tag twice.
     #[must_use]
     pub const fn tag(&self) -> u64 {
         self.tag
     }
 
-    /// Reads no more: what has come is dropped, and the peer's writer fails with [`NetError::StreamStopped`].
+    /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`].
     pub fn stop(mut self, code: u32) {
         self.give_up(code);
     }

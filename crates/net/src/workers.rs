@@ -1,4 +1,4 @@
-//! Threads for the work that connections ask for: coding, hashing, and reading and writing objects.
+//! Threads for work requested by connections: coding, hashing, and reading and writing objects.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,14 +11,14 @@ use transport::{ConnectionHandle, FlowKey, Reply, Request};
 use crate::error::NetError;
 use crate::object::{BlockDigest, Sink, Source};
 
-/// Where the bytes of an object come from or go to.
+/// The source or destination of an object's bytes.
 #[derive(Clone)]
 pub(crate) enum Data {
     Source(Arc<dyn Source>),
     Sink(Arc<dyn Sink>),
 }
 
-/// A request with what it needs.
+/// A request and the data that it needs.
 pub(crate) struct Job {
     pub(crate) connection: ConnectionHandle,
     pub(crate) request: Request,
@@ -26,16 +26,16 @@ pub(crate) struct Job {
     pub(crate) object: Option<(u64, Data)>,
 }
 
-/// What became of a job.
+/// The result of a job.
 pub(crate) struct Finished {
     pub(crate) connection: ConnectionHandle,
     pub(crate) result: Result<Reply, NetError>,
-    /// The digest of a block, if that was the job.
+    /// The digest of a block, if the job computed one.
     pub(crate) digest: Option<(FlowKey, BlockDigest)>,
 }
 
 impl Job {
-    /// Runs the job; a panic in it ends this connection's transfer and neither the thread nor anybody else's.
+    /// Runs the job. A panic in it ends this connection's transfer, but neither the thread nor other connections.
     fn run_guarded(self) -> Finished {
         let connection = self.connection;
         let panicked = |_| Finished { connection, result: Err(NetError::Panicked("a worker")), digest: None };
@@ -85,14 +85,14 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts the threads; each hands what it has finished to `deliver`.
+    /// Starts the threads; each passes its results to `deliver`.
     ///
     /// # Errors
-    /// When the system starts no thread.
+    /// No thread can be spawned.
     pub(crate) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new((Mutex::new(Queue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
         let workers = Self { shared };
-        // One core is for the network thread.
+        // One core is left for the network thread.
         let count = thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4));
         for number in 0..count {
             let (shared, deliver) = (Arc::clone(&workers.shared), deliver.clone());
@@ -105,7 +105,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Queues `jobs`, leaving none.
+    /// Queues `jobs`, leaving the vector empty.
     pub(crate) fn submit(&self, jobs: &mut Vec<Job>) {
         let (queue, added) = &*self.shared;
         let count = jobs.len();

@@ -1,4 +1,4 @@
-//! What a carrier is given and gives: runs of datagrams of equal size, and why it carries nothing any more.
+//! Input and output of a carrier: runs of datagrams of equal size, and the reason why it has failed.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -8,7 +8,7 @@ use transport::{Answer, Batch, ReceivedEcn};
 
 use crate::error::NetError;
 
-/// Stands for the peer's address, and for one's own, where datagrams go through pipes. To connect, it is the only remote.
+/// Stands for the addresses of both sides where datagrams go through pipes. It is then the only remote to connect to.
 pub const PIPE_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 /// Datagrams of equal size (the last may be shorter) from one address.
@@ -57,20 +57,20 @@ impl<'a> From<&'a Answer> for Outgoing<'a> {
 /// Whether the kernel took everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// All of it, or what it refused is as lost as on the path.
+    /// Everything was taken; datagrams that the kernel rejected count as lost on the path.
     All,
-    /// Its queue is full: go on from the same place when the carrier is writable.
+    /// The kernel's queue is full: continue from the same place when the carrier is writable.
     Blocked,
 }
 
-/// Why a carrier carries nothing any more.
+/// The reason why a carrier has failed.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// A pipe's other end is closed.
+    /// The other end of a pipe is closed.
     Gone,
-    /// What came through a pipe is no sequence of datagrams.
+    /// The bytes from a pipe are not a sequence of datagrams.
     Malformed(&'static str),
-    /// The system refuses.
+    /// The system returned an error.
     System(io::Error),
 }
 

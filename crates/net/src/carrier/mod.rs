@@ -1,4 +1,4 @@
-//! What carries datagrams for the network thread: a UDP socket, or a pair of descriptors such as ssh's pipes.
+//! The carrier of datagrams for the network thread: a UDP socket, or a pair of descriptors such as ssh's pipes.
 
 mod datagram;
 mod pipe;
@@ -15,17 +15,17 @@ pub(crate) use datagram::{Broken, Outgoing, Received, Sent};
 pub(crate) use pipe::Pipe;
 pub(crate) use socket::{KERNEL_BUFFER, Socket};
 
-/// What the network thread sends and receives with. Neither call blocks.
+/// The carrier with which the network thread sends and receives. Neither operation blocks.
 pub(crate) enum Carrier {
     Socket(Box<Socket>),
     Pipe(Pipe),
 }
 
 impl Carrier {
-    /// Hands what one call to the kernel brings to `each`; true when there is likely to be more at once.
+    /// Passes the datagrams of one system call to `each`; returns whether more are probably available.
     ///
     /// # Errors
-    /// Only when nothing will come any more.
+    /// Only if nothing can be received any more.
     pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
         match self {
             Self::Socket(socket) => socket.receive(each).map(|count| count == Socket::BATCH).map_err(Broken::System),
@@ -33,8 +33,8 @@ impl Carrier {
         }
     }
 
-    /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took. What is blocked is to be offered again, with the
-    /// same `sent`, before anything else.
+    /// Sends `out` from byte `sent` on and advances `sent` by what the kernel took. If it was blocked, the rest must be
+    /// offered again, with the same `sent`, before anything else.
     pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         match self {
             Self::Socket(socket) => socket.send(out, sent),
@@ -42,17 +42,17 @@ impl Carrier {
         }
     }
 
-    /// `poll` says that something is wrong with it.
+    /// Records that `poll` has reported an error.
     pub(crate) const fn note_error(&mut self) {
         match self {
             Self::Socket(socket) => socket.note_error(),
-            // The next read or write finds out.
+            // The next read or write returns the error.
             Self::Pipe(_) => {}
         }
     }
 
-    /// Hands the addresses to `each` where nobody listens, as far as the network says so; it answers whether that is of use. True when
-    /// there may be more.
+    /// Passes the addresses that the network reports as unreachable to `each`, which returns whether the report is
+    /// useful. Returns whether there may be more.
     pub(crate) fn unreachable(&mut self, each: impl FnMut(SocketAddr) -> bool) -> bool {
         match self {
             Self::Socket(socket) => socket.unreachable(each),
@@ -60,7 +60,7 @@ impl Carrier {
         }
     }
 
-    /// What becomes readable when there are datagrams.
+    /// Returns the descriptor that becomes readable when there are datagrams.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.descriptor().as_fd(),
@@ -68,7 +68,7 @@ impl Carrier {
         }
     }
 
-    /// What becomes writable when blocked datagrams can go on.
+    /// Returns the descriptor that becomes writable when blocked datagrams can continue.
     pub(crate) fn writer(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.descriptor().as_fd(),
@@ -76,7 +76,7 @@ impl Carrier {
         }
     }
 
-    /// Nobody reads what is sent, and nobody ever will.
+    /// Whether the peer has stopped reading for good.
     pub(crate) const fn is_unheard(&self) -> bool {
         match self {
             Self::Socket(_) => false,
@@ -84,7 +84,7 @@ impl Carrier {
         }
     }
 
-    /// The last error of sending, to explain a peer that was never reached.
+    /// Takes the last error of sending, which may explain why a peer was never reached.
     pub(crate) fn take_send_error(&mut self) -> Option<io::Error> {
         match self {
             Self::Socket(socket) => socket.take_send_error(),
@@ -92,7 +92,7 @@ impl Carrier {
         }
     }
 
-    /// Datagrams refused before the engine saw them.
+    /// Returns the counts of datagrams refused before they reach the engine.
     pub(crate) fn refused(&self) -> CarrierRefused {
         match self {
             Self::Socket(socket) => socket.refused(),

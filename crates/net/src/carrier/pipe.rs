@@ -1,15 +1,16 @@
-//! Datagrams through two descriptors that carry a stream of bytes: the pipes of ssh or of a child, a socket pair, this process's own
-//! standard input and output. Each datagram is its length (2 bytes, big-endian, 1 to 65,535) and its bytes.
+//! Datagrams through two descriptors that carry a byte stream: the pipes of ssh or of a child, a socket pair, this
+//! process's own standard input and output. Each datagram is its length (2 bytes, big-endian, 1 to 65,535) followed by
+//! its bytes.
 //!
-//! Neither call blocks, and no flag of the descriptors is changed. `O_NONBLOCK` belongs to the open file description, which standard
-//! input and output share with the shell that started this process: set there, and left behind by a process that is killed, it breaks
-//! what the shell runs next. Asking the kernel not to wait for one call (`RWF_NOWAIT`) is refused for pipes before Linux 6.5. So `poll`
-//! is asked first: a read of what is readable does not wait, and neither does a write of at most `PIPE_BUF` bytes to what is writable,
-//! as long as nobody else uses the same end. Where nobody reads any more, a write is an error and no signal: Rust's programs ignore
-//! SIGPIPE.
+//! No operation blocks, and no flag of the descriptors is changed. `O_NONBLOCK` belongs to the open file description,
+//! which standard input and output share with the shell that started this process: left behind by a process that is
+//! killed, it breaks the commands that the shell runs next. Non-blocking flags for a single call (`RWF_NOWAIT`) are not
+//! supported for pipes before Linux 6.5. Therefore `poll` is called first: reading from a readable descriptor does not
+//! block, and neither does a write of at most `PIPE_BUF` bytes to a writable one, as long as no other process uses the
+//! same end. If the reader is gone, a write returns an error and raises no signal: Rust programs ignore SIGPIPE.
 //!
-//! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue there is: the pipe's, ssh's, the
-//! network's. Memory stays bounded all the same: here by one batch, in the engine by the receiver's credit.
+//! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue: the pipe's, ssh's,
+//! the network's. Memory is bounded all the same: here by one batch, in the engine by the receiver's credit.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,13 +21,13 @@ use transport::ReceivedEcn;
 
 use super::datagram::{Broken, Outgoing, PIPE_PEER, Received, Sent};
 
-/// Bytes of the length before each datagram.
+/// Size in bytes of the length before each datagram.
 const HEADER: usize = 2;
 
-/// Bytes of the receive buffer: twice the longest datagram, so that a whole one fits beside the end of another.
+/// Size of the receive buffer in bytes: twice the longest datagram, so that a whole one fits after a part of another.
 const BUFFER_SIZE: usize = 1 << 17;
 
-/// Most bytes of one write: Linux's `PIPE_BUF`, what a writable pipe has room for.
+/// Maximum bytes per write: Linux's `PIPE_BUF`, for which a writable pipe has room.
 const MAX_WRITE: usize = 4096;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -35,10 +36,10 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 pub(crate) struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
-    /// Its first `filled` bytes have come and are not yet a whole datagram.
+    /// The first `filled` bytes were received and are not yet a whole datagram.
     buffer: Vec<u8>,
     filled: usize,
-    /// The batch that is being sent, with its lengths; `written` bytes are gone.
+    /// The batch being sent, including lengths; `written` bytes have been written.
     framed: Vec<u8>,
     written: usize,
     unheard: bool,
@@ -59,30 +60,31 @@ impl Pipe {
         }
     }
 
-    /// What becomes readable.
+    /// Returns the descriptor that becomes readable.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         self.read.as_fd()
     }
 
-    /// What becomes writable.
+    /// Returns the descriptor that becomes writable.
     pub(crate) fn writer(&self) -> BorrowedFd<'_> {
         self.write.as_fd()
     }
 
-    /// The reader of what is sent is gone.
+    /// Whether the reader at the other end is gone.
     pub(crate) const fn is_unheard(&self) -> bool {
         self.unheard
     }
 
-    /// Lengths that are none.
+    /// Returns the number of invalid lengths.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Hands the whole datagrams that one read completes to `each`; true when there is likely to be more.
+    /// Passes the datagrams completed by one read to `each`; returns whether more are probably available.
     ///
     /// # Errors
-    /// [`Broken::Gone`] at the end of file, [`Broken::Malformed`] after a length of 0; the datagrams before either are handed out first.
+    /// [`Broken::Gone`] at the end of file, [`Broken::Malformed`] after a length of 0; preceding datagrams are passed
+    /// on first.
     pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
         if ready(self.read.as_fd(), PollFlags::IN).map_err(Broken::System)?.is_empty() {
             return Ok(false);
@@ -101,7 +103,8 @@ impl Pipe {
         }
     }
 
-    /// Datagrams of equal size are moved together, over the lengths between them, so that the engine gets them in one call.
+    /// Passes on the received datagrams. Datagrams of equal size are moved together, over the lengths between them, so
+    /// that the engine gets them in one call.
     fn hand_out(&mut self, mut each: impl FnMut(Received<'_>)) -> Result<(), Broken> {
         let mut at = 0;
         while let Some(stride) = self.length_at(at) {
@@ -130,19 +133,19 @@ impl Pipe {
         Ok(())
     }
 
-    /// The length of the datagram that begins at `at`, once all of it has come.
+    /// Returns the length of the datagram that begins at `at`, if it is complete.
     fn length_at(&self, at: usize) -> Option<usize> {
         let (header, rest) = self.buffer[at..self.filled].split_first_chunk::<HEADER>()?;
         let length = usize::from(u16::from_be_bytes(*header));
         (length <= rest.len()).then_some(length)
     }
 
-    /// Sends all of `out` or keeps what does not fit, to go on with it when called again with the same. A pipe without a reader takes
-    /// everything: it is lost.
+    /// Sends all of `out`, or keeps the rest to continue when called again with the same. A pipe without a reader takes
+    /// everything, which is lost.
     pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         if self.framed.is_empty() {
             for datagram in out.bytes[*sent..].chunks(out.segment_size.max(1)) {
-                // Longer ones are as lost as on a path whose packets are smaller.
+                // Longer ones count as lost, as on a path whose packets are smaller.
                 let Ok(length) = u16::try_from(datagram.len()) else { continue };
                 self.framed.extend_from_slice(&length.to_be_bytes());
                 self.framed.extend_from_slice(datagram);
@@ -178,12 +181,12 @@ impl Pipe {
     }
 }
 
-/// Which of the wanted states, or errors, a descriptor has now.
+/// Returns which of the wanted states, or errors, a descriptor has now.
 fn ready(descriptor: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
     let mut asked = [PollFd::new(&descriptor, wanted)];
     match poll(&mut asked, Some(&NO_WAIT)) {
         Ok(_) => Ok(asked[0].revents()),
-        // Asked again at once.
+        // The caller polls again at once.
         Err(Errno::INTR) => Ok(PollFlags::empty()),
         Err(error) => Err(error.into()),
     }
@@ -203,7 +206,7 @@ mod tests {
         Outgoing { destination: PIPE_PEER, source: None, ecn: EcnCodepoint::NotEct, segment_size, bytes }
     }
 
-    /// A carrier, and the other ends of what it reads and of what it writes.
+    /// Creates a carrier and the other ends of its pipes: the one that it reads from and the one that it writes to.
     fn joined(sockets: bool) -> (Pipe, File, File) {
         let ends = || -> (OwnedFd, OwnedFd) {
             if sockets {
@@ -221,7 +224,7 @@ mod tests {
     /// Bytes and stride of one call.
     type Datagrams = (Vec<u8>, usize);
 
-    /// What one read brings, call by call.
+    /// Returns the datagrams of one read, call by call.
     fn received(pipe: &mut Pipe) -> (Vec<Datagrams>, Result<bool, Broken>) {
         let mut calls = Vec::new();
         let result = pipe.receive(|received| calls.push((received.bytes.to_vec(), received.stride)));
@@ -239,7 +242,7 @@ mod tests {
             for (number, batch) in batches.iter().enumerate() {
                 let mut sent = 0;
                 if pipe.send(outgoing(batch, 1451), &mut sent) == Sent::Blocked {
-                    // Asked for again and again, and nothing is added.
+                    // Offered again and again, without effect.
                     for _ in 0..10 {
                         assert_eq!((pipe.send(outgoing(batch, 1451), &mut sent), sent), (Sent::Blocked, 0));
                     }

@@ -1,5 +1,5 @@
-//! The one UDP socket of an endpoint: dual-stack where the host has IPv6, segmentation offload both ways, ECN both ways, no
-//! fragmentation (`quinn-udp` forbids it and asks for offload on receipt when the socket is handed to it).
+//! The UDP socket of an endpoint: dual-stack if the host has IPv6, segmentation offload and ECN in both directions, no
+//! fragmentation (`quinn-udp` disables it and enables receive offload when it is given the socket).
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
@@ -15,22 +15,24 @@ use super::datagram::{Outgoing, Received, Sent};
 use super::unreachable::{self, Told, is_of_an_earlier_datagram};
 use crate::stats::CarrierRefused;
 
-/// Buffers filled by one call to the kernel.
+/// Number of buffers filled by one system call.
 const BUFFERS: usize = 16;
 
-/// Bytes of one buffer: the kernel joins at most this many bytes of equal datagrams.
+/// Size of a buffer in bytes: the kernel coalesces at most this many bytes of equal-sized datagrams.
 const BUFFER_SIZE: usize = 1 << 16;
 
-/// Bytes asked for in the kernel's queues, both ways: 8 ms of 8 Gbit/s, what a busy core may be late.
+/// Requested size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
+/// core.
 pub(crate) const KERNEL_BUFFER: usize = 8 << 20;
 
-/// Addresses remembered for which the kernel refused segmentation offload; beyond it nothing more is offloaded.
+/// Maximum number of addresses remembered for which the kernel refused segmentation offload; beyond it offload is not
+/// used at all.
 const MAX_WITHOUT_OFFLOAD: usize = 1024;
 
-/// Receive errors in a row after which the socket counts as broken.
+/// Consecutive receive errors after which the socket counts as broken.
 const MAX_ERRORS_IN_A_ROW: u32 = 64;
 
-/// Errors of earlier datagrams looked at before anything else gets its turn: anybody may send them.
+/// Maximum number of errors of earlier datagrams processed in a row, since anyone can cause them.
 const MAX_ERRORS: usize = 64;
 
 /// A bound socket with its receive buffers.
@@ -41,17 +43,17 @@ pub(crate) struct Socket {
     buffers: Vec<u8>,
     without_offload: BTreeSet<IpAddr>,
     errors_in_a_row: u32,
-    /// The network may have said something of earlier datagrams.
+    /// Whether there may be errors about earlier datagrams.
     in_error: bool,
     send_error: Option<io::Error>,
     refused: CarrierRefused,
 }
 
 impl Socket {
-    /// Makes a bound socket ready for large batches.
+    /// Prepares a bound socket for large batches.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
@@ -72,35 +74,35 @@ impl Socket {
         })
     }
 
-    /// The address the socket is bound to.
+    /// Returns the address to which the socket is bound.
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The socket, to wait on.
+    /// Returns the socket, to wait for it.
     pub(crate) fn descriptor(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// Datagrams that one call to the kernel sends, and joins, at most.
+    /// Returns the maximum numbers of datagrams that one system call sends, and that the kernel coalesces on receipt.
     pub(crate) fn segments(&self) -> (usize, usize) {
         (self.state.max_gso_segments(), self.state.gro_segments())
     }
 
-    /// Datagrams without a byte, and messages of the network about datagrams of ours that say nothing of a peer.
+    /// Returns the counts of empty datagrams, and of errors about our datagrams without information about a peer.
     pub(crate) const fn refused(&self) -> CarrierRefused {
         self.refused
     }
 
-    /// The last error of sending, to explain a peer that was never reached.
+    /// Takes the last error of sending, which may explain why a peer was never reached.
     pub(crate) fn take_send_error(&mut self) -> Option<io::Error> {
         self.send_error.take()
     }
 
-    /// Hands what one call to the kernel brings to `each`; how many buffers that were, at most [`Self::BATCH`].
+    /// Passes the datagrams of one system call to `each`; returns the number of buffers, at most [`Self::BATCH`].
     ///
     /// # Errors
-    /// Only when the socket is of no more use.
+    /// Only if the socket is unusable.
     pub(crate) fn receive(&mut self, mut each: impl FnMut(Received<'_>)) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BUFFERS];
         let (rest, []) = self.buffers.as_chunks_mut::<BUFFER_SIZE>() else {
@@ -112,7 +114,7 @@ impl Socket {
         let count = match self.state.recv((&self.socket).into(), &mut slices, &mut metas) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
-            // It means nothing for those that have come.
+            // Unrelated to the datagrams received.
             Err(error) if is_of_an_earlier_datagram(&error) => {
                 self.in_error = true;
                 return Ok(0);
@@ -141,15 +143,16 @@ impl Socket {
         Ok(count)
     }
 
-    /// Most buffers that one [`Self::receive`] brings.
+    /// Maximum number of buffers filled by one [`Self::receive`].
     pub(crate) const BATCH: usize = BUFFERS;
 
-    /// There are errors to look at: `poll` says so until somebody does.
+    /// Records that there are errors to process: `poll` keeps reporting them until then.
     pub(crate) const fn note_error(&mut self) {
         self.in_error = true;
     }
 
-    /// Hands the addresses where nobody listens to `each`, which knows whether that is of use; true when there may be more.
+    /// Passes the addresses that were reported as unreachable to `each`, which returns whether the report is useful.
+    /// Returns whether there may be more.
     pub(crate) fn unreachable(&mut self, mut each: impl FnMut(SocketAddr) -> bool) -> bool {
         for _ in 0..MAX_ERRORS {
             if !self.in_error {
@@ -165,7 +168,7 @@ impl Socket {
         self.in_error
     }
 
-    /// Sends `out` from byte `sent` on and moves `sent` over what the kernel took.
+    /// Sends `out` from byte `sent` on and advances `sent` by what the kernel took.
     pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         let mut source = out.source;
         let mut again = false;
@@ -185,20 +188,23 @@ impl Socket {
             match result {
                 Ok(()) => (*sent, again) = (*sent + step, false),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Blocked,
-                // Nothing of this one has left. Which of the two is to blame shows when it is tried again.
+                // Nothing of this datagram was sent. Trying again shows whether an earlier one or this one caused the
+                // error.
                 Err(error) if !again && is_of_an_earlier_datagram(&error) => {
                     (self.in_error, again) = (true, true);
                 }
-                // A host that has changed its network has lost the address that was hit: the kernel chooses another.
+                // A host that has changed networks has lost the address to which the peer sent: let the kernel choose
+                // another source.
                 Err(error) if source.is_some() && blames_source(&error) => source = None,
-                // No checksum offload on the way out (EIO), or a kernel or tunnel that cannot segment (EINVAL): one by one.
+                // No checksum offload for sending (EIO), or a kernel or tunnel without segmentation (EINVAL): send one
+                // by one.
                 Err(error) if step > out.segment_size && refuses_offload(&error) => {
                     self.remember_refusal(out.destination.ip());
-                    // It was not to blame.
+                    // The source address was not the cause.
                     source = out.source;
                 }
-                // No buffers, no route, a firewall: as lost as on the path, and so is what is too large for it, which is how the
-                // engine finds out.
+                // No buffers, no route, a firewall: counts as lost on the path. So do datagrams that are too large for
+                // the path, which is how the engine detects them.
                 Err(error) => {
                     if Errno::from_io_error(&error) != Some(Errno::MSGSIZE) {
                         self.send_error = Some(error);
@@ -219,7 +225,7 @@ impl Socket {
         self.without_offload.insert(to);
     }
 
-    /// An IPv4 address as a dual-stack socket names it.
+    /// Returns an IPv4 address in the form that a dual-stack socket uses.
     fn mapped(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.dual_stack => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
@@ -228,7 +234,7 @@ impl Socket {
     }
 }
 
-/// An IPv4 peer of a dual-stack socket under its IPv4 address.
+/// Returns the IPv4 address of an IPv4 peer of a dual-stack socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(v4) => (v4, address.port()).into(),
@@ -240,13 +246,13 @@ fn refuses_offload(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL))
 }
 
-/// Whether sending may have failed for the address to send from: it is no longer this host's, or leads nowhere.
+/// Whether sending may have failed because of the source address: it is no longer this host's, or has no route.
 fn blames_source(error: &io::Error) -> bool {
     let blamed = [Errno::ADDRNOTAVAIL, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::INVAL];
     Errno::from_io_error(error).is_some_and(|error| blamed.contains(&error))
 }
 
-/// Asks for large kernel queues: beyond the administrator's limit where we may, up to it otherwise.
+/// Requests large kernel queues: beyond the administrator's limit if permitted, otherwise up to it.
 fn enlarge(socket: &UdpSocket) {
     let receive = sockopt::set_socket_recv_buffer_size_force(socket, KERNEL_BUFFER)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, KERNEL_BUFFER));
@@ -284,7 +290,7 @@ mod tests {
     use super::*;
     use crate::Bind;
 
-    /// Sender, address that was hit, mark, bytes, stride.
+    /// Sender, destination address, ECN mark, bytes, stride.
     type Datagrams = (SocketAddr, Option<IpAddr>, ReceivedEcn, Vec<u8>, usize);
 
     fn bound(address: Option<&str>) -> Socket {
@@ -358,7 +364,7 @@ mod tests {
                 let refusals = sender.without_offload.len();
                 let out = Outgoing {
                     destination: receiver.local_address().unwrap(),
-                    // For documents: no host has it (RFC 5737).
+                    // Reserved for documentation: no host has it (RFC 5737).
                     source: Some("192.0.2.1".parse().unwrap()),
                     ecn: EcnCodepoint::NotEct,
                     segment_size: 1_000,
@@ -380,7 +386,7 @@ mod tests {
     fn what_the_kernel_refuses_is_lost_and_remembered() {
         let mut sender = bound(Some("0.0.0.0:0"));
         let bytes = vec![0; 70_000];
-        // Larger than any datagram: no news. To everybody: not allowed.
+        // Larger than any datagram: no error. To the broadcast address: not allowed.
         for (to, length, expected) in [("127.0.0.1:9", 70_000, None), ("255.255.255.255:9", 100, Some(Errno::ACCESS))] {
             let out = Outgoing {
                 destination: to.parse().unwrap(),

@@ -1,18 +1,18 @@
-//! What the network says of datagrams that have left: a socket's queue of errors (ip(7), `IP_RECVERR`).
+//! Network errors about datagrams that have been sent: a socket's error queue (ip(7), `IP_RECVERR`).
 //!
-//! The kernel takes only messages about a datagram with this socket's port as its source, and gives the address that the datagram went to.
-//! Elsewhere than on Linux there is no such queue, and silence alone tells.
+//! The kernel accepts only messages about a datagram with this socket's port as its source, and reports the datagram's
+//! destination. Platforms other than Linux have no such queue, and an unreachable peer shows only by its silence.
 
 use std::net::SocketAddr;
 
-/// One of the queue.
+/// A message of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Nobody listens there: ICMP type 3 code 3 (RFC 792), ICMPv6 type 1 code 4 (RFC 4443 section 3.1).
+    /// Port unreachable: ICMP type 3 code 3 (RFC 792), ICMPv6 type 1 code 4 (RFC 4443 section 3.1).
     Unreachable(SocketAddr),
     /// Any other message of the network.
     Other,
-    /// The kernel's own word, of a datagram too large for the path.
+    /// An error of the local kernel, for a datagram too large for the path.
     Local,
 }
 
@@ -31,13 +31,13 @@ mod linux {
 
     use super::Told;
 
-    /// Bytes for the error and for what the socket asks to be told with each datagram.
+    /// Bytes for the error and for the control messages that the socket requests with each datagram.
     const CONTROL: usize = 512;
 
-    /// Asks for the queue. A socket for both kinds of address has to ask for both.
+    /// Enables the queue. A dual-stack socket has to enable it for both address families.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub(crate) fn ask(socket: &UdpSocket) -> io::Result<()> {
         if socket.local_addr()?.is_ipv6() {
             setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
@@ -45,10 +45,10 @@ mod linux {
         Ok(setsockopt(socket, sockopt::Ipv4RecvErr, &true)?)
     }
 
-    /// Takes the first of the queue; `None` when it is empty.
+    /// Takes the first message of the queue; `None` if it is empty.
     pub(crate) fn next(socket: &UdpSocket) -> Option<Told> {
         let mut control = nix::cmsg_space!([u8; CONTROL]);
-        // Of the datagram that it is about nothing is wanted.
+        // The contents of the failed datagram are not needed.
         let mut slices = [IoSliceMut::new(&mut [])];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
         let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut control), flags).ok()?;
@@ -66,9 +66,10 @@ mod linux {
         })
     }
 
-    /// Whether a call may have failed for a datagram that left before: the kernel says so once, to whoever calls next.
+    /// Whether a call may have failed because of an earlier datagram: the kernel reports such an error once, to the
+    /// next call.
     pub(crate) fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
-        // What the kernel makes of ICMP and ICMPv6 (net/ipv4/icmp.c, net/ipv6/icmp.c).
+        // The errors to which the kernel maps ICMP and ICMPv6 (net/ipv4/icmp.c, net/ipv6/icmp.c).
         let made = [
             Errno::CONNREFUSED,
             Errno::HOSTUNREACH,
@@ -108,17 +109,17 @@ mod elsewhere {
 
     use super::Told;
 
-    /// There is none to ask for.
+    /// Does nothing: there is no queue.
     pub(crate) const fn ask(_: &UdpSocket) -> io::Result<()> {
         Ok(())
     }
 
-    /// It is always empty.
+    /// Returns `None`: there is no queue.
     pub(crate) const fn next(_: &UdpSocket) -> Option<Told> {
         None
     }
 
-    /// A socket without a peer of its own hears of none.
+    /// Returns false: an unconnected socket gets no such errors.
     pub(crate) const fn is_of_an_earlier_datagram(_: &io::Error) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What the network thread keeps for one connection: where its events go, its objects and its streams.
+//! The state of one connection in the network thread: its event handler, its objects and its streams.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,17 +18,18 @@ use crate::stats::{Refused, Stats};
 use crate::stream::SendStream;
 use crate::workers::{Data, Finished, Job};
 
-/// Bytes of the control stream that a program may hold unread before the peer gets no more credit for it.
+/// Bytes of the control stream that a program may leave unread before the peer gets no more credit for it.
 const MAX_CONTROL_UNREAD: usize = 1 << 20;
 
-/// Bytes of trace gathered before they are handed on.
+/// Bytes of trace collected before they are passed on.
 const TRACE_CHUNK: usize = 64 << 10;
 
-/// The code that a peer is told when the program's event handler panicked: to a file transfer, any other error.
+/// The code with which a connection is closed after a panic of the program's event handler: for a file transfer, any
+/// other error.
 const FAULT: u32 = 0x108;
 
-/// What is done of a received block while the other half is not: it is written, or digested. Both are asked for at once and end in any
-/// order; a digest is told when the bytes are where they belong.
+/// The half of the work on a received block that is done: writing or computing the digest. Both are requested at once
+/// and end in any order; the digest is reported when the bytes are written.
 #[derive(Debug)]
 enum Half {
     Written,
@@ -37,13 +38,13 @@ enum Half {
 
 struct Object {
     tag: u64,
-    /// Nothing until the program accepts it, or drops it.
+    /// `None` until the program accepts the object, or drops it.
     data: Option<Data>,
-    /// The program does not want it, and hears no more of it.
+    /// Whether the program has dropped the object, and gets no more events about it.
     unwanted: bool,
 }
 
-/// Gives an event to the program. False when its handler panicked: it is not called again.
+/// Passes an event to the program. Returns false if its handler panicked: it is not called again.
 pub(super) fn call(events: &mut EventHandler, event: Event) -> bool {
     let sound = panic::catch_unwind(AssertUnwindSafe(|| events(event))).is_ok();
     if !sound {
@@ -52,7 +53,7 @@ pub(super) fn call(events: &mut EventHandler, event: Event) -> bool {
     sound
 }
 
-/// Where the blocks of an object go that the program does not want.
+/// A sink for the blocks of objects that the program has dropped.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -75,14 +76,14 @@ pub(super) struct Link {
     control_backlog: usize,
     trace: Option<Vec<u8>>,
     connected: bool,
-    /// The program has been told of the end.
+    /// Whether the program was told of the end.
     closed: bool,
-    /// The program's handler panicked.
+    /// Whether the program's handler panicked.
     faulty: bool,
 }
 
 impl Drop for Link {
-    /// Nothing comes after it: whoever waits for more must not wait for ever.
+    /// Reports the end of the connection if the network thread panics, so that no task waits for ever.
     fn drop(&mut self) {
         if !self.closed {
             let error = NetError::Panicked("the network thread");
@@ -122,7 +123,7 @@ impl Link {
         self.closed
     }
 
-    /// Tells the program, which hears nothing after [`Event::Closed`].
+    /// Passes an event to the program, unless [`Event::Closed`] was passed before.
     fn tell(&mut self, event: Event) {
         if !self.closed {
             self.closed = matches!(event, Event::Closed(_));
@@ -130,7 +131,8 @@ impl Link {
         }
     }
 
-    /// A program whose event handler panicked no longer knows what its connection does: that connection ends, and no other.
+    /// Closes the connection if its event handler panicked: the program no longer knows the state of this connection.
+    /// Others are not affected.
     fn end_if_faulty(&mut self, connection: &mut Connection, refused: Refused, now: Time) {
         if self.faulty && !self.closed {
             connection.close(now, FAULT, "a fault in the program");
@@ -138,7 +140,8 @@ impl Link {
         }
     }
 
-    /// The carrier is broken: the last events, unless the peer's close came just before and is told now.
+    /// Ends the connection because the carrier is broken: passes on the last events, and the error unless the peer's
+    /// close arrived just before.
     pub(super) fn end(
         &mut self,
         connection: &mut Connection,
@@ -167,7 +170,7 @@ impl Link {
     }
 
     pub(super) fn command(&mut self, connection: &mut Connection, command: Command, refused: Refused, now: Time) {
-        // Where nobody waits for an answer any more, nobody misses it.
+        // A reply fails only if the program no longer waits for it.
         match command {
             Command::WriteControl(bytes) => {
                 connection.write_control(&bytes);
@@ -192,7 +195,7 @@ impl Link {
                     connection.accept_flow(now, flow, true);
                 }
             }
-            // The peer would otherwise wait with it for ever, and with every object after it.
+            // Otherwise the peer would wait for ever with this object, and with every object after it.
             Command::DropObject(flow) => {
                 if let Some(object) = self.objects.get_mut(&receiving(flow)) {
                     object.data = Some(Data::Sink(Arc::new(Nowhere)));
@@ -217,11 +220,11 @@ impl Link {
         }
     }
 
-    /// Gives the engine what a worker has finished.
+    /// Passes the result of a worker to the engine.
     pub(super) fn finished(&mut self, connection: &mut Connection, finished: Finished, now: Time) {
         match finished.result {
             Ok(reply) => {
-                // The program hears of a digest before it hears that the object is complete.
+                // The digest is reported before the completion of the object.
                 match (finished.digest, &reply) {
                     (Some((FlowKey { direction: Direction::Sending, .. }, digest)), _) => {
                         self.tell(Event::Digest(digest))
@@ -242,7 +245,7 @@ impl Link {
         }
     }
 
-    /// One half of a received block is done; with the second its digest is told.
+    /// Records one half of the work on a received block; after the second, reports its digest.
     fn half(&mut self, block: (FlowId, u32), done: Half) {
         match (self.halves.remove(&block), done) {
             (Some(Half::Digested(digest)), Half::Written) | (Some(Half::Written), Half::Digested(digest)) => {
@@ -254,7 +257,7 @@ impl Link {
         }
     }
 
-    /// Hands the workers what the engine asks for.
+    /// Passes the engine's requests to the workers.
     pub(super) fn requests(&self, connection: &mut Connection, jobs: &mut Vec<Job>) {
         while let Some(request) = connection.poll_request() {
             let key = match &request {
@@ -269,8 +272,8 @@ impl Link {
         }
     }
 
-    /// Tells the program what has happened; true if there was anything, and the engine may have more to send for it. Comes after
-    /// sending, so that a program that ends at the last event has said goodbye.
+    /// Passes events to the program; returns whether there were any, after which the engine may have more to send.
+    /// Called after sending, so that a program that exits at the last event has sent its close.
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
@@ -303,7 +306,7 @@ impl Link {
         told
     }
 
-    /// Hands on the trace if it has `enough` bytes.
+    /// Passes on the trace if it has `enough` bytes.
     fn hand_on_trace(&mut self, connection: &mut Connection, enough: usize) {
         let Some(trace) = &mut self.trace else { return };
         connection.take_qlog(trace);
@@ -337,7 +340,7 @@ impl Link {
                     self.tell(Event::ObjectSent { tag });
                 }
             }
-            // Dealt with before.
+            // Handled above.
             _ => {}
         }
     }
@@ -364,7 +367,7 @@ impl Link {
     }
 }
 
-/// `elsewhere`: what was refused and belongs to no connection.
+/// Returns the statistics; `elsewhere` counts refused datagrams that belong to no connection.
 fn stats(connection: &Connection, mut elsewhere: Refused) -> Stats {
     elsewhere.engine.merge(connection.refused());
     Stats { connection: connection.stats(), refused: elsewhere }
@@ -412,16 +415,16 @@ mod tests {
         }
     }
 
-    /// A link whose events come out of the channel.
+    /// Creates a link whose events are sent to the channel.
     fn link(handle: ConnectionHandle) -> (Link, Receiver<Event>) {
         let (sender, events) = channel();
-        // A test that has seen enough has no use for more.
+        // Fails if the test has ended.
         let told = Box::new(move |event| sender.send(event).unwrap_or_default());
         let controls = Door::new(Inbox::new().unwrap()).new_controls();
         (Link::new(handle, controls, Arc::default(), told, false), events)
     }
 
-    /// Gives `to` what `from` has to send.
+    /// Delivers to `to` what `from` has to send.
     fn carry(from: &mut Endpoint, to: &mut Endpoint, now: Time) {
         let mut batch = Batch::new();
         for handle in from.handles().collect::<Vec<_>>() {
@@ -438,7 +441,7 @@ mod tests {
         }
     }
 
-    /// Two endpoints, connected, and the link of the second.
+    /// Two connected endpoints, and the link of the second.
     struct Joined {
         a: Endpoint,
         here: ConnectionHandle,
@@ -467,7 +470,7 @@ mod tests {
     }
 
     impl Joined {
-        /// Lets each endpoint say once what it has to, and tells the program of the second.
+        /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
             self.link.events(self.b.connection(self.there).unwrap(), Refused::default(), now, &mut None);
@@ -589,7 +592,7 @@ mod tests {
             (written(2), vec![]),
             (written(1), vec![1]),
             (digested(2, receiving(flow)), vec![2]),
-            // What is sent was read before.
+            // On the sending side the digest alone completes a block.
             (digested(3, sending(flow)), vec![3]),
         ];
         for (at, ((reply, digest), told)) in steps.into_iter().enumerate() {

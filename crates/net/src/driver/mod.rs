@@ -1,7 +1,7 @@
 //! The network thread: receive, answer, send, sleep. It owns the engine and the carrier.
 //!
-//! It is a thread and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds and because nothing
-//! a program does may hold up feedback.
+//! It is a thread and not a task of an async runtime, because pacing needs timers finer than a runtime's milliseconds
+//! and because nothing that a program does may delay feedback.
 
 mod link;
 mod streams;
@@ -32,22 +32,23 @@ use crate::stats::{Refused, Stats};
 use crate::workers::{Job, Workers};
 use link::{Link, call};
 
-/// Calls to the kernel for received datagrams before something may be sent again.
+/// Maximum number of receive calls before sending.
 const MAX_RECEIVES: usize = 2;
 
-/// Batches that one connection sends before the others, and what has been received, get their turn.
+/// Maximum number of batches sent for one connection before the others, and received datagrams, get their turn.
 const MAX_BATCHES: usize = 4;
 
-/// The code that a peer is told when its endpoint is dropped: to a file transfer, that its user interrupted it.
+/// The code with which connections are closed when their endpoint is dropped: for a file transfer, an interruption by
+/// the user.
 const ENDPOINT_DROPPED: u32 = 0x105;
 
-/// How long a driver that is no longer wanted stays for a peer that has not answered its close.
+/// How long the thread of a dropped endpoint waits for peers to answer the close.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a full kernel queue is waited for before timers get their turn: a pipe's reader may be stopped for as long as it likes.
+/// How long to wait for a full kernel queue before timers get their turn: a pipe's reader may be stopped indefinitely.
 const BLOCKED_NAP: Duration = Duration::from_millis(10);
 
-/// How long a peer that no longer reads may go on saying why: what it wrote before may still be on its way through ssh.
+/// How long to keep receiving after the peer has stopped reading: its reason may still be on its way through ssh.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The engine's clock: monotonic, from the endpoint's start.
@@ -90,7 +91,7 @@ pub(crate) fn start(
     let inbox = Arc::clone(&door.inbox);
     let run = move || {
         own.begin();
-        // Unwinding tells those who have a connection; those who want one are told here.
+        // Unwinding ends existing connections; new ones are refused here.
         if panic::catch_unwind(AssertUnwindSafe(|| running.run())).is_err() {
             refuse(&inbox, &NetError::Panicked("the network thread"));
         }
@@ -101,14 +102,14 @@ pub(crate) fn start(
     Ok(door)
 }
 
-/// The engine's only randomness.
+/// Returns the seed of the engine's randomness.
 fn seed() -> Result<[u8; 32], NetError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| NetError::system(io::Error::other(error)))?;
     Ok(seed)
 }
 
-/// What the kernel did not take yet.
+/// Data that the kernel did not take yet.
 enum Unsent {
     Nothing,
     /// The rest of `Running::batch`, from this byte on.
@@ -116,14 +117,14 @@ enum Unsent {
     Answer(Answer),
 }
 
-/// Whom the endpoint answers, until when, and who takes them.
+/// The key to answer, its expiry, and the acceptor.
 struct Listening {
     key: KeyId,
     expires: Time,
     acceptor: Accept,
 }
 
-/// Everything the thread owns.
+/// The state of the thread.
 struct Running {
     endpoint: Endpoint,
     carrier: Carrier,
@@ -138,11 +139,11 @@ struct Running {
     traces: bool,
     batch: Batch,
     unsent: Unsent,
-    /// The kernel may have datagrams for us.
+    /// Whether the kernel may have datagrams for us.
     readable: bool,
     send_error: Option<io::Error>,
     stop_at: Option<Time>,
-    /// Nobody hears us: when to stop listening.
+    /// The peer no longer reads: when to stop receiving.
     give_up_at: Option<Time>,
 }
 
@@ -169,9 +170,10 @@ impl Running {
         }
     }
 
-    /// Runs until nobody wants the endpoint any more and its connections have ended.
+    /// Runs until the endpoint is dropped and its connections have ended.
     fn run(mut self) {
-        // The kernel may otherwise add 50 microseconds to every sleep, two batches at 20 Gbit/s. Not fatal.
+        // By default the kernel may add 50 microseconds to every sleep: two batches at 20 Gbit/s. An error is not
+        // fatal.
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::debug!(%error, "timers stay as coarse as they are");
         }
@@ -191,7 +193,7 @@ impl Running {
         }
     }
 
-    /// Whether nobody wants the endpoint any more and its peers know, or have had long enough to hear, that it goes.
+    /// Whether the endpoint is dropped, and its peers know that or have had enough time to learn it.
     fn may_end(&mut self, now: Time) -> bool {
         let Some(end) = self.stop_at else { return false };
         let Self { endpoint, links, unsent, .. } = self;
@@ -200,7 +202,7 @@ impl Running {
         now >= end || (matches!(unsent, Unsent::Nothing) && connections.all(|may_leave| may_leave))
     }
 
-    /// One round of everything there is to do; true when there is more.
+    /// Does one round of everything; returns whether there is more to do.
     fn turn(&mut self) -> Result<bool, Broken> {
         self.read_messages();
         if self.listening.as_ref().is_some_and(|listening| listening.expires <= self.clock.now()) {
@@ -258,7 +260,7 @@ impl Running {
                 self.listening = Some(Listening { key, expires, acceptor });
             }
             Message::StopListening => self.stop_listening(),
-            // Who does not wait for the answer any more does not miss it.
+            // Fails if the caller no longer waits.
             Message::Refused(asked) => drop(asked.send(self.refused())),
             Message::Stop => {
                 self.stop_listening();
@@ -272,7 +274,7 @@ impl Running {
         }
     }
 
-    /// Answers nobody any more, and drops the acceptor.
+    /// Stops answering new peers, and drops the acceptor.
     fn stop_listening(&mut self) {
         if let Some(Listening { key, .. }) = self.listening.take() {
             self.endpoint.remove_key(key);
@@ -297,7 +299,7 @@ impl Running {
         }
     }
 
-    /// Datagrams refused that belong to no connection.
+    /// Returns the counts of refused datagrams that belong to no connection.
     fn refused(&self) -> Refused {
         Refused { engine: *self.endpoint.refused(), carrier: self.carrier.refused() }
     }
@@ -314,7 +316,7 @@ impl Running {
         self.links.insert(controls.id, Link::new(handle, controls, shared, events, trace));
     }
 
-    /// Feeds the engine what has arrived; true when there is more.
+    /// Passes received datagrams to the engine; returns whether there are more.
     fn receive(&mut self) -> Result<bool, Broken> {
         if !self.readable {
             return Ok(false);
@@ -339,13 +341,14 @@ impl Running {
         Ok(true)
     }
 
-    /// Tells the engine whom the network calls unreachable, after what has come from them; true when there is more.
+    /// Passes on which peers the network reports as unreachable, after the datagrams received from them; returns
+    /// whether there are more.
     fn hear_errors(&mut self) -> bool {
         let (endpoint, clock) = (&mut self.endpoint, self.clock);
         self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
 
-    /// Gives peers that have shown the key to the program.
+    /// Passes new connections, whose peers have shown the key, to the program.
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
             match &mut self.listening {
@@ -355,13 +358,13 @@ impl Running {
                     let trace = self.traces;
                     self.add_link(handle, controls, shared, events, trace);
                 }
-                // It came just before the key was removed: silence, as for those who come later.
+                // It arrived just before the key was removed: do not answer it, as if it had come later.
                 _ => self.endpoint.remove(handle),
             }
         }
     }
 
-    /// Timers, events, requests and packets of every connection; true when one has more to send.
+    /// Serves timers, events, requests and packets of every connection; returns whether one has more to send.
     fn serve_and_send(&mut self) -> bool {
         let mut busy = false;
         let refused = self.refused();
@@ -392,7 +395,7 @@ impl Running {
             };
             let mut more = transmit(connection);
             link.requests(connection, &mut self.jobs);
-            // What was read gives the peer credit, which is not to wait for the next wake-up.
+            // Reading gives the peer credit, which must not wait for the next wake-up.
             if link.events(connection, refused, self.clock.now(), &mut self.send_error) && !more {
                 more = transmit(connection);
             }
@@ -425,7 +428,7 @@ impl Running {
         }
     }
 
-    /// Tries again what the kernel did not take.
+    /// Tries again to send what the kernel did not take.
     fn send_unsent(&mut self) {
         let blocked = match mem::replace(&mut self.unsent, Unsent::Nothing) {
             Unsent::Nothing => return,
@@ -441,7 +444,7 @@ impl Running {
         self.unsent = blocked.unwrap_or(Unsent::Nothing);
     }
 
-    /// When something is to be done though nothing comes.
+    /// Returns the time of the next action if nothing is received.
     fn deadline(&mut self) -> Option<Time> {
         let expires = self.listening.as_ref().map(|listening| listening.expires);
         let own = self.stop_at.into_iter().chain(self.give_up_at).chain(expires).min();
@@ -456,7 +459,7 @@ impl Running {
         self.readable = true;
         let blocked = !matches!(self.unsent, Unsent::Nothing);
         let timeout = match deadline {
-            // What is due cannot leave before the kernel takes what waits: the carrier will say when.
+            // Nothing can be sent before the kernel takes what is waiting; the carrier becomes writable then.
             Some(at) if at <= now && blocked => Timespec::try_from(BLOCKED_NAP).ok(),
             Some(at) if at <= now => return,
             Some(at) => Timespec::try_from(at.since(now)).ok(),
@@ -471,7 +474,7 @@ impl Running {
             PollFd::from_borrowed_fd(self.carrier.writer(), PollFlags::OUT),
         ];
         let watched = if blocked { 3 } else { 2 };
-        // Interrupted by a signal: as if woken for nothing.
+        // Interrupted by a signal: treat as a spurious wake-up.
         let result = poll(&mut waiting[..watched], timeout.as_ref());
         let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
         self.door.inbox.awake(!inbox.is_empty());
@@ -481,7 +484,7 @@ impl Running {
         }
     }
 
-    /// The carrier is of no more use: every connection ends now.
+    /// Ends every connection because the carrier is broken.
     fn give_up(mut self, broken: Broken) {
         let (refused, error) = (self.refused(), NetError::from(broken));
         for link in self.links.values_mut() {
@@ -490,7 +493,7 @@ impl Running {
             }
         }
         let (inbox, stopping) = (Arc::clone(&self.door.inbox), self.stop_at.is_some());
-        // The peer sees the end of our side, and whoever waits for peers that none will come.
+        // Closes our side towards the peer, and drops the acceptor.
         drop(self);
         if !stopping {
             refuse(&inbox, &error);
@@ -498,7 +501,7 @@ impl Running {
     }
 }
 
-/// Tells everybody who wants a connection why there is none, until nobody can want one.
+/// Refuses all connections with `error` until the endpoint is dropped.
 fn refuse(inbox: &Inbox<Message>, error: &NetError) {
     let mut messages = Vec::new();
     loop {
@@ -510,7 +513,8 @@ fn refuse(inbox: &Inbox<Message>, error: &NetError) {
                     shared.end(error.clone(), Stats::default());
                     call(&mut events, Event::Closed(error.clone()));
                 }
-                // Acceptors and whoever waits for an answer see that theirs is dropped; connections have been told of their end.
+                // Dropping acceptors and reply channels informs those that wait for them; connections have been told of
+                // their end.
                 _ => {}
             }
         }
@@ -532,7 +536,7 @@ mod tests {
     use super::*;
     use crate::carrier::{PIPE_PEER, Pipe};
 
-    /// A network thread's state without the thread, over a pipe that nobody else holds.
+    /// Creates a network thread's state without the thread, over a pipe whose other end is closed.
     fn running() -> Running {
         let (socket, _) = UnixStream::pair().unwrap();
         let carrier = Carrier::Pipe(Pipe::new(socket.try_clone().unwrap().into(), socket.into()));
@@ -553,7 +557,7 @@ mod tests {
         dropped
     }
 
-    /// Whether whoever shows `key` gets a connection.
+    /// Whether a peer that shows `key` gets a connection.
     fn is_answered(running: &mut Running, key: [u8; 32]) -> bool {
         let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
         let handle = peer.connect(Time::ZERO, key, ConnectOptions::new(vec![PIPE_PEER])).unwrap();

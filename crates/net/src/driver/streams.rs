@@ -1,4 +1,4 @@
-//! The network thread's side of streams: moves bytes between the engine and the buffers that programs share.
+//! Streams in the network thread: moves bytes between the engine and the buffers shared with programs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::error::NetError;
 #[derive(Debug)]
 struct Incoming {
     half: Arc<ReadHalf>,
-    /// Until then its bytes stay in the engine, where the peer's credit bounds them.
+    /// Until the program accepts the stream its bytes stay in the engine, bounded by the peer's credit.
     accepted: bool,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     half: Arc<WriteHalf>,
-    /// Taken from the shared buffer, and not yet taken by the engine from `at` on.
+    /// Bytes taken from the shared buffer; those from `at` on are not yet taken by the engine.
     chunk: Vec<u8>,
     at: usize,
-    /// Nothing follows the chunk.
+    /// Whether the chunk is the last.
     last: bool,
-    /// The engine knows the end.
+    /// Whether the engine knows the end.
     finished: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Opened {
     pub(super) half: Arc<ReadHalf>,
 }
 
-/// All streams of a connection that have not ended, by their flow: what a peer calls them is the program's business.
+/// All streams of a connection that have not ended, by flow: tags are the program's business.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     outgoing: BTreeMap<FlowId, Outgoing>,
@@ -56,7 +56,7 @@ impl Streams {
         Ok((flow, half))
     }
 
-    /// The program has written to a stream or finished it, or the engine has room again.
+    /// Continues a stream after the program has written to it or finished it, or when the engine has room again.
     pub(super) fn write(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
         if let Some(stream) = self.outgoing.get_mut(&flow) {
             stream.write(connection, now, flow);
@@ -68,7 +68,7 @@ impl Streams {
         self.end_outgoing(flow, Err(NetError::StreamClosed));
     }
 
-    /// The program has accepted a stream, or has room for more of it.
+    /// Continues a stream after the program has accepted it, or has room for more of it.
     pub(super) fn read(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
         if let Some(stream) = self.incoming.get_mut(&flow) {
             stream.accepted = true;
@@ -88,10 +88,10 @@ impl Streams {
         }
     }
 
-    /// Takes what is about streams, and gives back a stream that is new.
+    /// Handles an event about streams; returns a new stream.
     ///
     /// # Errors
-    /// `Err` holds an event about something else.
+    /// Returns events about anything else as `Err`.
     pub(super) fn event(
         &mut self,
         connection: &mut Connection,
@@ -115,7 +115,7 @@ impl Streams {
         Ok(None)
     }
 
-    /// The connection has ended: so does every stream, behind what has come of it.
+    /// Ends all streams with the connection, after the bytes received so far.
     pub(super) fn end(&mut self, connection: &mut Connection, now: Time, error: &NetError) {
         for (flow, Incoming { half, .. }) in std::mem::take(&mut self.incoming) {
             half.end(|buffer| {
@@ -126,7 +126,7 @@ impl Streams {
         self.abandon(error);
     }
 
-    /// The same without a connection to read from.
+    /// Ends all streams without a connection to read from.
     pub(super) fn abandon(&mut self, error: &NetError) {
         for Incoming { half, .. } in std::mem::take(&mut self.incoming).into_values() {
             half.end(|_| Err(error.clone()));
@@ -150,7 +150,7 @@ impl Streams {
 }
 
 impl Outgoing {
-    /// Gives the engine what it takes of what the program has written.
+    /// Passes to the engine as much as it takes of what the program has written.
     fn write(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
         loop {
             if self.at == self.chunk.len() {
@@ -161,7 +161,7 @@ impl Outgoing {
             if self.chunk.is_empty() {
                 break;
             }
-            // A stream that the engine does not know any more has ended, and that is told by an event.
+            // A stream unknown to the engine has ended, which an event reports.
             let Ok(taken) = connection.write_stream(now, flow, &self.chunk[self.at..]) else { return };
             self.at += taken;
             if self.at < self.chunk.len() {

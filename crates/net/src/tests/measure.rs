@@ -1,4 +1,4 @@
-//! What the carriers carry on this machine: printed, not asserted, and only when asked for.
+//! Throughput of the carriers on this machine: printed, not asserted, and only on request.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use super::*;
 
 const LONG: u64 = 1 << 30;
 
-/// Reads and writes nothing at all.
+/// A source and sink that does nothing.
 struct Nothing;
 
 impl Source for Nothing {
@@ -46,7 +46,7 @@ fn measure(name: &str, length: u64, connecting: &Endpoint, listening: &Endpoint,
     );
 }
 
-/// Moves bytes at `rate` bits per second, holding 2 MB on the way: a pipe through ssh, whose channel holds as much.
+/// Moves bytes at `rate` bits per second, holding 2 MB: like a pipe through ssh, whose channel holds as much.
 fn slow(from: OwnedFd, to: OwnedFd, rate: f64) {
     let (mut from, mut to) = (File::from(from), File::from(to));
     let (pieces, held) = sync_channel::<Vec<u8>>(128);

@@ -1,4 +1,4 @@
-//! Endpoints joined in one process. What they share is here; each part has its own file.
+//! Tests with endpoints joined in one process. This file has what they share.
 
 mod measure;
 mod pipes;
@@ -22,18 +22,18 @@ use super::*;
 
 const KEY: [u8; 32] = [7; 32];
 
-/// Longer than anything here takes, shorter than anybody waits.
+/// Longer than any operation here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Nothing is heard for so long only where a test waits for it in vain.
+/// Never reached, except in a test that waits for it.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// Byte `offset` of every object.
+/// Returns byte `offset` of every object.
 fn byte(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Gives a pattern, and keeps what comes.
+/// A source of the pattern, and a sink that keeps what it receives.
 #[derive(Default)]
 struct Memory {
     received: Mutex<Vec<u8>>,
@@ -64,7 +64,7 @@ struct End {
 }
 
 impl End {
-    /// The first event of which `wanted` makes something.
+    /// Waits for the first event for which `wanted` returns a value.
     fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
             let event = self.events.recv_timeout(PATIENCE).expect("the event comes");
@@ -82,7 +82,7 @@ impl End {
         self.wait(|event| if let Event::ObjectAnnounced(object) = event { Some(object) } else { None })
     }
 
-    /// How the connection ended, with its figures.
+    /// Returns how the connection ended, with its statistics.
     fn closed(&self) -> (NetError, Stats) {
         let error = self.wait(|event| match event {
             Event::Closed(error) => Some(error),
@@ -105,7 +105,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future on this thread; one that takes longer than anybody waits fails the test.
+/// Runs a future on this thread; panics if it takes too long.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, deadline) = (pin!(future), Instant::now() + PATIENCE);
@@ -119,7 +119,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn handler(sender: Sender<Event>) -> EventHandler {
-    // A test that has seen enough has no use for more.
+    // Fails if the test has ended.
     Box::new(move |event| sender.send(event).unwrap_or_default())
 }
 
@@ -147,7 +147,7 @@ fn in_ten_minutes() -> SystemTime {
     SystemTime::now() + Duration::from_secs(600)
 }
 
-/// Listens; whoever comes is handed out.
+/// Listens; sends connected peers to the returned channel.
 fn listen(endpoint: &Endpoint) -> Receiver<End> {
     let (sender, ends) = channel();
     let acceptor = Box::new(move |connection| {
@@ -159,16 +159,16 @@ fn listen(endpoint: &Endpoint) -> Receiver<End> {
     ends
 }
 
-/// What an endpoint is started over.
+/// Descriptors of an endpoint over pipes.
 type Way = (OwnedFd, OwnedFd);
 
-/// Both ends of a way of two pipes.
+/// Returns both ends of a connection over two pipes.
 fn pipes() -> (Way, Way) {
     let ((read_a, write_b), (read_b, write_a)) = (pipe().unwrap(), pipe().unwrap());
     ((read_a.into(), write_a.into()), (read_b.into(), write_b.into()))
 }
 
-/// Both ends of a way of one socket pair.
+/// Returns both ends of a connection over one socket pair.
 fn sockets() -> (Way, Way) {
     let (a, b) = UnixStream::pair().unwrap();
     ((a.try_clone().unwrap().into(), a.into()), (b.try_clone().unwrap().into(), b.into()))
@@ -178,7 +178,7 @@ fn start(way: Way) -> Endpoint {
     Endpoint::over_pipes(way.0, way.1, DEAD_AFTER, ()).unwrap()
 }
 
-/// Two endpoints and a connection between them.
+/// Returns two endpoints and a connection between them.
 fn joined((here, there): (Way, Way)) -> (Endpoint, End, Endpoint, End) {
     let (connecting, listening) = (start(here), start(there));
     let arrivals = listen(&listening);
@@ -195,7 +195,7 @@ fn transfer(sending: &End, receiving: &End, length: u64, source: Arc<dyn Source>
     receiving.wait(|event| matches!(event, Event::ObjectReceived { tag: 1 }).then_some(()));
 }
 
-/// The same with the pattern, and it is what arrives.
+/// Sends the pattern, and checks that it arrives.
 fn transfer_pattern(sending: &End, receiving: &End, length: u64) {
     let memory = Arc::new(Memory::default());
     transfer(sending, receiving, length, Arc::clone(&memory) as _, Arc::clone(&memory) as _);

@@ -1,4 +1,4 @@
-//! Connections through pipes: they carry, they wait for a slow reader, and they end when the other side does.
+//! Connections through pipes: transfers, slow readers, and the end of the other side.
 
 use std::fs::File;
 use std::io::{Read, Write, pipe};
@@ -27,7 +27,7 @@ fn an_object_arrives_and_the_close_is_heard_though_the_end_of_file_follows() {
     }
 }
 
-/// Both ends of a way through two processes, and those: what goes there, and what comes back.
+/// Returns both ends of a connection through two processes, and these: one for each direction.
 pub(super) fn through_cats() -> (Way, Way, [Child; 2]) {
     let cat = || {
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -38,7 +38,7 @@ pub(super) fn through_cats() -> (Way, Way, [Child; 2]) {
     ((read_a, write_a), (read_b, write_b), [there, back])
 }
 
-/// Returns when a pipe has no room left.
+/// Returns when a pipe is full.
 fn wait_until_full(write: &OwnedFd) {
     let started = Instant::now();
     let nothing = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -52,7 +52,7 @@ fn wait_until_full(write: &OwnedFd) {
 fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     const LENGTH: u64 = 3_000_000;
     let ((read_a, write_a), there) = pipes();
-    // What A writes goes through here.
+    // A's output goes through here.
     let (tap_read, tap_write) = pipe().unwrap();
     let mut full = Some(OwnedFd::from(tap_write.try_clone().unwrap()));
     let (connecting, listening) = (start((read_a, tap_write.into())), start(there));
@@ -64,7 +64,7 @@ fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
         let mut moved = 0;
         while let Ok(count @ 1..) = tap.read(&mut buffer) {
             moved += count as u64;
-            // Once in the middle, as a program that ^Z has stopped.
+            // Once in the middle, like a program stopped by ^Z.
             if moved > LENGTH / 2
                 && let Some(write) = full.take()
             {
@@ -130,7 +130,7 @@ fn a_peer_that_is_killed_is_missed_at_once() {
 
 #[test]
 fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too() {
-    // The other side has ended, or only reads no more.
+    // The other side has ended, or only stopped reading.
     for ended in [true, false] {
         let (here, (read, write)) = pipes();
         let endpoint = start(here);
@@ -156,7 +156,7 @@ fn a_datagram_of_no_bytes_is_counted_and_ends_the_connection() {
     let end = connect(&endpoint);
     // The connection has begun when this is answered.
     end.stats();
-    // One that the engine refuses comes first.
+    // A datagram that the engine refuses comes first.
     File::from(write).write_all(&[0, 3, 1, 2, 3, 0, 0]).unwrap();
     let (why, stats) = end.closed();
     assert!(matches!(&why, NetError::ProtocolViolation { reason } if reason.contains("no bytes")), "{why:?}");

@@ -1,4 +1,5 @@
-//! Streams over pipes and over loopback: whole or visibly broken, bounded both ways, and told apart whatever the peer calls them.
+//! Streams over pipes and over loopback: complete or visibly broken, bounded in both directions, and kept apart
+//! whatever tags the peer uses.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use tokio::io::{AsyncBufRead as _, AsyncRead as _, AsyncWrite as _, ReadBuf};
 use super::*;
 use crate::buffers::MAX_BUFFERED;
 
-/// What the engine holds of a stream that is in no block yet.
+/// Bytes of a stream that the engine holds outside blocks.
 const ENGINE_BUFFER: usize = 4 << 20;
 
 fn write(stream: &mut SendStream, mut bytes: &[u8]) -> io::Result<()> {
@@ -19,7 +20,7 @@ fn write(stream: &mut SendStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// As much as is taken without waiting.
+/// Writes as much as is taken without waiting.
 fn write_some(stream: &mut SendStream, bytes: &[u8]) -> usize {
     let mut context = Context::from_waker(Waker::noop());
     match Pin::new(stream).poll_write(&mut context, bytes) {
@@ -37,7 +38,7 @@ fn read(stream: &mut RecvStream, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads to the end, or to the break.
+/// Reads to the end, or to an error.
 fn read_all(stream: &mut RecvStream) -> (Vec<u8>, Option<NetError>) {
     let mut all = Vec::new();
     loop {
@@ -101,7 +102,7 @@ fn a_repeated_tag_is_another_stream() {
 #[test]
 fn a_stream_that_breaks_does_not_end() {
     let (_here, a, _there, b) = connections();
-    // Given up by its writer, on purpose or not.
+    // Reset by its writer, on purpose or by dropping it.
     for code in [Some(9), None] {
         let (mut send, mut receive) = open(&a, &b, 1);
         write(&mut send, b"a part").unwrap();
@@ -115,7 +116,7 @@ fn a_stream_that_breaks_does_not_end() {
             matches!(read_all(&mut receive), (rest, Some(NetError::StreamReset { code })) if code == expected && rest.is_empty())
         );
     }
-    // Not wanted by its reader, on purpose or not.
+    // Stopped by its reader, on purpose or by dropping it.
     for code in [Some(9), None] {
         let (mut send, receive) = open(&a, &b, 1);
         match code {
@@ -140,7 +141,8 @@ fn a_stream_that_breaks_does_not_end() {
     assert!(matches!(block_on(b.connection.accept_stream()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 
-/// The writer has heard that everything has arrived, so the connection is no longer needed; a slow reader still gets it all.
+/// The writer knows that everything has arrived, so the connection is no longer needed; a slow reader still gets
+/// everything.
 #[test]
 fn what_has_arrived_is_read_to_its_end_after_the_connection() {
     let (_here, a, _there, b) = connections();
@@ -176,7 +178,7 @@ fn neither_side_buffers_what_the_other_does_not_take() {
     assert!(written > MAX_BUFFERED + ENGINE_BUFFER, "{written} bytes");
     let held = block_on(poll_fn(|context| Pin::new(&mut receive).poll_fill_buf(context).map_ok(<[u8]>::len))).unwrap();
     assert!(held <= MAX_BUFFERED, "{held} bytes");
-    // It goes on when the reader does, and nothing is lost at the edges.
+    // It continues when the reader does, without losing bytes at the edges.
     send.finish();
     let (read, end) = read_all(&mut receive);
     assert!(end.is_none());
@@ -199,7 +201,7 @@ fn reads_that_are_cancelled_lose_nothing() {
     let mut some = [0; 1000];
     while all.len() < expected.len() {
         let mut buffer = ReadBuf::new(&mut some);
-        // As a branch of a `select!` that another one wins.
+        // Like a branch of a `select!` that loses.
         if Pin::new(&mut receive).poll_read(&mut Context::from_waker(Waker::noop()), &mut buffer).is_ready() {
             all.extend_from_slice(buffer.filled());
         }
@@ -259,7 +261,7 @@ fn peers_are_turned_away_when_nobody_accepts_them() {
     }
 }
 
-/// As under a timeout that is over at once.
+/// Like a timeout that expires at once.
 #[test]
 fn a_stream_whose_opening_is_cancelled_takes_no_place() {
     let (_here, a, _there, b) = connections();
@@ -269,7 +271,7 @@ fn a_stream_whose_opening_is_cancelled_takes_no_place() {
     let mut send = block_on(a.connection.open_stream(1_000)).unwrap();
     write(&mut send, b"bytes").unwrap();
     send.finish();
-    // The peer keeps the others, and so makes no place for another stream by stopping them.
+    // The peer keeps the other streams, which therefore leave no room for another.
     let mut others = Vec::new();
     let mut receive = loop {
         let stream = block_on(b.connection.accept_stream()).unwrap();
@@ -292,7 +294,7 @@ fn a_task_that_has_its_answer_is_kept_by_nobody() {
             thread::park_timeout(PATIENCE);
         }
     }
-    // The network thread may be about to let go of the last.
+    // The network thread may be about to drop the last one.
     while Arc::strong_count(&task) > 1 {
         assert!(started.elapsed() < PATIENCE, "{} wakers are left", Arc::strong_count(&task) - 1);
         thread::yield_now();

@@ -1,4 +1,4 @@
-//! What the kernel says of datagrams that found nobody, over its loopback interface.
+//! Errors of the kernel for datagrams without a receiver, over its loopback interface.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -12,7 +12,7 @@ fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
 }
 
-/// An address at which somebody was listening.
+/// Returns an address on which no socket is listening any more.
 fn deserted(address: &str) -> SocketAddr {
     UdpSocket::bind(address).unwrap().local_addr().unwrap()
 }
@@ -27,14 +27,14 @@ fn send(from: &mut Socket, to: SocketAddr, segment_size: usize, bytes: &[u8]) {
     assert_eq!((from.send(out, &mut sent), sent), (Sent::All, bytes.len()));
 }
 
-/// Whether the kernel says within `seconds` that something is wrong.
+/// Whether the kernel reports an error within `seconds`.
 fn is_in_error(socket: &Socket, seconds: i64) -> bool {
     let mut wait = [PollFd::new(socket.descriptor(), PollFlags::empty())];
     poll(&mut wait, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })).unwrap() == 1
         && wait[0].revents().contains(PollFlags::ERR)
 }
 
-/// All that the kernel has to say.
+/// Returns all unreachable addresses that the kernel reports.
 fn told(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
     let mut all = Vec::new();
     socket.note_error();
@@ -64,7 +64,7 @@ fn a_port_that_nobody_listens_at_is_named_by_its_address() {
     }
 }
 
-/// The error of another's datagram comes with the next call, which has done nothing then.
+/// An error of an earlier datagram is returned by the next call, which then has done nothing.
 #[test]
 fn what_is_sent_and_received_next_is_not_lost() {
     for here in ["127.0.0.1:0", "[::]:0"] {
@@ -98,7 +98,7 @@ fn what_is_sent_and_received_next_is_not_lost() {
     }
 }
 
-/// Anybody may make the kernel say so, as often as they like.
+/// Anyone can cause such errors, as often as they like.
 #[test]
 fn no_number_of_errors_breaks_a_socket() {
     let mut socket = bound("127.0.0.1:0");
@@ -109,7 +109,8 @@ fn no_number_of_errors_breaks_a_socket() {
     assert_eq!(told(&mut socket, true).len(), 200);
 }
 
-/// The kernel queues its own refusals too, of what the interface does not carry: 65,536 bytes of IP on loopback.
+/// The kernel also queues its own refusals of datagrams that the interface cannot carry: 65,536 bytes of IP on
+/// loopback.
 #[test]
 fn a_datagram_too_large_says_nothing_of_anybody() {
     for (here, there, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {

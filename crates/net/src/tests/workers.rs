@@ -1,8 +1,8 @@
-//! What a worker cannot handle ends one transfer and nothing else.
+//! A failure of a worker ends one transfer and nothing else.
 
 use super::*;
 
-/// Where reading is a fault of the program.
+/// A source that panics.
 struct Faulty;
 
 impl Source for Faulty {
@@ -19,7 +19,7 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
     let faulty = connect(&connecting);
     faulty.connected();
     let _receiving = arrivals.recv_timeout(PATIENCE).unwrap();
-    // More faults than there are workers.
+    // More panics than there are workers.
     for tag in 0..8 {
         faulty.connection.send_object(tag, 1000, Arc::new(Faulty));
         faulty.wait(|event| match event {
@@ -48,7 +48,7 @@ fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
     let (end, _) = left.closed();
     assert!(matches!(end, NetError::ClosedByPeer { code: 0x108, .. }), "{end}");
     transfer_pattern(&sound, &peer, 100_000);
-    // One that is told of nothing but an end.
+    // An event handler that only ever gets the end.
     let refused = here.connect(KEY, ConnectOptions::new(Vec::new()), Box::new(|_| panic!("on purpose")));
     assert!(matches!(block_on(refused.closed()), NetError::Connect(_)));
     transfer_pattern(&connect(&here), &arrivals.recv_timeout(PATIENCE).unwrap(), 100_000);
@@ -72,7 +72,7 @@ fn a_panic_on_the_network_thread_ends_every_connection() {
     let closed = |event| if let Event::Closed(error) = event { Some(error) } else { None };
     let ended = std::iter::from_fn(|| accepted.recv_timeout(PATIENCE).ok()).find_map(closed);
     assert!(matches!(ended, Some(NetError::Panicked("the network thread"))), "{ended:?}");
-    // Nobody comes any more, and nobody waits for ever.
+    // No peers connect any more, and no caller waits for ever.
     let late = connect(&there);
     assert!(matches!(block_on(late.connection.closed()), NetError::Panicked("the network thread")));
     assert!(block_on(there.refused()).is_err());

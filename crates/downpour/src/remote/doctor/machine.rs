@@ -128,12 +128,12 @@ fn seal_rate(algorithm: &'static Algorithm) -> u64 {
     })
 }
 
-/// Bytes per second of `work`, which does `bytes` at once.
+/// Returns the bytes per second of `work`, which processes `bytes` per call.
 fn rate(bytes: usize, mut work: impl FnMut()) -> u64 {
     let started = Instant::now();
     let mut rounds = 0_u64;
     loop {
-        // The clock costs about as much as a small packet.
+        // Reading the clock costs about as much as a small packet.
         (0..8).for_each(|_| work());
         rounds += 8;
         let elapsed = started.elapsed();
