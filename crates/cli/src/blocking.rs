@@ -1,7 +1,8 @@
-//! Writes that wait, whatever others have made of the descriptor.
+//! Blocking writes, whether or not the descriptor is in non-blocking mode.
 //!
-//! Whether a descriptor blocks is a property of the open file, which this process shares with all that have inherited it: ssh makes its
-//! stderr non-blocking, and with `2>&1` that is stdout of the program too. Setting it back would be a race, and break ssh.
+//! Whether a descriptor blocks is a property of the open file description, which this process shares with all processes
+//! that have inherited it: ssh makes its stderr non-blocking, which with `2>&1` is also the program's stdout. Setting
+//! the flag back would be a race, and break ssh.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,10 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, write};
 
-/// Writes all of it, and waits where there is no room.
+/// Writes all of `bytes`, waiting for room.
 ///
 /// # Errors
-/// The descriptor takes no more: a full device, say, or a pipe that nobody reads. A part may have been written.
+/// The descriptor accepts no more bytes, such as that of a full device or of a pipe without a reader. A part may have
+/// been written.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     let to = to.as_fd();
     while !bytes.is_empty() {
@@ -27,7 +29,7 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until there is room, or until a write tells that there never will be.
+/// Waits until there is room, or until a write would fail.
 fn await_room(to: BorrowedFd<'_>) -> io::Result<()> {
     match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -42,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    /// A non-blocking pipe without room, and how many zeros are in it.
+    /// Returns a full non-blocking pipe, and the number of zeros in it.
     fn full_pipe() -> (PipeReader, PipeWriter, usize) {
         let (reader, writer) = io::pipe().expect("a pipe");
         rustix::io::ioctl_fionbio(&writer, true).expect("a pipe that does not block");

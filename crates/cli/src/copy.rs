@@ -18,7 +18,7 @@ use crate::options;
 use crate::output::{Notices, Output};
 use crate::watch::{Conduct, watch};
 
-/// Copies; gives the exit code.
+/// Copies; returns the exit code.
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, args.recursive)?;
     let modes = if args.preserve { Modes::Exact } else { Modes::Masked };
@@ -27,7 +27,7 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
     run("cp", copy, &common, &mut Output::new(output), interrupts).await
 }
 
-/// Makes the target the same as the source; gives the exit code.
+/// Makes the target identical to the source; returns the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, true)?;
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
@@ -37,7 +37,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
 }
 
 impl CopyArgs {
-    /// The copy that these options ask for.
+    /// Creates the copy described by these options.
     fn copy(
         self,
         paths: PathArgs,
@@ -70,7 +70,7 @@ async fn run(
     watch(transfer, conduct, output, interrupts).await
 }
 
-/// What every command says that reaches another machine by ssh.
+/// Options common to all commands that reach another machine through ssh.
 pub(crate) struct Common {
     pub(crate) ssh: SshArgs,
     pub(crate) connection: ConnectionArgs,
@@ -79,10 +79,10 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// A copy that replaces what exists, and is otherwise by defaults.
+    /// Creates a copy that replaces existing files, with defaults for everything else.
     ///
     /// # Errors
-    /// A profile that there is not.
+    /// An unknown profile.
     pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Result<Copy, Failure> {
         let (target_host, target) = target.into_parts();
         Ok(Copy {
@@ -104,7 +104,7 @@ impl Common {
     }
 }
 
-/// What is to become of what exists.
+/// Converts the option for existing files.
 pub(crate) const fn existing(existing: WhenExisting) -> files::Existing {
     match existing {
         WhenExisting::Replace => files::Existing::Replace,
@@ -113,12 +113,12 @@ pub(crate) const fn existing(existing: WhenExisting) -> files::Existing {
     }
 }
 
-/// What tells that a file is there already.
+/// Returns how existing files are recognised.
 pub(crate) const fn compare(by_checksum: bool) -> Compare {
     if by_checksum { Compare::Checksum } else { Compare::SizeAndTime }
 }
 
-/// What of the sources takes part.
+/// Selects what is sent of the sources.
 pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions, Failure> {
     let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
     Ok(ScanOptions {
@@ -135,7 +135,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions,
     })
 }
 
-/// The names in a file, or on stdin.
+/// Reads the names in a file, or on stdin.
 fn names(path: &Path, end_with_zero: bool) -> Result<Vec<Vec<u8>>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {

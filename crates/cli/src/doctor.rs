@@ -11,7 +11,7 @@ use crate::json::{self, Line};
 use crate::options;
 use crate::print::{err, out};
 
-/// Examines; gives the exit code: 5 when UDP does not get through, so that a script can tell.
+/// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
 pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let (profile, host) = (options::profile(&args.speed)?, args.host);
     let mut examination = remote::doctor(Doctor {
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
             event = examination.next() => event,
             stop = interrupts.next(), if stopped.is_none() => {
                 stopped = Some(stop);
-                // What it has made on the disks is taken away before the end.
+                // Files written to the disks are removed before the end.
                 examination.stop(stop.into());
                 continue;
             }

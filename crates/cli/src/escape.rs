@@ -1,9 +1,10 @@
-//! Names and messages as a terminal may show them: received ones are hostile, and even a user's own may hold control characters.
+//! Escaping of names and messages for terminals: received ones are hostile, and even a user's own may contain control
+//! characters.
 
 use std::fmt::Write as _;
 
-/// A name as it may be shown: control characters, marks that turn the writing direction, bytes that are not UTF-8 and the backslash itself
-/// are escaped, so that a name can neither move the cursor nor pass for another.
+/// Escapes a name: control characters, bidirectional and invisible marks, bytes that are not UTF-8 and the backslash
+/// itself, so that a name can neither move the cursor nor pass for another.
 pub(crate) fn name(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -20,15 +21,15 @@ pub(crate) fn name(name: &[u8]) -> String {
     out
 }
 
-/// A message of one line as it may be shown. It may quote names and what the other side said, so that nothing in it may look like a second
-/// message; its own backslashes stay.
+/// Escapes a message of one line. It may quote names and the other side's texts, so nothing in it may look like a
+/// second message; backslashes are kept.
 pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.trim().chars().for_each(|c| push(&mut out, c));
     out
 }
 
-/// The same for a text of several lines, which the program has broken itself.
+/// Escapes a text whose line breaks come from the program itself.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|c| if c == '\n' { out.push(c) } else { push(&mut out, c) });
@@ -47,7 +48,8 @@ fn push(out: &mut String, c: char) {
     }
 }
 
-/// Zero-width and bidirectional marks, line and paragraph separators (Unicode general punctuation, and the BOM).
+/// Whether a character is a zero-width or bidirectional mark, or a line or paragraph separator (Unicode general
+/// punctuation, and the BOM).
 fn is_invisible_mark(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }

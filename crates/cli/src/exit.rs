@@ -1,4 +1,4 @@
-//! How the program ends: one line on stderr and a documented exit code.
+//! The end of the program: one line on stderr and a documented exit code.
 
 use std::fmt;
 
@@ -9,33 +9,33 @@ use downpour::{ErrorKind, Summary};
 use crate::escape;
 use crate::interrupt::StopSignal;
 
-/// The exit codes. They are part of the interface: scripts tell failures apart by them.
+/// The exit codes. They are part of the interface: scripts use them to distinguish failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// Everything arrived and was checked.
+    /// Everything arrived and was verified.
     Done = 0,
-    /// What has no code of its own.
+    /// Failures without a code of their own.
     Other = 1,
-    /// What was typed makes no sense.
+    /// Invalid arguments.
     Usage = 2,
     /// A path to read does not exist.
     SourceAbsent = 3,
-    /// A ticket that is damaged, expired or not known to the other side.
+    /// A ticket that is damaged, expired or unknown to the other side.
     Authentication = 4,
     /// No answer, or UDP is blocked on the way.
     Unreachable = 5,
-    /// What arrived is not what was sent.
+    /// The received data differs from what was sent.
     Integrity = 6,
     /// A file or a folder that cannot be read or written, or a full disk.
     Disk = 7,
     /// The other side fell silent.
     Timeout = 8,
-    /// Some names did not come across.
+    /// Some names were not transferred.
     Partial = 23,
-    /// Some names did not come across: all of those vanished from the source meanwhile.
+    /// Some names were not transferred, all of which had vanished from the source meanwhile.
     Vanished = 24,
-    /// SIGTERM; the same command goes on.
+    /// SIGTERM; the same command resumes.
     Resumable = 75,
     /// Ctrl-C.
     Interrupted = 130,
@@ -124,7 +124,7 @@ impl From<&Summary> for Code {
     }
 }
 
-/// The exit code of the program that ssh starts: the other side has been told of an error already.
+/// Returns the exit code of the program that ssh starts: the other side has been informed of an error already.
 pub(crate) fn of_remote(result: Result<Served, downpour::Error>) -> u8 {
     match result {
         Ok(Served::Transfer(summary)) => Code::from(&*summary) as u8,
@@ -134,7 +134,7 @@ pub(crate) fn of_remote(result: Result<Served, downpour::Error>) -> u8 {
     }
 }
 
-/// Why a command did not end well.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// One line, without the name of the program.
@@ -144,12 +144,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure of the program itself.
+    /// Creates a failure of the program itself.
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
         Self { message: escape::text(&message.to_string()), code: code as u8 }
     }
 
-    /// A signal before anything was under way.
+    /// Creates the failure for a signal before any transfer began.
     pub(crate) fn stopped(stop: StopSignal) -> Self {
         let message = match stop {
             StopSignal::Interrupted => "interrupted",
@@ -158,7 +158,7 @@ impl Failure {
         Self::new(stop.into(), message)
     }
 
-    /// A signal, and the transfer goes on another time.
+    /// Creates the failure for a signal during a transfer that can resume.
     pub(crate) fn goes_on(stop: StopSignal) -> Self {
         Self::new(stop.into(), "stopped; the same command goes on where it stopped")
     }

@@ -1,15 +1,15 @@
-//! The signals that a transfer minds: Ctrl-C, the request to end, and a terminal that goes away.
+//! The signals that a transfer handles: Ctrl-C, SIGTERM and a hang-up of the terminal.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A reason to stop that came from outside.
+/// A signal to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopSignal {
     /// Ctrl-C: SIGINT.
     Interrupted,
-    /// SIGTERM: somebody, perhaps the system, wants this process to end soon.
+    /// SIGTERM: another process, perhaps the system, wants this process to end soon.
     Terminated,
 }
 
@@ -22,33 +22,33 @@ impl From<StopSignal> for downpour::Stop {
     }
 }
 
-/// What came.
+/// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A reason to stop.
+    /// A signal to stop.
     Stop(StopSignal),
-    /// SIGHUP: the terminal is gone, or whoever started this has logged out. Transfers go on.
+    /// SIGHUP: the terminal is gone, or the user has logged out. Transfers continue.
     HangUp,
 }
 
-/// Every signal since the start. While this exists none that it has taken over ends the process by itself: whatever waits must wait for
-/// this too.
+/// All signals since the start. While this exists, the signals that it handles do not end the process by themselves:
+/// every wait must also wait for this.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
-    /// Where it is taken over.
+    /// `None` unless SIGHUP is handled.
     hang_up: Option<Signal>,
 }
 
 impl Interrupts {
-    /// Takes the signals over.
+    /// Installs handlers for all signals.
     pub(crate) fn install() -> io::Result<Self> {
         Self::with(Some(signal(SignalKind::hangup())?))
     }
 
-    /// Takes over those that ask for an end. A hang-up ends the process as it ends any other, and what feeds it, unless whoever started
-    /// it wanted it ignored.
+    /// Installs handlers for the signals to stop. SIGHUP has its default effect, ending the process as well as the one
+    /// that feeds it, unless the caller has set it to be ignored.
     pub(crate) fn without_hang_up() -> io::Result<Self> {
         Self::with(None)
     }
@@ -59,7 +59,7 @@ impl Interrupts {
 
     /// Waits for the next signal.
     pub(crate) async fn heard(&mut self) -> Heard {
-        // A stream ends only when the runtime shuts down; nobody waits then.
+        // A stream ends only when the runtime shuts down; no task waits then.
         tokio::select! {
             Some(()) = self.interrupt.recv() => Heard::Stop(StopSignal::Interrupted),
             Some(()) = self.terminate.recv() => Heard::Stop(StopSignal::Terminated),
@@ -68,7 +68,7 @@ impl Interrupts {
         }
     }
 
-    /// Waits for the next reason to stop.
+    /// Waits for the next signal to stop.
     pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
             if let Heard::Stop(stop) = self.heard().await {

@@ -1,20 +1,20 @@
-//! What `--json` prints: one object a line, each with the version of the format and a type.
+//! The output of `--json`: one object per line, each with the version of the format and a type.
 
 use serde::Serialize;
 
 use crate::escape;
 use crate::progress::Figures;
 
-/// The version in every object. New fields and types may come without a new version.
+/// The version in every object. New fields and types may be added without changing it.
 const VERSION: u8 = 1;
 
 /// An object.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Line<'a> {
-    /// The first.
+    /// The first object.
     Start(Start<'a>),
-    /// The two sides have found each other.
+    /// The two sides have connected.
     Path {
         /// Address and port of the other side; null over pipes, those of ssh or within this process.
         remote: Option<String>,
@@ -28,31 +28,31 @@ pub(crate) enum Line<'a> {
         /// Its size.
         bytes: u64,
     },
-    /// What becomes of a name at the receiver; in a dry run and in a comparison, what would.
+    /// What happens to a name at the receiver or, in a dry run and in a comparison, what would happen.
     Notice {
         /// `create`, `replace`, `attributes`, `delete` or `kept`.
         what: &'a str,
         /// Its path below the target.
         path: &'a str,
     },
-    /// An attempt has failed, and whoever listens waits for the next.
+    /// An attempt has failed, and the listener waits for the next.
     Attempt {
         /// One line.
         message: &'a str,
-        /// What the process would end with if none came.
+        /// The exit code of the process if there were no other attempt.
         exit_code: u8,
     },
-    /// The last, when all went well or nearly.
+    /// The last object, if the transfer succeeded at least partly.
     Summary(Summary),
-    /// What a doctor has found out.
+    /// A finding of a doctor.
     Finding(&'a downpour::remote::doctor::Finding),
-    /// The last of `downpour doctor`.
+    /// The last object of `downpour doctor`.
     Checkup(&'a downpour::remote::doctor::Checkup),
-    /// The last, when it did not.
+    /// The last object, if the command failed.
     Error {
         /// One line.
         message: &'a str,
-        /// That of the process.
+        /// The exit code of the process.
         exit_code: u8,
     },
 }
@@ -62,29 +62,29 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Start<'a> {
     /// `send`, `recv` or `demo`.
     pub(crate) command: &'a str,
-    /// Of the program.
+    /// Version of the program.
     pub(crate) version: &'a str,
-    /// Of the listening side, and only where it is not written to a file: it is a secret.
+    /// Ticket of the listening side, only if it is not written to a file: it is a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ticket: Option<&'a str>,
-    /// What the sender was told, in bits of IP packets.
+    /// The sender's configured rate, in bits of IP packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_bits_per_second: Option<u64>,
 }
 
-/// How far it is.
+/// Progress of a transfer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Progress {
-    /// Of the files: acknowledged at the sender, written at the receiver.
+    /// Bytes of files: acknowledged at the sender, written at the receiver.
     bytes: u64,
-    /// Those among them that were there before.
+    /// Bytes among them that were present before.
     bytes_present: u64,
     known_bytes: u64,
-    /// Whether that is all; before, the sender is still looking through its folders.
+    /// Whether `known_bytes` is final; otherwise the sender is still scanning its folders.
     known_is_all: bool,
     seconds: f64,
     goodput_bytes_per_second: f64,
-    /// Of the packets that carry the files; only their sender knows.
+    /// Loss of the packets that carry the files; known only to their sender.
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     left_seconds: Option<f64>,
@@ -109,29 +109,29 @@ impl From<&downpour::Progress> for Progress {
     }
 }
 
-/// How it went.
+/// Result of a transfer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     files: u64,
     folders: u64,
     symlinks: u64,
-    /// Of files.
+    /// Bytes of files.
     bytes: u64,
-    /// Those among them that were there before.
+    /// Bytes among them that were present before.
     bytes_present: u64,
     seconds: f64,
     goodput_bytes_per_second: f64,
-    /// Whatever is not among the failed was compared with the digests of its source.
+    /// Whether everything that did not fail was compared with the digests of its source.
     verified: bool,
-    /// Names that did not come across: exit code 23.
+    /// Names that were not transferred: exit code 23.
     failed: Vec<Failed>,
-    /// IP bytes that the sender of the files sent, or that reached their receiver.
+    /// IP bytes sent by the sender of the files, or received by their receiver.
     wire_bytes: u64,
     repair_share: Option<f64>,
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     refused_datagrams: u64,
-    /// The least time possible at the told rate, over the time taken.
+    /// The shortest possible time at the configured rate, divided by the time taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_share: Option<f64>,
 }
@@ -175,7 +175,7 @@ struct Versioned<'a, T> {
     line: &'a T,
 }
 
-/// Prints an object: a [`Line`], or what has a type of its own.
+/// Prints an object: a [`Line`], or an object with a type of its own.
 pub(crate) fn print(line: &impl Serialize) {
     let mut text = serde_json::to_vec(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
     text.push(b'\n');

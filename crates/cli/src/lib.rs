@@ -1,7 +1,8 @@
 //! The program `downpour`: copies files fast over networks that lose packets.
 //!
-//! All of it is [`main`], so a crate that adds a congestion controller or a schedule of its own can be the whole program:
-//! `examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour` does the work.
+//! Everything is in [`main`], so that a crate can add a congestion controller or a schedule of its own and be the whole
+//! program: `examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
+//! does the work.
 
 mod args;
 mod blocking;
@@ -40,8 +41,8 @@ use args::{Command, OutputArgs};
 use exit::{Code, Failure};
 use interrupt::Interrupts;
 
-/// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
-/// `--version` or a slip in the arguments does.
+/// Runs the program with these arguments, the first of which is its name; returns the exit code. Exits the process
+/// itself for `--help`, `--version` and invalid arguments.
 ///
 /// Profiles may choose the controllers and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
@@ -63,12 +64,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
 /// The names that this program adds to those of the engine.
 static NAMES: OnceLock<Names> = OnceLock::new();
 
-/// The names from which profiles are made.
+/// Returns the names that profiles may use.
 fn names() -> &'static Names {
     NAMES.get_or_init(Names::default)
 }
 
-/// Says why it ended, where that is not known yet, and whether all output was written.
+/// Reports the error, unless that was done already, and checks that all output was written.
 fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
     match result {
         Ok(code) => match print::is_complete() {
@@ -85,10 +86,10 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
     }
 }
 
-/// Runs a command; gives the exit code of one that went well or nearly.
+/// Runs a command; returns the exit code of a full or partial success.
 async fn run(command: Command) -> Result<u8, Failure> {
     match command {
-        // It minds the signals itself where it keeps something.
+        // It handles signals itself while it has something to save.
         Command::Remote => Ok(exit::of_remote(downpour::remote::serve(names()).await)),
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(man_pages::completions(&args)),

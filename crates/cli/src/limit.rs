@@ -9,23 +9,23 @@ use jiff::Zoned;
 
 use crate::rates;
 
-/// How often a timetable is looked at. Clocks jump and machines sleep, so nothing waits for an entry itself.
+/// Interval of checks of a timetable. Clocks jump and machines sleep, so there is no timer for an entry itself.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// How fast a sender may send, at every time of the day.
+/// The limit of a sender for every time of the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// From this minute of the day on, up to the next entry; ascending. The last one of a day reaches into the next.
+    /// Limits by the minute of the day from which they apply, ascending. The last one of a day applies into the next.
     entries: Vec<(u16, Option<Rate>)>,
 }
 
-/// A text that is no limit.
+/// An invalid limit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum LimitError {
-    /// A wrong rate.
+    /// An invalid rate.
     #[error(transparent)]
     Rate(#[from] rates::RateError),
-    /// Nothing that looks like an entry of a timetable.
+    /// An invalid entry of a timetable.
     #[error("{0:?} is no entry of a timetable: write a time and a rate, such as 08:00,200M, or 19:00,off")]
     Entry(String),
     /// The same time twice.
@@ -37,7 +37,7 @@ impl FromStr for Limit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        // A rate may hold a space: `100 Mbit/s`.
+        // A rate may contain a space: `100 Mbit/s`.
         if !text.contains([':', ',']) {
             return Ok(Self { entries: vec![(0, rate(text)?)] });
         }
@@ -59,7 +59,7 @@ fn rate(text: &str) -> Result<Option<Rate>, LimitError> {
     if text.trim() == "off" { Ok(None) } else { Ok(Some(rates::parse(text)?)) }
 }
 
-/// `08:00`, `8:00` or `23:59`.
+/// Parses `08:00`, `8:00` or `23:59`.
 fn minute(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -88,23 +88,23 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// What holds now.
+    /// Returns the limit that applies now.
     pub(crate) fn now(&self) -> Option<Rate> {
         self.at(minute_of_day(&Zoned::now()))
     }
 
-    /// What holds at a minute of the day.
+    /// Returns the limit that applies at a minute of the day.
     fn at(&self, minute: u16) -> Option<Rate> {
         let begun = self.entries.iter().rev().find(|(from, _)| *from <= minute);
         begun.or(self.entries.last()).and_then(|(_, limit)| *limit)
     }
 
-    /// Whether it is ever less than this rate.
+    /// Whether it is ever lower than this rate.
     pub(crate) fn is_below(&self, rate: Rate) -> bool {
         self.entries.iter().any(|(_, limit)| limit.is_some_and(|limit| limit < rate))
     }
 
-    /// Whether another one may hold later.
+    /// Whether the limit changes over the day.
     pub(crate) fn changes(&self) -> bool {
         self.entries.len() > 1
     }

@@ -1,4 +1,4 @@
-//! What is made from the definition of the arguments: completions and manual pages.
+//! Output generated from the definition of the arguments: completions and manual pages.
 
 use std::fs;
 use std::io;
@@ -43,7 +43,8 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     Ok(Code::Done as u8)
 }
 
-/// A page whose last section, the tables and examples of `--help`, keeps its lines: troff would fill one into the next, and space them out.
+/// Preserves the line breaks in a page's last section, which has the tables and examples of `--help`: troff would join
+/// and justify the lines.
 fn laid_out(page: &str) -> String {
     let mut out = String::with_capacity(page.len() + 256);
     let (mut is_last, mut was_indented) = (false, false);
@@ -61,7 +62,7 @@ fn laid_out(page: &str) -> String {
     out
 }
 
-/// Without what `--version` says of this machine: the pages are the same everywhere.
+/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere.
 fn definition() -> clap::Command {
     Cli::command().long_version(None::<&str>)
 }

@@ -1,4 +1,4 @@
-//! What the arguments mean.
+//! Conversion of arguments into the library's options.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -15,23 +15,23 @@ use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::names;
 
-/// Bytes of the longest profile; all keys with their longest values take a hundredth.
+/// Maximum size of a profile in bytes; all keys with their longest values take a hundredth.
 const LONGEST_PROFILE: u64 = 1_000_000;
 
-/// How long a ticket is good.
+/// How long a ticket is valid.
 const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// The profile with what is changed of it, and its rates.
+/// Returns the profile with its changes and rates.
 ///
 /// # Errors
-/// A key or a value that there is not; two that say different things about the same.
+/// An unknown key or value; options that contradict each other.
 pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     let ProfileArgs { profile, set } = &speed.profile;
     let mut profile = chosen(profile)?;
     if let Some(rate) = speed.rate {
         profile = profile.with_fixed_rate(rate);
     }
-    // After the rate: numbers of being told a rate may be set.
+    // After the rate, since settings of a fixed rate may be changed.
     profile = changed(profile, set)?;
     let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
     let pointless = |option: &str, (key, value): &(String, String)| {
@@ -51,10 +51,10 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// The profile of a name or a file.
+/// Returns the profile with a name, or from a file.
 ///
 /// # Errors
-/// A file that cannot be read, or is no profile.
+/// A file that cannot be read, or is not a profile.
 pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
     let path = match choice {
         ProfileChoice::Named(profile) => return Ok(Profile::clone(profile)),
@@ -73,7 +73,7 @@ pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
     }
     let text = str::from_utf8(&bytes).map_err(|_| refused(&" is no profile: it is no text"))?;
     toml::Deserializer::parse(text).and_then(|file| names().deserialize(file)).map_err(|error| {
-        // What is wrong with the whole has no line.
+        // An error in the whole text has no line.
         let at = error.span().filter(|span| span.len() < text.trim().len()).map(|span| span.start);
         let line = at.map(|at| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1);
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
@@ -81,17 +81,17 @@ pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
     })
 }
 
-/// A profile of which something is changed.
+/// Changes settings of a profile.
 ///
 /// # Errors
-/// A key or a value that there is not.
+/// An unknown key or value.
 pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<Profile, Failure> {
     let set = set.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     profile.set_all(set).map_err(|error| Failure::new(Code::Usage, format!("--set {error}")))?;
     Ok(profile)
 }
 
-/// How ssh is called.
+/// Returns how to call ssh.
 pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
     let plain = SshOptions::default();
     SshOptions {
@@ -103,7 +103,7 @@ pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
     }
 }
 
-/// What carries the data.
+/// Converts the option for the transport.
 pub(crate) const fn via(via: Via) -> remote::Via {
     match via {
         Via::Auto => remote::Via::Auto,
@@ -112,7 +112,7 @@ pub(crate) const fn via(via: Via) -> remote::Via {
     }
 }
 
-/// Which addresses may be used.
+/// Converts the options for the IP version.
 pub(crate) const fn family(network: &NetworkArgs) -> Family {
     match (network.ipv4, network.ipv6) {
         (true, _) => Family::V4,
@@ -121,7 +121,7 @@ pub(crate) const fn family(network: &NetworkArgs) -> Family {
     }
 }
 
-/// Waits there for the other side.
+/// Listens for the other side at `address`.
 pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Peer {
     Peer::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
 }

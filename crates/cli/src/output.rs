@@ -1,4 +1,4 @@
-//! What a transfer shows: words and a progress line on stderr, or JSON on stdout.
+//! The output of a transfer: text and a progress line on stderr, or JSON on stdout.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,12 +16,12 @@ use crate::print::{self, err, out, warn};
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
 
-/// How often `--json` tells how far it is.
+/// Interval of progress objects of `--json`.
 const JSON_PERIOD: Duration = Duration::from_secs(1);
-/// How many names of an offer are shown.
+/// Maximum number of names shown of an offer.
 const NAMES: usize = 5;
 
-/// Everything a command shows.
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
     shown: OutputArgs,
@@ -33,13 +33,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Shows what was asked for.
+    /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
         Self { shown, showing: Showing::new(how), last: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
     }
 
-    /// The rate that was told and the limit, in both units.
+    /// Shows the configured rate and the limit, in both units.
     pub(crate) fn speed(&self, rate: Option<Rate>, limit: Option<&Limit>) {
         match (rate, limit) {
             (Some(rate), Some(limit)) if limit.is_below(rate) => self.say(format_args!(
@@ -52,7 +52,7 @@ impl Output {
         }
     }
 
-    /// The first line of `--json`, or the ticket for people and scripts.
+    /// Prints the first line of `--json`, or the ticket for people and scripts.
     ///
     /// # Errors
     /// The ticket was not written.
@@ -65,14 +65,14 @@ impl Output {
                 rate_bits_per_second: rate.map(Rate::bits_per_second),
             }));
         } else if let Some(ticket) = ticket {
-            // Alone on stdout, so that a script can take it from there.
+            // Alone on stdout, so that a script can read it there.
             out(ticket);
             self.say("");
         }
         ticket.map_or(Ok(()), |_| print::has_ticket())
     }
 
-    /// The other side is there.
+    /// Reports that the other side has connected.
     pub(crate) fn connected(&self, remote: Option<SocketAddr>) {
         if self.shown.json {
             json::print(&Line::Path { remote: remote.map(|remote| remote.to_string()) });
@@ -83,18 +83,18 @@ impl Output {
         }
     }
 
-    /// What is coming and where it goes.
+    /// Shows what is offered and where it goes.
     pub(crate) fn offer(&self, offer: &Offer) {
         self.say(in_words(offer));
     }
 
-    /// The same before a question: it makes no sense without, whatever else is shown.
+    /// Shows the same before a question, which makes no sense without it, whatever the options.
     pub(crate) fn ask(&self, offer: &Offer) {
         self.rest();
         err(in_words(offer));
     }
 
-    /// How far it is.
+    /// Shows the progress.
     pub(crate) fn progress(&mut self, progress: Progress) {
         let now = Instant::now();
         self.showing.figures(now, &Figures::from(&progress));
@@ -105,7 +105,7 @@ impl Output {
         self.last = Some(progress);
     }
 
-    /// A file has arrived.
+    /// Reports a file that has arrived.
     pub(crate) fn file(&self, path: &str, bytes: u64) {
         if self.shown.json {
             json::print(&Line::File { path, bytes });
@@ -113,18 +113,19 @@ impl Output {
         self.detail(format_args!("{path} ({})", units::bytes(bytes)));
     }
 
-    /// How many receivers there are at the moment, where their figures would only be confused.
+    /// Shows the current number of receivers, instead of their figures, which would be mixed up.
     pub(crate) fn crowd(&self, receivers: u64) {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
     }
 
-    /// What becomes of a name at the receiver. Plans and differences are the result of a command: they go to stdout.
+    /// Reports what happens to a name at the receiver. Plans and differences are the result of a command: they go to
+    /// stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, path: &str) {
         let Some((what, difference)) = words(kind) else { return };
         match notices {
             Notices::Done if kind == NoticeKind::Delete => self.detail(format_args!("deleted {path}")),
             Notices::Done => self.detail(format_args!("{path}: {kind}")),
-            // Times and modes are no content.
+            // Times and modes are not part of the content.
             Notices::Differences if difference.is_empty() => {
                 return self.detail(format_args!("other mode or time: {path}"));
             }
@@ -134,7 +135,7 @@ impl Output {
             }
             Notices::Planned | Notices::Differences => {}
         }
-        // What is kept is no change of the target, but a difference.
+        // A kept name is not a change of the target, but a difference.
         self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
@@ -142,28 +143,28 @@ impl Output {
         }
     }
 
-    /// How many notices there were.
+    /// Returns the number of notices.
     pub(crate) const fn noticed(&self) -> u64 {
         self.noticed
     }
 
-    /// The signal to stop was heard.
+    /// Confirms a signal to stop.
     pub(crate) fn stopping(&self) {
         self.showing.words("Stopping. Ctrl-C again stops at once.");
     }
 
-    /// The terminal may be gone.
+    /// Stops drawing if the terminal is gone.
     pub(crate) fn hang_up(&mut self) {
         self.showing.hang_up();
     }
 
-    /// One of several transfers failed: the line that [`failed`] prints at the end.
+    /// Reports the failure of one of several transfers, in the words that [`failed`] uses at the end.
     pub(crate) fn one_failed(&self, failure: &Failure) {
         self.rest();
         failed(self.shown, failure);
     }
 
-    /// An attempt failed, and the listener waits for the next: a line, whatever else is shown.
+    /// Reports a failed attempt after which the listener waits for the next, whatever the options.
     pub(crate) fn attempt_failed(&self, message: &str, code: Code) {
         if self.shown.json {
             json::print(&Line::Attempt { message, exit_code: code as u8 });
@@ -171,12 +172,12 @@ impl Output {
         self.showing.above(|| err(message));
     }
 
-    /// Takes the progress line away until there is progress again.
+    /// Removes the progress line until there is progress again.
     pub(crate) fn rest(&self) {
         self.showing.clear();
     }
 
-    /// All went well, or nearly: the last line.
+    /// Prints the last line of a full or partial success.
     pub(crate) fn done(&self, notices: Notices, summary: &Summary) {
         self.showing.clear();
         let why = if notices == Notices::Differences { "could not be compared: " } else { "" };
@@ -204,14 +205,14 @@ impl Output {
         }
     }
 
-    /// A line for people, unless `-q` or `--json`.
+    /// Prints a line for people, unless `-q` or `--json`.
     pub(crate) fn say(&self, line: impl fmt::Display) {
         if !self.shown.quiet && !self.shown.json {
             self.showing.above(|| err(line));
         }
     }
 
-    /// A line for people who asked for more.
+    /// Prints a line for people with `-v`.
     pub(crate) fn detail(&self, line: impl fmt::Display) {
         if self.shown.verbose {
             self.showing.above(|| err(line));
@@ -219,7 +220,7 @@ impl Output {
     }
 }
 
-/// Two lines: what is coming, and where it goes.
+/// Formats two lines: what is offered, and where it goes.
 fn in_words(offer: &Offer) -> String {
     let more = offer.names.len().saturating_sub(NAMES);
     let mut names = offer.names.iter().take(NAMES).map(|name| escape::name(name)).collect::<Vec<_>>().join(", ");
@@ -227,13 +228,14 @@ fn in_words(offer: &Offer) -> String {
         names += &format!(" and {more} more");
     }
     let items = units::count(offer.entries, "item", "items");
-    // The sender may still be looking through its folders.
+    // The sender may still be scanning its folders.
     let open = if offer.is_all { "" } else { ", maybe more" };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
     format!("Coming: {names} ({items}, {}{open})\nInto:   {}", units::bytes(offer.bytes), into.display())
 }
 
-/// The last line of a comparison with so many differences. What could not be compared is none, nor is it the same.
+/// Formats the last line of a comparison with this many differences. Names that could not be compared count neither as
+/// different nor as the same.
 fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     let mut sentences = Vec::new();
     if differences > 0 {
@@ -250,19 +252,19 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     sentences.join(" ")
 }
 
-/// What the notices of a receiver mean.
+/// The meaning of a receiver's notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Notices {
     /// What it has done.
     #[default]
     Done,
-    /// What it would do: a dry run.
+    /// What it would do, in a dry run.
     Planned,
     /// How the two sides differ.
     Differences,
 }
 
-/// A notice for `--json`, and as a difference between A and B; failures are in the summary.
+/// Returns a notice's word for `--json`, and its text as a difference between A and B; failures are in the summary.
 const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         NoticeKind::Create => ("create", "only in A"),
@@ -274,7 +276,7 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`
+/// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`
 fn counts(summary: &Summary) -> String {
     let mut parts = vec![format!("{} in IP packets", units::bytes(summary.wire_bytes))];
     parts.extend(summary.loss.map(|loss| format!("loss {}", units::percent(loss))));
@@ -284,7 +286,7 @@ fn counts(summary: &Summary) -> String {
     parts.join(", ")
 }
 
-/// It did not go well: one line, whatever else is shown.
+/// Prints a failure in one line, whatever the options.
 pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
     if shown.json {
         json::print(&Line::Error { message: &failure.message, exit_code: failure.code });

@@ -10,14 +10,15 @@ use crate::limit::Limit;
 use crate::watch::{GRACE, at};
 use crate::{escape, options, print};
 
-/// Pipes; gives the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`]: nothing is kept.
+/// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
+/// nothing to save.
 pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
     let profile = options::profile(&args.speed)?;
     let mut piping = remote::pipe(Pipe {
-        // As ssh joins them.
+        // Joined like ssh does.
         command: args.command.join(" "),
         via: options::via(args.via),
         ssh: options::ssh(&args.ssh),

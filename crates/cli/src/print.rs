@@ -1,4 +1,4 @@
-//! Lines and bytes on stdout and stderr, and whether all that went to stdout was written.
+//! Output of lines and bytes to stdout and stderr, and whether everything was written to stdout.
 
 use std::sync::OnceLock;
 use std::{fmt, io};
@@ -6,7 +6,7 @@ use std::{fmt, io};
 use crate::blocking;
 use crate::exit::{Code, Failure};
 
-/// The first error on stdout. Stdout is one for the process, and so is this.
+/// The first error on stdout, which is global to the process.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints a line on stdout.
@@ -24,24 +24,25 @@ pub(crate) fn warn(line: impl fmt::Display) {
     err(format_args!("downpour: warning: {line}"));
 }
 
-/// Writes to stdout at once. After an error nothing more is written, the command goes on, and [`is_complete`] reports the error at its end.
+/// Writes to stdout at once. After an error nothing more is written, the command continues, and [`is_complete`] reports
+/// the error at its end.
 pub(crate) fn write_out(bytes: &[u8]) {
     if STDOUT_ERROR.get().is_some() {
         return;
     }
-    // Past the buffer of the library, which does not tell how much of it was written before there was no room.
+    // Bypasses the standard library's buffer, which does not tell how much was written before it ran out of room.
     if let Err(error) = blocking::write_all(io::stdout().lock(), bytes) {
-        // Another thread's error would do as well.
+        // An error that another thread has set is just as good.
         let _ = STDOUT_ERROR.set(error);
     }
 }
 
-/// Writes to stderr at once. If stderr is gone there is nobody to tell.
+/// Writes to stderr at once. If stderr is gone the text is lost.
 pub(crate) fn write_err(bytes: &[u8]) {
     let _ = blocking::write_all(io::stderr().lock(), bytes);
 }
 
-/// Whether everything was written to stdout that somebody still reads: a reader that closes its pipe has read enough.
+/// Checks that everything was written to stdout. A reader that has closed its pipe has read enough.
 ///
 /// # Errors
 /// A full device, for example.
@@ -54,10 +55,10 @@ pub(crate) fn is_complete() -> Result<(), Failure> {
     }
 }
 
-/// Whether the ticket was written, without which nobody can connect.
+/// Checks that the ticket was written, without which no one can connect.
 ///
 /// # Errors
-/// A full device, or a pipe that nobody reads.
+/// A full device, or a pipe without a reader.
 pub(crate) fn has_ticket() -> Result<(), Failure> {
     let failed = |error| Failure::new(Code::Disk, format!("cannot write the ticket to stdout: {error}"));
     STDOUT_ERROR.get().map(failed).map_or(Ok(()), Err)

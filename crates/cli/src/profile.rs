@@ -1,4 +1,4 @@
-//! Profiles to look at.
+//! `downpour profile`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::args::ProfileCommand;
 use crate::exit::{Code, Failure};
 use crate::{options, print};
 
-/// Lists, shows or compares; gives the exit code.
+/// Lists, shows or compares profiles; returns the exit code.
 pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
     let text = match command {
         ProfileCommand::List => listed(),
@@ -27,7 +27,7 @@ fn listed() -> String {
     Profile::all().fold(String::new(), |text, (name, about)| text + &format!("{name:width$}  {about}\n"))
 }
 
-/// As a file, with the sources as its comments.
+/// Formats a profile as a file, with the sources as comments.
 fn shown(profile: &Profile, allowed: bool) -> String {
     let mut text = String::new();
     if let Some((_, about)) = Profile::all().find(|(name, _)| *name == profile.base && *name == profile.name) {
@@ -60,7 +60,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
 
-/// Its name. One in a file may be anything, a profile's own among them.
+/// Returns the name of a profile. A file may use any name, including that of a built-in profile.
 fn called(profile: &Profile) -> String {
     let is_other = profile.name == profile.base && Profile::named(profile.base).is_ok_and(|own| own != *profile);
     format!("{}{}", profile.name.escape_debug(), if is_other { ", changed" } else { "" })

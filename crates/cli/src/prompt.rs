@@ -9,19 +9,19 @@ use tokio::sync::oneshot;
 use crate::interrupt::{Interrupts, StopSignal};
 use crate::print;
 
-/// Longer lines are cut: no ticket and no answer is near it.
+/// Maximum length of a line, which is cut there: far longer than any ticket or answer.
 const LONGEST_LINE: u64 = 64 * 1024;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
     /// Ctrl-C, or SIGTERM.
     Stopped(StopSignal),
-    /// The input ended, or cannot be read.
+    /// The input has ended, or cannot be read.
     Input(io::Error),
 }
 
-/// Reads a line that is not shown while it is typed. Where stdin is no terminal, it is a plain line of it and nothing is asked.
+/// Reads a line without echo. If stdin is not a terminal, reads a line from it without asking.
 pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
     if !io::stdin().is_terminal() {
         return line(interrupts).await;
@@ -35,7 +35,7 @@ pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Resul
     answer
 }
 
-/// A question with the default yes, asked on stderr and answered on stdin, whatever that is: a person, or what a script pipes in.
+/// A question with the default yes, asked on stderr and answered on stdin, by a person or by a script's pipe.
 #[derive(Debug)]
 pub(crate) struct Question {
     text: &'static str,
@@ -43,26 +43,26 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Asks it.
+    /// Asks the question.
     pub(crate) fn ask(text: &'static str) -> Self {
         let question = Self { text, answer: read_line() };
         question.repeat();
         question
     }
 
-    /// Asks it again, without another answer.
+    /// Asks it again while its answer is still awaited.
     pub(crate) fn repeat(&self) {
         print::write_err(format!("{} [Y/n] ", self.text).as_bytes());
     }
 
-    /// Waits for a yes or a no, and asks again where it is neither. May be dropped and called again.
+    /// Waits for a yes or a no, and asks again after anything else. Can be dropped and called again.
     ///
     /// # Errors
-    /// The input has ended, or cannot be read: nobody answers.
+    /// The input has ended, or cannot be read, so there is no answer.
     pub(crate) async fn answer(&mut self) -> io::Result<bool> {
         loop {
             let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-            // Only a line that is typed at a terminal ends the line there.
+            // Only a line typed at a terminal moves the cursor to the next line.
             if answer.is_err() || !io::stdin().is_terminal() {
                 print::write_err(b"\n");
             }
@@ -75,13 +75,13 @@ impl Question {
         }
     }
 
-    /// There is nothing to answer any more.
+    /// Withdraws the question.
     pub(crate) fn withdraw(self) {
         print::write_err(b"\n");
     }
 }
 
-/// One line of stdin, without its end.
+/// Reads one line from stdin, without its line break.
 async fn line(interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
     tokio::select! {
         line = read_line() => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
@@ -89,14 +89,14 @@ async fn line(interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
     }
 }
 
-/// Begins to read a line of stdin, without its end.
+/// Starts to read a line from stdin, without its line break.
 fn read_line() -> oneshot::Receiver<io::Result<String>> {
     let (answer, answered) = oneshot::channel();
-    // A thread of its own that nobody joins: a read of a terminal cannot be called off, and must not hold up the end of the program.
+    // On a detached thread: a read from a terminal cannot be cancelled, and must not delay the end of the program.
     thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST_LINE).read_line(&mut line);
-        // Where nobody waits any more the program is about to end.
+        // Fails if the program is about to end.
         let _ = answer.send(read.and_then(|bytes| match bytes {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(line.trim_end_matches(['\r', '\n']).to_owned()),
@@ -105,7 +105,7 @@ fn read_line() -> oneshot::Receiver<io::Result<String>> {
     answered
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal without echo, until this is dropped.
 struct NoEcho {
     before: Termios,
 }
@@ -115,7 +115,7 @@ impl NoEcho {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // Flush: what was typed before the question is no answer to it.
+        // Flush: text typed before the question is not an answer to it.
         tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
         Ok(Self { before })
     }
@@ -123,7 +123,7 @@ impl NoEcho {
 
 impl Drop for NoEcho {
     fn drop(&mut self) {
-        // A terminal that is gone needs no echo.
+        // Errors do not matter: the terminal is then gone.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -1,35 +1,35 @@
-//! Rates as people type them: `100M` is bits per second, `12MB/s` is bytes per second.
+//! Rates as users type them: `100M` is bits per second, `12MB/s` is bytes per second.
 
 use std::fmt;
 
 use downpour::Rate;
 
-/// A text that is not a rate, with what to write instead.
+/// An invalid rate, with advice what to write instead.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum RateError {
-    /// No digits at the front.
+    /// No digits at the beginning.
     #[error("{0:?} is not a rate: write a number and a unit, such as 100M (Mbit/s) or 12MB/s")]
     NotANumber(String),
-    /// Bits for some programs, bytes or KiB for others.
+    /// No unit, which means bits for some programs, bytes or KiB for others.
     #[error("{0:?} has no unit: write {0}M for Mbit/s, {0}MB/s for megabytes per second, {0}bit/s if you mean that")]
     NoUnit(String),
-    /// Nothing at all would be sent.
+    /// A rate of zero, at which nothing would be sent.
     #[error("a rate of 0 sends nothing")]
     Zero,
-    /// More than 64 bits hold.
+    /// A number that does not fit into 64 bits.
     #[error("{0:?} is more than any line carries")]
     TooLarge(String),
     /// A lower-case `m`, `g` or `t`.
     #[error("{text:?} means thousandths: write {upper} for {name}bit/s")]
     LowerCase {
-        /// What was typed.
+        /// The text that was typed.
         text: String,
         /// The same with the prefix in upper case.
         upper: String,
         /// The prefix in words.
         name: &'static str,
     },
-    /// Bytes, but no time.
+    /// Bytes without a time.
     #[error("{0:?} is a size: write {0}/s for bytes per second, or leave the B out for bits per second")]
     Size(String),
     /// A binary prefix on bits.
@@ -40,15 +40,16 @@ pub(crate) enum RateError {
         "{unit:?} is not a unit of a rate: write k, M, G or T for bits per second, or kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
     )]
     Unit {
-        /// What stands behind the number.
+        /// The text after the number.
         unit: String,
     },
 }
 
-/// Reads a rate. Prefixes are powers of ten, with an `i` powers of two; `bit/s` and `bps` may follow the prefix, `B/s` makes it bytes.
+/// Parses a rate. Prefixes are powers of ten, with an `i` powers of two; `bit/s` and `bps` may follow the prefix, `B/s`
+/// makes it bytes.
 ///
 /// # Errors
-/// A text that is not a rate above zero, with what to write instead.
+/// A text that is not a rate above zero, with advice what to write instead.
 pub(crate) fn parse(text: &str) -> Result<Rate, RateError> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -105,7 +106,7 @@ fn bits_per_unit(text: &str, digits: &str, unit: &str) -> Result<f64, RateError>
     Ok(bits * base.powi(power))
 }
 
-/// A rate in bits and in bytes: `100 Mbit/s = 12.5 MB/s`.
+/// Displays a rate in bits and in bytes: `100 Mbit/s = 12.5 MB/s`.
 pub(crate) struct Both(pub(crate) Rate);
 
 impl fmt::Display for Both {

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::ticket::{self, Guest};
 use crate::watch::{Conduct, OnOffer, watch};
 
-/// Receives; gives the exit code.
+/// Receives; returns the exit code.
 pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let peer = match args.listen {
         Some(address) => options::listen(address, false),

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::ticket::{self, Guest};
 use crate::watch::{Conduct, watch};
 
-/// Sends; gives the exit code.
+/// Sends; returns the exit code.
 pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let profile = options::profile(&args.speed)?;
     let peer = match &args.to {

@@ -1,4 +1,4 @@
-//! Tickets: where the connecting side gets its own from, and what the listening side says about it.
+//! Tickets: how the connecting side gets its ticket, and how the listening side publishes its own.
 
 use std::env;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::output::Output;
 use crate::print::warn;
 use crate::prompt::{self, NoAnswer};
 
-/// The variable that holds a ticket.
+/// The environment variable that holds a ticket.
 const VARIABLE: &str = "DOWNPOUR_TICKET";
 
-/// The ticket: what was typed as an argument, else of the file, else of the environment, else of the prompt.
+/// Reads the ticket from the argument, the file, the environment or the prompt, in this order.
 pub(crate) async fn read(
     argument: Option<&str>,
     file: Option<&Path>,
@@ -46,10 +46,10 @@ pub(crate) async fn read(
     }
 }
 
-/// Whom the listening side waits for.
+/// The peer that the listening side expects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Guest {
-    /// A `downpour recv`, or many.
+    /// A `downpour recv`, or several.
     Receiver {
         /// `--keep`.
         many: bool,
@@ -58,8 +58,8 @@ pub(crate) enum Guest {
     Sender,
 }
 
-/// Says how the other side gets here, and writes the ticket file. Gives the ticket's text where it is still to be printed; `None` for a side
-/// that connects.
+/// Prints how the other side connects, and writes the ticket file. Returns the ticket's text if it is yet to be
+/// printed; `None` for a side that connects.
 pub(crate) fn publish(
     ticket: Option<&Ticket>,
     file: Option<&Path>,

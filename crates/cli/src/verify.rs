@@ -10,7 +10,8 @@ use crate::interrupt::Interrupts;
 use crate::output::{Notices, Output};
 use crate::watch::{Conduct, watch};
 
-/// Compares; gives the exit code. It is a copy that is not made: what it would do is how the two differ.
+/// Compares; returns the exit code. A comparison is a copy that is not carried out: what it would do is how the two
+/// sides differ.
 pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     if let Location::Local(path) = &args.b
         && !path.as_os_str().is_empty()

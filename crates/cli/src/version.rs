@@ -1,8 +1,8 @@
-//! What `--version` says.
+//! The output of `--version`.
 
 use std::sync::LazyLock;
 
-/// Version, commit, target, profile, and what this processor has for the ciphers.
+/// Returns version, commit, target, profile, and the processor's features for ciphers.
 pub(crate) fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {
         format!(
@@ -17,7 +17,7 @@ pub(crate) fn long() -> &'static str {
     &LONG
 }
 
-/// The processor's instructions that make AES-GCM and ChaCha20 fast.
+/// Returns the processor's instructions that make AES-GCM and ChaCha20 fast.
 fn features() -> String {
     let features: Vec<&str> = present().into_iter().filter_map(|(name, is_there)| is_there.then_some(name)).collect();
     if features.is_empty() { "no instructions of their own here".to_owned() } else { features.join(" ") }

@@ -14,38 +14,38 @@ use crate::output::{Notices, Output};
 use crate::prompt::Question;
 use crate::rates::Both;
 
-/// How long a transfer may take to end after SIGTERM: the process is to be gone within two seconds.
+/// How long a transfer may take to end after SIGTERM: the process must be gone within two seconds.
 pub(crate) const GRACE: Duration = Duration::from_millis(1500);
 
-/// What to do about a transfer.
+/// How a transfer is handled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conduct {
-    /// What to do about an offer.
+    /// How an offer is handled.
     pub(crate) offer: OnOffer,
-    /// Others may come after a transfer, whatever became of it.
+    /// Whether further transfers may follow, however one ends.
     pub(crate) keep: bool,
-    /// What the notices of the receiver mean.
+    /// The meaning of the receiver's notices.
     pub(crate) notices: Notices,
-    /// The sender's limit, where it changes with the time.
+    /// The sender's limit, if it changes over the day.
     pub(crate) limit: Option<Limit>,
-    /// The same command goes on where it was stopped, whatever this side has kept.
+    /// Whether the same command resumes where it was stopped, regardless of what this side has kept.
     pub(crate) resumes: bool,
 }
 
-/// What is done when the sender says what it wants to send.
+/// How an offer is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OnOffer {
-    /// It was asked for by name: it is taken.
+    /// Accept: the user has requested it.
     #[default]
     Take,
-    /// It is told, and taken.
+    /// Show and accept.
     Tell,
-    /// It is told, and taken after a yes.
+    /// Show, and accept after a yes.
     Ask,
 }
 
-/// Shows what happens until all is over, and gives the exit code. Ctrl-C and SIGTERM stop the transfer, SIGTERM within [`GRACE`]; a
-/// second one ends the process.
+/// Shows a transfer until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the transfer, SIGTERM within
+/// [`GRACE`]; a second signal ends the process.
 pub(crate) async fn watch(
     transfer: Transfer,
     conduct: Conduct,
@@ -92,7 +92,7 @@ pub(crate) async fn watch(
     }
 }
 
-/// Waits until then, if there is such a time.
+/// Waits until `deadline`, for ever if there is none.
 pub(crate) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
@@ -107,27 +107,27 @@ async fn answer(question: &mut Option<Question>) -> io::Result<bool> {
     }
 }
 
-/// A transfer that is followed.
+/// A transfer being shown.
 struct Watch<'a> {
     transfer: Transfer,
     conduct: Conduct,
     output: &'a mut Output,
-    /// The limit that it has.
+    /// The limit in effect.
     held: Option<Rate>,
-    /// What the user is being asked.
+    /// The question being asked.
     question: Option<Question>,
-    /// Nobody was there to be asked.
+    /// Whether a question found no one to answer it.
     unanswered: bool,
-    /// Why it is being cancelled.
+    /// The signal that stopped it.
     stop: Option<StopSignal>,
-    /// When the process ends whatever the transfer does.
+    /// When the process ends in any case.
     deadline: Option<Instant>,
-    /// Receivers that are being served, where there may be several.
+    /// Receivers being served, where there may be several.
     peers: u64,
 }
 
 impl Watch<'_> {
-    /// Shows an event; gives the end that it brings.
+    /// Shows an event; returns the result if it ends the transfer.
     fn event(&mut self, event: TransferEvent) -> Option<Result<u8, Failure>> {
         match event {
             TransferEvent::Connected { peer } => {
@@ -135,9 +135,9 @@ impl Watch<'_> {
                 self.output.connected(peer);
             }
             TransferEvent::Offer(offer) => self.offer(&offer),
-            // Nothing moves, and the line would be drawn over the question.
+            // Nothing moves, and the progress line would be drawn over the question.
             TransferEvent::Progress(_) if self.question.is_some() => {}
-            // Figures of several receivers cannot be told apart.
+            // The figures of several receivers cannot be told apart.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::Files(files) => {
@@ -186,7 +186,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Cancels; the second time there is no waiting for it.
+    /// Stops the transfer; the second time without waiting for its end.
     fn stop(&mut self, stop: StopSignal) {
         if self.stop.is_some() {
             self.transfer.abandon();
@@ -200,7 +200,7 @@ impl Watch<'_> {
         self.transfer.stop(stop.into());
     }
 
-    /// Applies what the timetable says now.
+    /// Applies the current limit of the timetable.
     fn limit(&mut self) {
         let now = self.conduct.limit.as_ref().and_then(Limit::now);
         if now != self.held {
@@ -213,7 +213,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells what is offered, and takes it or asks.
+    /// Shows an offer, and accepts it or asks.
     fn offer(&mut self, offer: &Offer) {
         match self.conduct.offer {
             OnOffer::Take => self.transfer.accept(),
@@ -223,7 +223,8 @@ impl Watch<'_> {
             }
             OnOffer::Ask => {
                 self.output.ask(offer);
-                // Another peer's, where the one before has left during the question: the next line typed is the answer.
+                // Another peer's offer, after the previous peer has left during the question: the next line typed is
+                // the answer.
                 match &self.question {
                     Some(open) => open.repeat(),
                     None => self.question = Some(Question::ask("Take it?")),
@@ -237,7 +238,7 @@ impl Watch<'_> {
         match answer {
             Ok(true) => self.transfer.accept(),
             Ok(false) => self.transfer.refuse(),
-            // Nor will the next peer's offer be answered.
+            // The next peer's offer would not be answered either.
             Err(_) => {
                 self.unanswered = true;
                 self.transfer.stop(downpour::Stop::Cancelled);

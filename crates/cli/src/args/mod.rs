@@ -1,4 +1,4 @@
-//! What was typed. What it means is decided in [`crate::options`].
+//! The command line. Its meaning is defined in [`crate::options`].
 
 mod copying;
 mod demo;

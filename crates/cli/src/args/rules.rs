@@ -7,11 +7,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use downpour::files::{Pattern, Rule};
 
-/// Which names take part; the first rule that matches one decides.
+/// A list of include and exclude rules; the first one that matches a name decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules(pub(crate) Vec<Rule>);
 
-/// Makes a rule of a pattern.
+/// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
 
 /// The two options.
@@ -42,7 +42,8 @@ impl FromArgMatches for Rules {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut placed = Vec::new();
         for (name, rule) in OPTIONS {
-            // What was configured has no order of its own: it follows what was typed, and exceptions precede what they are from.
+            // Configured rules have no order of their own: they follow the typed ones, and includes precede the
+            // excludes to which they are exceptions.
             let is_typed = matches.value_source(name) == Some(ValueSource::CommandLine);
             let patterns = matches.get_many::<Pattern>(name).into_iter().flatten().cloned().map(rule);
             let places = matches.indices_of(name).into_iter().flatten();

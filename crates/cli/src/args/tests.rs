@@ -12,7 +12,7 @@ use super::*;
 use downpour::files::{Pattern, Rule};
 use downpour::remote::Location;
 
-/// Words with single quotes, as in a shell.
+/// Parses words with single quotes, as in a shell.
 fn parse(line: &str) -> Result<Command, clap::Error> {
     let words = shlex::split(line).expect("words");
     Cli::try_parse_from(std::iter::once("downpour".to_owned()).chain(words)).map(|cli| cli.command)

@@ -1,4 +1,4 @@
-//! Values as people type them.
+//! Parsers of option values.
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -12,25 +12,25 @@ use downpour::remote::Location;
 
 use crate::names;
 
-/// A command in words, as a shell would split it.
+/// A command as words, split like by a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SshCommand(pub(crate) Vec<OsString>);
 
-/// A profile as it is named.
+/// A profile, by name or file.
 #[derive(Clone, Debug)]
 pub(crate) enum ProfileChoice {
-    /// A built-in one.
+    /// A built-in profile.
     Named(Box<Profile>),
-    /// In a file.
+    /// A profile in a file.
     File(PathBuf),
 }
 
-/// `path` or `[user@]host:path`.
+/// Parses `path` or `[user@]host:path`.
 pub(super) fn location() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(|text| Location::parse(&text))
 }
 
-/// `[user@]host`, for ssh.
+/// Parses `[user@]host`, for ssh.
 pub(super) fn host(text: &str) -> Result<String, String> {
     let colon = || {
         let as_location = OsString::from(format!("{text}:"));
@@ -42,7 +42,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Words, with the quotes and backslashes of a shell and nothing else of it.
+/// Splits words, with the quotes and backslashes of a shell and none of its other features.
 pub(super) fn command(text: &str) -> Result<SshCommand, String> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(SshCommand(words.into_iter().map(OsString::from).collect())),
@@ -51,7 +51,7 @@ pub(super) fn command(text: &str) -> Result<SshCommand, String> {
     }
 }
 
-/// `60001` or `60001:60010`.
+/// Parses `60001` or `60001:60010`.
 pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once(':').unwrap_or((text, text));
     match (first.parse::<u16>(), last.parse::<u16>()) {
@@ -60,7 +60,7 @@ pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// `192.0.2.1:4000`, `[2001:db8::1]:4000`, or `:4000` for every address.
+/// Parses `192.0.2.1:4000`, `[2001:db8::1]:4000`, or `:4000` for every address.
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     whole
@@ -68,7 +68,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("{text:?} is not an address: write one such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for every address"))
 }
 
-/// A profile's name, or a file that says how one differs from another; that is read when it is needed.
+/// Parses a profile's name, or the path of a file with a profile, which is read when it is needed.
 pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
     if text.contains(['/', '.']) {
         return Ok(ProfileChoice::File(text.into()));
@@ -77,13 +77,13 @@ pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
     Ok(ProfileChoice::Named(Box::new(named)))
 }
 
-/// `KEY=VALUE`; whether the profile has such a key is known with the profile.
+/// Parses `KEY=VALUE`; whether the key exists is checked with the profile.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "write KEY=VALUE, such as congestion=cubic".to_owned())?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Seconds, with a fraction or without, or another unit: `0.5`, `90s`, `10m`, `1h`, `2d`.
+/// Parses seconds, with or without a fraction, or another unit: `0.5`, `90s`, `10m`, `1h`, `2d`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let scale = match text[unit_at..].trim() {
@@ -102,7 +102,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
 }
 
-/// `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.
+/// Parses `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB, 1TB or 64KiB");
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -11,10 +11,10 @@ use toml::de::{DeTable, DeValue};
 use super::layers::{Layer, Setting, Words};
 use super::{ONLY_TYPED, known, options};
 
-/// The only key that is no option.
+/// The only key that is not an option.
 const HOST: &str = "host";
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Debug)]
 pub(super) struct File {
     top: Layer,
@@ -22,7 +22,7 @@ pub(super) struct File {
     hosts: Vec<(String, Layer)>,
 }
 
-/// A configuration that cannot.
+/// An invalid configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileError {
     path: PathBuf,
@@ -37,8 +37,8 @@ impl fmt::Display for FileError {
 }
 
 impl File {
-    /// Reads a configuration for the commands of `definition`, and looks whether all of it can be used: what is wrong in the section of a
-    /// host is not to be heard of on the day when that host is needed.
+    /// Parses a configuration for the commands of `definition`, and checks all of it, so that errors in a host's
+    /// section do not show only when that host is used.
     pub(super) fn parse(path: &Path, text: &str, definition: &Command) -> Result<Self, FileError> {
         let reader = Reader { path, text, definition };
         let table = DeTable::parse(text).map_err(|error| {
@@ -66,20 +66,20 @@ impl File {
                 _ => file.top.push(reader.setting(key, value)?),
             }
         }
-        // The table is in the order of the alphabet.
+        // The table is in alphabetical order.
         sections.sort_by_key(|(at, ..)| *at);
         file.hosts = sections.into_iter().map(|(_, pattern, layer)| (pattern, layer)).collect();
         Ok(file)
     }
 
-    /// What holds for a transfer with this host, nearest first.
+    /// Returns the settings for a transfer with this host, nearest first.
     pub(super) fn layers(&self, host: Option<&str>) -> Vec<Layer> {
         let sections = self.hosts.iter().filter(|(pattern, _)| host.is_some_and(|host| is_meant(pattern, host)));
         sections.map(|(_, layer)| layer.clone()).chain([self.top.clone()]).collect()
     }
 }
 
-/// A file while it is read.
+/// A file while it is being parsed.
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
@@ -100,7 +100,7 @@ impl Reader<'_> {
         if ONLY_TYPED.contains(&name) {
             return Err(self.error(at, format!("{name} is for a single run: give it on the command line")));
         }
-        // Several commands may have it, each with a notion of its own of what it takes.
+        // Several commands may have the option, each with its own idea of valid values.
         let meant: Vec<&Arg> = self.options().filter(|option| option.get_long() == Some(name)).collect();
         let Some(option) = meant.first() else {
             let hint = known::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
@@ -124,7 +124,7 @@ impl Reader<'_> {
         Ok(setting)
     }
 
-    /// The options of all commands.
+    /// Returns the options of all commands.
     fn options(&self) -> impl Iterator<Item = &Arg> {
         self.definition.get_subcommands().flat_map(options)
     }
@@ -142,14 +142,15 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a section is for this host: `*` and `?` in the pattern stand for anything; one without `@` is for every user of the host.
+/// Whether a section is for this host: `*` and `?` in the pattern are wildcards; a pattern without `@` matches every
+/// user of the host.
 fn is_meant(pattern: &str, host: &str) -> bool {
     let bare = host.rsplit_once('@').map_or(host, |(_, bare)| bare);
     let host = if pattern.contains('@') { host } else { bare };
     matches_glob(pattern.as_bytes(), host.as_bytes())
 }
 
-/// Linear in both but for stars: after a mismatch only the last star takes one more.
+/// Linear in both lengths except for stars: after a mismatch only the last star matches one more character.
 fn matches_glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,4 +1,4 @@
-//! What one place says about options.
+//! The settings of one source of options.
 
 use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
@@ -10,22 +10,23 @@ use clap::{Arg, ArgAction, Command};
 
 use super::is_switch;
 
-/// What one place says: the environment, a section of the file.
+/// The settings of one source: the environment, or a section of the file.
 pub(super) type Layer = Vec<Setting>;
 
-/// What is said about one option.
+/// A setting of one option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// The long name of the option.
     pub(super) name: String,
-    /// One, or for an option that may stand more than once any number. A switch has `true` or `false`.
+    /// One value, or any number for an option that can be repeated. A switch has `true` or `false`.
     pub(super) values: Vec<OsString>,
-    /// Where it was said, for messages.
+    /// Its origin, for messages.
     pub(super) origin: String,
 }
 
 impl Setting {
-    /// What a variable says. An empty one says nothing; one for an option that may be repeated has a value a line.
+    /// Returns the setting of a variable. An empty one sets nothing; one for an option that can be repeated has a value
+    /// per line.
     pub(super) fn of_variable(option: &Arg, variable: &str, text: &OsStr) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -44,7 +45,7 @@ impl Setting {
         is_switch(option) && self.values.iter().all(|value| value == "false")
     }
 
-    /// Looks whether the option takes these values; what is wrong otherwise, without its origin.
+    /// Checks that the option accepts these values; returns the error without its origin.
     pub(super) fn check(&self, option: &Arg) -> Result<(), String> {
         if is_switch(option) {
             let are_words = self.values.iter().all(|value| value == "true" || value == "false");
@@ -53,7 +54,7 @@ impl Setting {
         if self.values.len() > 1 && !matches!(option.get_action(), ArgAction::Append) {
             return Err(format!("{} takes one value", self.name));
         }
-        // An option of the same name and kind, alone: the real one may lean on others.
+        // An isolated option of the same name and kind: the real one may depend on others.
         let alone = Arg::new("value").long(self.name.clone()).action(option.get_action().clone());
         let command = Command::new("downpour")
             .no_binary_name(true)
@@ -70,16 +71,16 @@ impl Setting {
 /// How a value of an option is written in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// It is on or off.
+    /// True or false.
     Switch,
-    /// A count of what has a unit of its own, such as seconds, or a text with a unit.
+    /// A number whose unit is fixed, such as seconds, or a text with a unit.
     Number,
-    /// Everything else. A number would be one without a unit.
+    /// Everything else. A number would lack its unit.
     Text,
 }
 
 impl Words {
-    /// Those of an option.
+    /// Returns how the values of an option are written.
     pub(super) fn of(option: &Arg) -> Self {
         let numbers =
             [TypeId::of::<Duration>(), TypeId::of::<u16>(), TypeId::of::<u64>(), TypeId::of::<RangeInclusive<u16>>()];
@@ -103,7 +104,7 @@ impl fmt::Display for Words {
     }
 }
 
-/// `1`, `yes` and `on` are words for a switch in the environment.
+/// Translates the words for a switch in the environment, such as `1`, `yes` and `on`.
 fn switch_word(option: &Arg, text: &OsStr) -> Option<OsString> {
     match text.to_str()?.to_ascii_lowercase().as_str() {
         _ if !is_switch(option) => None,
@@ -113,7 +114,7 @@ fn switch_word(option: &Arg, text: &OsStr) -> Option<OsString> {
     }
 }
 
-/// What is wrong, on one line and without the advice to read the help.
+/// Returns the error on one line, without the advice to read the help.
 fn gist(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.trim_start_matches("error: ").lines().map(str::trim);

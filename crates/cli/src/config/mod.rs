@@ -1,7 +1,7 @@
-//! Defaults of the user's own: the environment and the configuration file.
+//! The user's defaults: the environment and the configuration file.
 //!
-//! What is typed goes first, then the environment, then the sections of the host, then the top of the file. What they say becomes
-//! the default of the option, so that everything else, the check of the value too, is clap's.
+//! The command line has precedence, followed by the environment, the sections of the host, and the top of the file.
+//! Their values become the defaults of the options, so that everything else, including validation, is left to clap.
 
 mod file;
 mod known;
@@ -21,17 +21,17 @@ use crate::print::warn;
 use file::File;
 use layers::{Layer, Setting};
 
-/// Options of a single run: nobody wants them for all.
+/// Options for single runs, which make no sense as defaults.
 const ONLY_TYPED: [&str; 11] =
     ["checksums", "config", "delete", "dry-run", "files-from", "from0", "help", "keep", "ticket-file", "to", "version"];
 
-/// How the variables begin.
+/// Prefix of the variables.
 const PREFIX: &str = "DOWNPOUR_";
 
-/// Those that are no options.
+/// Variables that are not options.
 const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
-/// Reads the arguments of a program, with the user's own defaults. Ends the process where clap does: help, version, usage.
+/// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
     let surroundings = Surroundings { variables: env::vars_os().collect() };
     surroundings.read(arguments)?.map_err(|error| error.exit())
@@ -43,7 +43,7 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// The inner error is clap's own, about what was typed.
+    /// Reads the arguments. The inner error is clap's own, about the command line.
     fn read(&self, arguments: &[OsString]) -> Result<Result<Cli, clap::Error>, Failure> {
         let mut definition = Cli::command();
         definition.build();
@@ -54,7 +54,7 @@ impl Surroundings {
         };
         let Some((name, typed)) = matches.subcommand() else { return Ok(Ok(cli)) };
         let Some(command) = definition.find_subcommand(name) else { return Ok(Ok(cli)) };
-        // What the other machine starts, and what prints papers, is the same for everybody.
+        // The program that the other machine starts, and those that print documentation, are the same for every user.
         if options(command).next().is_none() {
             return Ok(Ok(cli));
         }
@@ -62,12 +62,12 @@ impl Surroundings {
         let file = self.file(cli.config.as_deref(), &definition)?;
         let layers = self.layers(command, file.as_ref(), cli.command.host());
         let settings = choose(command, typed, &layers)?;
-        // A definition that was used already does not take changes.
+        // A definition that has been used cannot be changed.
         let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
         Ok(definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)))
     }
 
-    /// What is wrong with the names of the variables: one with a slip in it does nothing.
+    /// Returns errors in the names of variables: a misspelled one has no effect.
     fn unknown(&self, definition: &Command) -> Vec<String> {
         let all = || definition.get_subcommands().flat_map(options).filter_map(Arg::get_long);
         let mut known: Vec<String> = all().map(variable).collect();
@@ -78,7 +78,7 @@ impl Surroundings {
             if ONLY_TYPED.iter().any(|option| variable(option) == name) {
                 return format!("{name} does nothing: that is for a single run, and goes on the command line");
             }
-            // All begin alike, which is not to count.
+            // The common prefix must not count as similarity.
             let hint = known::like(&name[PREFIX.len()..], known.iter().map(|known| &known[PREFIX.len()..]));
             let hint = hint.map_or_else(String::new, |like| format!(": did you mean {PREFIX}{like}?"));
             format!("{name} does nothing{hint}")
@@ -90,7 +90,7 @@ impl Surroundings {
         self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The file that was named, or that stands where it is looked for.
+    /// Reads the file that was named, or the one at the default path.
     fn file(&self, typed: Option<&Path>, definition: &Command) -> Result<Option<File>, Failure> {
         let named = typed.map(PathBuf::from).or_else(|| self.variable("DOWNPOUR_CONFIG").map(PathBuf::from));
         if named.as_deref() == Some(Path::new("none")) {
@@ -109,14 +109,14 @@ impl Surroundings {
         File::parse(&path, &text, definition).map(Some).map_err(|error| Failure::new(Code::Usage, error))
     }
 
-    /// `~/.config/downpour/config.toml`, by the rules of XDG.
+    /// Returns `~/.config/downpour/config.toml`, following the XDG rules.
     fn usual_place(&self) -> Option<PathBuf> {
         let absolute = |name| self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
         Some(folder.join("downpour/config.toml"))
     }
 
-    /// Everything that is said to this command, nearest first.
+    /// Returns all settings for this command, nearest first.
     fn layers(&self, command: &Command, file: Option<&File>, host: Option<&str>) -> Vec<Layer> {
         let environment = options(command).filter_map(|option| {
             let variable = variable(option.get_long()?);
@@ -128,17 +128,17 @@ impl Surroundings {
     }
 }
 
-/// The options that can have another default.
+/// Returns the options that can have another default.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|option| option.get_long().is_some_and(|name| !ONLY_TYPED.contains(&name)))
 }
 
-/// The variable of an option.
+/// Returns the variable of an option.
 fn variable(option: &str) -> String {
     format!("{PREFIX}{}", option.replace('-', "_").to_uppercase())
 }
 
-/// For each option that was not typed the nearest setting, unless something nearer excludes it.
+/// Returns the nearest setting for each option that was not typed, unless something nearer excludes it.
 fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Result<Vec<&'a Setting>, Failure> {
     let is_typed =
         |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
@@ -151,7 +151,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             let Some(option) = options(command).find(|option| option.get_long() == Some(&*setting.name)) else {
                 continue;
             };
-            // A switch that is off excludes nothing, and nothing excludes it.
+            // A switch that is off neither excludes anything nor is excluded.
             let excluded_by = |other: &Arg| !setting.is_off(option) && exclude(command, other, option);
             let is_decided = decided.iter().any(|other| other.get_id() == option.get_id());
             if is_decided || nearer.iter().any(|other| excluded_by(other)) {
@@ -172,7 +172,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
     Ok(chosen)
 }
 
-/// Whether clap refuses the two together.
+/// Whether the two options conflict according to clap.
 fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
     let names = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
@@ -190,7 +190,7 @@ fn with_defaults(command: Command, settings: Vec<&Setting>) -> Command {
     })
 }
 
-/// Whether an option is a switch: it takes no value.
+/// Whether an option is a switch, that is, takes no value.
 fn is_switch(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::SetTrue)
 }

@@ -5,7 +5,7 @@ use downpour::Rate;
 use super::*;
 use crate::args::{Command, CpArgs};
 
-/// What `cp` is with this file, these variables and this line; the file is `FILE` in messages.
+/// Parses a `cp` command line with this file and these variables; the file is called `FILE` in messages.
 fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, String> {
     let home = tempfile::tempdir().expect("a folder");
     let folder = home.path().join(".config/downpour");

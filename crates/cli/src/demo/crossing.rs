@@ -1,4 +1,4 @@
-//! One transfer through the relay: two endpoints of this process, real UDP.
+//! One transfer through the relay: two endpoints of this process, over real UDP.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -19,39 +19,39 @@ use crate::output::Output;
 /// Longer than any demo.
 const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// File bytes in a full packet, and IP bytes of one.
+/// File bytes in a full packet, and IP bytes of a full packet.
 const SYMBOL: u64 = 1408;
 const SYMBOL_PACKET: u64 = SYMBOL + 43 + 28;
 
-/// What to send, and how.
+/// A transfer of the demo.
 pub(super) struct Crossing<'a> {
     /// A file or folder.
     pub(super) source: &'a Path,
-    /// The folder it goes to.
+    /// The folder to receive into.
     pub(super) into: &'a Path,
-    /// The network between.
+    /// The network in between.
     pub(super) link: &'a Duplex,
-    /// Of both sides.
+    /// Profile of both sides.
     pub(super) profile: Profile,
-    /// Stop after this time, counted from the first datagram.
+    /// Time after which to stop, counted from the first datagram.
     pub(super) limit: Option<Duration>,
 }
 
-/// How it went.
+/// Result of the transfer.
 #[derive(Clone, Debug)]
 pub(super) struct CrossingResult {
-    /// From the first datagram to the receiver's last byte, or until it was stopped.
+    /// Time from the first datagram to the receiver's last byte, or until it was stopped.
     pub(super) took: Duration,
     /// Bytes of files at the receiver.
     pub(super) bytes: u64,
-    /// Whether everything arrived, checked and under its name.
+    /// Whether everything arrived, verified and under its name.
     pub(super) is_complete: bool,
-    /// What the relay saw until then.
+    /// The relay's report at that time.
     pub(super) relay: Report,
 }
 
 impl Crossing<'_> {
-    /// Sends, and shows how far it is.
+    /// Sends, and shows the progress.
     pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<CrossingResult, Failure> {
         let listen = Peer::Listen(ListenOptions {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
@@ -79,13 +79,13 @@ impl Crossing<'_> {
     }
 }
 
-/// Both ends, and what is known of them.
+/// Both ends, and what is known about them.
 struct Pair<'a> {
     sender: &'a mut Transfer,
     receiver: &'a mut Transfer,
     relay: &'a Relay,
     bytes: u64,
-    /// When the last file was there, and what the relay had seen then.
+    /// When the last file had arrived, and the relay's report at that time.
     arrived: Option<(Instant, Report)>,
 }
 
@@ -123,7 +123,8 @@ impl Pair<'_> {
         Ok(CrossingResult { took, bytes: self.bytes, is_complete: true, relay })
     }
 
-    /// Shows an event of the sender, who knows the path, with the bytes of the receiver; true when it is done.
+    /// Shows an event of the sender, which knows the path, with the receiver's bytes; returns whether the sender is
+    /// done.
     fn show(&self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
         match event {
             Some(TransferEvent::Progress(progress)) => {
@@ -137,7 +138,7 @@ impl Pair<'_> {
         Ok(false)
     }
 
-    /// Takes an event of the receiver; true when it is done.
+    /// Handles an event of the receiver; returns whether it is done.
     fn note(&mut self, event: Option<TransferEvent>) -> Result<bool, Failure> {
         match event {
             Some(TransferEvent::Progress(progress)) => {
@@ -156,7 +157,7 @@ impl Pair<'_> {
         Ok(false)
     }
 
-    /// The time is up.
+    /// Stops the transfer when the time is up.
     async fn stopped(mut self, interrupts: &mut Interrupts) -> CrossingResult {
         let report = self.relay.report();
         let took = report.first.map(|first| first.elapsed()).unwrap_or_default();
@@ -181,8 +182,9 @@ impl Pair<'_> {
     }
 }
 
-/// File bytes in the packets that arrived, to the nearest packet or two. Blocks are written whole, and a slow transfer may be stopped
-/// before its first one is: what is written would make it look worse than it is.
+/// Returns the file bytes in the packets that arrived, accurate to one or two packets. Blocks are written as a whole,
+/// and a slow transfer may be stopped before its first block is complete, so counting written bytes would make it look
+/// worse than it is.
 fn payload(connection: &ConnectionStats) -> u64 {
     let symbols = (connection.bytes_received / SYMBOL_PACKET).saturating_sub(connection.surplus_symbols);
     symbols * SYMBOL

@@ -1,4 +1,4 @@
-//! `downpour demo`: a real file between two endpoints of this machine, over a network made up in between.
+//! `downpour demo`: a real file between two endpoints of this machine, over an emulated network.
 
 mod crossing;
 mod results;
@@ -21,13 +21,13 @@ use crate::print;
 use crossing::{Crossing, CrossingResult};
 pub(crate) use results::Results;
 
-/// How much longer than downpour CUBIC may take before it is stopped.
+/// How many times longer than downpour CUBIC may take before it is stopped.
 const PATIENCE: u32 = 3;
 
 /// Name of the generated file.
 const SAMPLE: &str = "sample";
 
-/// Runs the demo; gives the exit code.
+/// Runs the demo; returns the exit code.
 pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let rate = told_rate(&args)?;
     let (folder, source) = prepare(&args)?;
@@ -59,8 +59,8 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     Ok(Code::Done as u8)
 }
 
-/// CUBIC with retransmission, as kernels have it today: each packet is acknowledged by name. (`arq` is its document's system, which
-/// repairs one loss in a round trip.)
+/// CUBIC with retransmission, as in current kernels: every packet is acknowledged selectively. (`arq` is the system of
+/// its document, which repairs one loss per round trip.)
 fn as_tcp() -> Profile {
     let mut profile = Profile::auto();
     for (key, value) in [("schedule", "arq"), ("feedback.timing", "every-packet")] {
@@ -69,7 +69,7 @@ fn as_tcp() -> Profile {
     profile
 }
 
-/// What the sender is told: `--rate`, or what the link carries.
+/// Returns the sender's fixed rate: `--rate`, or the rate of the link.
 fn told_rate(args: &DemoArgs) -> Result<Rate, Failure> {
     let told = args.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
     told.or(args.link.forward.rate).ok_or_else(|| {
@@ -80,14 +80,14 @@ fn told_rate(args: &DemoArgs) -> Result<Rate, Failure> {
     })
 }
 
-/// The least time for `bytes` bytes: no faster than the link, and no faster than told.
+/// Returns the shortest possible time for `bytes` bytes, given the rate of the link and the fixed rate.
 fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
     let rate = link.forward.rate.map_or(told, |rate| rate.min(told)).bits_per_second();
     let rtt = link.forward.delay + link.backward.delay;
     floor(bytes, downpour::Rate::from_bits_per_second(rate), rtt, link.forward.loss.mean(), Connector::Sender)
 }
 
-/// A folder for what arrives, and what to send.
+/// Prepares a folder for what arrives, and the file to send.
 fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
     let bytes = match &args.path {
         Some(path) => sample::size(path)
@@ -95,7 +95,7 @@ fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
         None => args.size,
     };
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
-    // What is sent, where that is to be made, and what arrives.
+    // Room for what arrives and, if it is generated, for what is sent.
     let files = if args.path.is_some() { bytes } else { bytes.saturating_mul(2) };
     let folder = sample::folder(files).map_err(disk)?;
     let source = match &args.path {
@@ -109,7 +109,7 @@ fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
     Ok((folder, source))
 }
 
-/// Where the transfers of a demo happen.
+/// The location of a demo's transfers.
 struct Stage<'a> {
     folder: &'a TempDir,
     source: &'a Path,
@@ -117,7 +117,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// One transfer. What arrives is compared with what was sent, and removed.
+    /// Runs one transfer. What arrives is compared with what was sent, and removed.
     async fn cross(
         &mut self,
         name: &str,

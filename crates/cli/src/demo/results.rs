@@ -1,4 +1,4 @@
-//! What the demo found out, as a table for people and as JSON.
+//! The results of the demo, as a table for people and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use serde::Serialize;
 use super::crossing::CrossingResult;
 use crate::rates::Both;
 
-/// Everything a demo measured: the last object of `downpour demo --json`.
+/// All measurements of a demo: the last object of `downpour demo --json`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "demo")]
 pub(crate) struct Results {
-    /// Both ways, in the text form of links.
+    /// Both directions, in the text form of links.
     link: String,
-    /// What the sender was told, in bits of IP packets.
+    /// The sender's fixed rate, in bits of IP packets.
     rate_bits_per_second: u64,
     /// Bytes of the files.
     bytes: u64,
-    /// The least time a transfer could take.
+    /// The shortest possible time.
     floor_seconds: f64,
-    /// Told the rate.
+    /// downpour with the fixed rate.
     downpour: MeasuredRun,
     /// CUBIC with retransmission, on the same link.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,25 +31,25 @@ pub(crate) struct Results {
 /// One transfer.
 #[derive(Debug, Serialize)]
 struct MeasuredRun {
-    /// From the first datagram to the receiver's last byte, or until it was stopped.
+    /// Time from the first datagram to the receiver's last byte, or until it was stopped.
     seconds: f64,
     /// Whether it was not stopped.
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
-    /// IP bytes the sender of the files had sent by then.
+    /// IP bytes sent by the sender of the files by then.
     sent_ip_bytes: u64,
-    /// Packets of the sender that the link lost by chance.
+    /// Packets of the sender that the link lost at random.
     lost_packets: u64,
-    /// Packets of the sender that its queue had no room for.
+    /// Packets of the sender dropped by a full queue.
     queue_full_packets: u64,
-    /// 99 of 100 packets left the relay no later than this after their time.
+    /// 99 of 100 packets left the relay at most this late.
     late_99_seconds: f64,
-    /// The latest did so by this.
+    /// The latest packet was this late.
     late_most_seconds: f64,
-    /// Packets that were lost at the relay's sockets and not on the link.
+    /// Packets lost at the relay's sockets rather than on the link.
     relay_drops: u64,
-    /// Whether the relay showed the link it was asked for.
+    /// Whether the relay emulated the requested link accurately.
     relay_on_time: bool,
 }
 
@@ -72,7 +72,7 @@ impl From<&CrossingResult> for MeasuredRun {
 }
 
 impl Results {
-    /// Results without the comparison.
+    /// Creates results without the comparison.
     pub(super) fn new(link: &Duplex, rate: Rate, floor: Duration, outcome: &CrossingResult) -> Self {
         Self {
             link: link.to_string(),
@@ -84,12 +84,12 @@ impl Results {
         }
     }
 
-    /// Adds what CUBIC did.
+    /// Adds the results of CUBIC.
     pub(super) fn compare(&mut self, outcome: &CrossingResult) {
         self.cubic = Some(outcome.into());
     }
 
-    /// What a reader of the numbers has to know: a relay that was not on time is not the link that was asked for.
+    /// Returns warnings about the numbers: a late relay is not the requested link.
     pub(super) fn warnings(&self) -> Vec<String> {
         let runs = [("downpour's", Some(&self.downpour)), ("CUBIC's", self.cubic.as_ref())];
         let late = runs.into_iter().filter_map(|(name, run)| Some((name, run.filter(|run| !run.relay_on_time)?)));

@@ -1,4 +1,4 @@
-//! The file that the demo sends, and whether it arrived.
+//! The file that the demo sends, and the check that it arrived.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// Same bytes in every run: nothing about a run may depend on its file.
+/// Fixed, so that the file is the same in every run.
 const SEED: u64 = 0x646f_776e_706f_7572;
 const CHUNK: usize = 1 << 20;
-/// Up to here the demo keeps its files, all together, in memory where it can: it shows a network, not a disk.
+/// Total size up to which the demo keeps its files in memory if possible: it demonstrates a network, not a disk.
 const IN_MEMORY: u64 = 512 << 20;
 const MEMORY: &str = "/dev/shm";
 
-/// A folder for the demo that is removed with this value, where there is room for so many bytes.
+/// Creates a folder for the demo, with room for this many bytes, that is removed with this value.
 ///
 /// # Errors
-/// There is not, which the user is to hear before the disk is full; or no folder can be made.
+/// There is not enough room, which the user should learn before the disk is full; or no folder can be created.
 pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("downpour-demo-");
@@ -36,15 +36,15 @@ pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
     Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, and they take {bytes}")))
 }
 
-/// Bytes that an ordinary user may still write there.
+/// Returns the bytes that an unprivileged user may still write.
 fn room(folder: &Path) -> io::Result<u64> {
     let system = rustix::fs::statvfs(folder)?;
-    // A tmpfs without a limit has no blocks.
+    // A tmpfs without a limit reports no blocks.
     let is_counted = system.f_blocks > 0;
     Ok(if is_counted { system.f_bavail.saturating_mul(system.f_frsize) } else { u64::MAX })
 }
 
-/// Writes a file of `bytes` pseudo-random bytes, which no network on the way can compress.
+/// Writes a file of `bytes` pseudo-random, and hence incompressible, bytes.
 pub(super) fn generate(path: &Path, bytes: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut chunk = vec![0; CHUNK];
@@ -59,7 +59,7 @@ pub(super) fn generate(path: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of the files at and below a path.
+/// Returns the bytes of the files at and below a path.
 pub(super) fn size(path: &Path) -> io::Result<u64> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {
@@ -72,7 +72,8 @@ pub(super) fn size(path: &Path) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Whether two files or folders hold the same, read from both ends of the way: the demo does not take its own program's word for it.
+/// Whether two files or folders are identical, read independently: the demo does not rely on its own program's
+/// verification.
 pub(super) fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
     let (kind, other) = (fs::symlink_metadata(a)?, fs::symlink_metadata(b)?);
     if kind.file_type() != other.file_type() {

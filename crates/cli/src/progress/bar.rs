@@ -1,4 +1,4 @@
-//! The line that moves while a transfer runs.
+//! The progress line of a running transfer.
 
 use std::cell::Cell;
 
@@ -6,11 +6,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Figures;
 
-/// From here on a bar has room beside the figures.
+/// Terminal width from which there is room for a bar beside the figures.
 const WIDE: u16 = 100;
 const DRAWINGS_PER_SECOND: u8 = 10;
 
-/// A progress line on stderr, gone when this is dropped. Where stderr is no terminal, nothing.
+/// A progress line on stderr, removed when this is dropped. Hidden if stderr is not a terminal.
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
@@ -19,7 +19,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A line that appears with the first figures.
+    /// Creates a line that appears with the first figures.
     pub(super) fn new() -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
         Self {
@@ -33,7 +33,7 @@ impl Bar {
         self.bar.is_hidden()
     }
 
-    /// Shows how far the transfer is.
+    /// Shows the progress.
     pub(super) fn show(&self, figures: &Figures) {
         self.raise();
         if self.bar.length() != Some(figures.known) {
@@ -48,7 +48,7 @@ impl Bar {
     /// Shows words instead of figures.
     pub(super) fn say(&self, words: &str) {
         self.raise();
-        // Figures that come again find another length, and bring their own style.
+        // Later figures have a different length, and set their own style.
         self.bar.unset_length();
         self.bar.set_style(style("{wide_msg}"));
         self.bar.set_message(words.to_owned());
@@ -60,7 +60,7 @@ impl Bar {
         if self.is_up.get() { self.bar.suspend(print) } else { print() }
     }
 
-    /// Takes the line away, until figures come again.
+    /// Removes the line until there are figures again.
     pub(super) fn clear(&self) {
         if self.is_up.take() {
             self.bar.finish_and_clear();

@@ -1,29 +1,31 @@
-//! How far a transfer is, in a line.
+//! The progress of a transfer in one line.
 
 use std::fmt;
 use std::time::Duration;
 
 use downpour::{LimitedBy, Progress};
 
-/// A goodput says nothing about what comes after so long: it is that of a transfer that stalls.
+/// Longest remaining time that is shown. A goodput that leads to more is that of a stalled transfer and predicts
+/// nothing.
 const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What the line says.
+/// The contents of the line.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     /// Bytes that have arrived.
     pub(crate) bytes: u64,
-    /// Bytes that are known to come.
+    /// Total bytes known so far.
     pub(crate) known: u64,
-    /// Whether that is all; before, the sender is still looking through its folders, or the receiver has not heard that it is not.
+    /// Whether `known` is final; otherwise the sender is still scanning its folders, or the receiver has not been told
+    /// that it is done.
     pub(crate) is_all: bool,
     /// Bytes per second.
     pub(crate) goodput: f64,
-    /// Share of packets lost, where this side knows.
+    /// Share of packets lost, if this side knows it.
     pub(crate) loss: Option<f64>,
-    /// Smoothed round-trip time, once there is one.
+    /// Smoothed round-trip time, once measured.
     pub(crate) rtt: Option<Duration>,
-    /// What holds the transfer back, where this side knows.
+    /// What limits the transfer, if this side knows it.
     pub(crate) limited_by: Option<&'static str>,
 }
 
@@ -48,12 +50,12 @@ impl From<&Progress> for Figures {
 }
 
 impl Figures {
-    /// How much of what is known to come is there.
+    /// Returns the share of the known bytes that has arrived.
     pub(super) fn percent(&self) -> u64 {
         u64::try_from(u128::from(self.bytes) * 100 / u128::from(self.known.max(1))).unwrap_or(u64::MAX).min(100)
     }
 
-    /// How long what is known to come takes at this goodput; `None` where next to nothing moves.
+    /// Returns the time for the remaining known bytes at this goodput; `None` if next to nothing moves.
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.known.saturating_sub(self.bytes);
         Duration::try_from_secs_f64(left as f64 / self.goodput).ok().filter(|left| *left <= FORESEEN)
@@ -61,8 +63,8 @@ impl Figures {
 }
 
 impl fmt::Display for Figures {
-    /// `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (network)`. The least important stands last, where a narrow
-    /// terminal cuts it off.
+    /// Formats `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (network)`. The least important part
+    /// comes last, where a narrow terminal cuts it off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
         write!(f, "  {}", units::bytes_per_second(self.goodput))?;
@@ -79,7 +81,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// `24 s`, `4 min`, `2 h 09 min`: the time that is left, without the tenths that would flicker.
+/// Formats the remaining time as `24 s`, `4 min`, `2 h 09 min`, without tenths, which would flicker.
 fn seconds_left(duration: Duration) -> String {
     let whole = duration.as_secs_f64().ceil() as u64;
     match whole {
@@ -89,7 +91,7 @@ fn seconds_left(duration: Duration) -> String {
     }
 }
 
-/// `1.82 of 4.23 GB`, `999 kB of 4.23 GB`, or `1.82 of 4.23+ GB` where more may come.
+/// Formats `1.82 of 4.23 GB`, `999 kB of 4.23 GB`, or `1.82 of 4.23+ GB` if more may follow.
 fn of_total(bytes: u64, known: u64, is_all: bool) -> String {
     let (bytes, known) = (units::bytes(bytes), units::bytes(known));
     let more = if is_all { "" } else { "+" };
@@ -130,7 +132,7 @@ mod tests {
         figures.goodput = 0.0;
         figures.limited_by = None;
         assert_eq!(figures.to_string(), "1.82 of 4.23 GB  0 B/s  loss 4.9 %  RTT 100 ms");
-        // What is left of an average long after the last byte.
+        // The remainder of an average, long after the last byte.
         figures.goodput = 1e-7;
         assert_eq!((figures.left(), figures.to_string().contains("left")), (None, false));
         (figures.is_all, figures.loss, figures.rtt) = (false, None, None);

@@ -1,4 +1,4 @@
-//! A line a minute, for logs.
+//! One line per minute, for logs.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::print;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Says now and then how far it is.
+/// Prints the progress at intervals.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// `None` before the first figures.
@@ -15,14 +15,14 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Says how far it is, if the last line is long enough ago.
+    /// Prints the progress if the last line is old enough.
     pub(super) fn show(&mut self, now: Instant, figures: &Figures) {
         if self.is_due(now) {
             print::err(format_args!("{:>3} %  {figures}", figures.percent()));
         }
     }
 
-    /// A transfer of less than a minute needs no line.
+    /// Whether a line is due. A transfer of less than a minute needs none.
     fn is_due(&mut self, now: Instant) -> bool {
         let next = *self.next.get_or_insert(now + PERIOD);
         if now < next {

@@ -1,4 +1,4 @@
-//! How far a transfer is: a line that moves, a line a minute, or nothing. All of it on stderr.
+//! The progress of a transfer on stderr: a moving line, a line per minute, or nothing.
 
 mod bar;
 mod figures;
@@ -12,22 +12,22 @@ use bar::Bar;
 pub(crate) use figures::Figures;
 use lines::Lines;
 
-/// What is shown of progress.
+/// The progress display.
 #[derive(Debug)]
 pub(crate) struct Showing(How);
 
 #[derive(Debug)]
 enum How {
-    /// A line that moves, gone when this is dropped.
+    /// A moving line, removed when this is dropped.
     Bar(Bar),
-    /// A line a minute.
+    /// One line per minute.
     Lines(Lines),
     /// Nothing.
     Nothing,
 }
 
 impl Showing {
-    /// What was asked for; a bar where it can be drawn, and lines where it cannot.
+    /// Creates the requested display; by default a bar if it can be drawn, otherwise lines.
     pub(crate) fn new(how: Option<HowShown>) -> Self {
         Self(match how {
             Some(HowShown::None) => How::Nothing,
@@ -39,7 +39,7 @@ impl Showing {
         })
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(crate) fn figures(&mut self, now: Instant, figures: &Figures) {
         match &mut self.0 {
             How::Bar(bar) => bar.show(figures),
@@ -48,14 +48,14 @@ impl Showing {
         }
     }
 
-    /// Shows words instead of figures, where there is a line that moves.
+    /// Shows words instead of figures, if there is a moving line.
     pub(crate) fn words(&self, words: &str) {
         if let How::Bar(bar) = &self.0 {
             bar.say(words);
         }
     }
 
-    /// Prints something above the line that moves.
+    /// Prints something above the moving line.
     pub(crate) fn above(&self, print: impl FnOnce()) {
         match &self.0 {
             How::Bar(bar) => bar.above(print),
@@ -63,14 +63,14 @@ impl Showing {
         }
     }
 
-    /// Takes the line that moves away, until figures come again.
+    /// Removes the moving line until there are figures again.
     pub(crate) fn clear(&self) {
         if let How::Bar(bar) = &self.0 {
             bar.clear();
         }
     }
 
-    /// Draws no more on a terminal that is gone.
+    /// Stops drawing on a terminal that is gone.
     pub(crate) fn hang_up(&mut self) {
         if matches!(self.0, How::Bar(_)) && !io::stderr().is_terminal() {
             self.0 = How::Nothing;
