@@ -26,10 +26,10 @@ pub(crate) enum LimitError {
     #[error(transparent)]
     Rate(#[from] rates::RateError),
     /// An invalid entry of a timetable.
-    #[error("{0:?} is no entry of a timetable: write a time and a rate, such as 08:00,200M, or 19:00,off")]
+    #[error("{0:?} is not an entry of a timetable: write a time and a rate, such as 08:00,200M, or 19:00,off")]
     Entry(String),
     /// The same time twice.
-    #[error("{0} stands twice in the timetable")]
+    #[error("{0} occurs twice in the timetable")]
     Twice(String),
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn read(
 ) -> Result<Ticket, Failure> {
     if let Some(text) = argument {
         warn(
-            "everybody on this machine can read a ticket that is an argument while this runs: \
+            "other users of this machine can read a ticket given as an argument: \
              the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret",
         );
         return parse(text);

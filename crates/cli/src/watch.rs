@@ -175,7 +175,7 @@ impl Watch<'_> {
             }
             (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
                 Code::Usage,
-                "nobody answered, and nothing was taken: answer y on stdin, or give --yes to take what comes",
+                "no answer, so the offer was not accepted: answer y on stdin, or give --yes to accept every offer",
             )),
             (Err(error), None) if self.conduct.keep => {
                 let failure = Failure::from(error);

@@ -195,7 +195,7 @@ struct Queue {
 impl Queue {
     fn add(&mut self, connection: Connection) {
         if self.dropped {
-            connection.close(NOT_ACCEPTED, "nobody accepts connections");
+            connection.close(NOT_ACCEPTED, "connections are not accepted");
         } else {
             self.connections.push_back(connection);
         }

@@ -74,7 +74,7 @@ pub enum NetError {
         reason: &'static str,
     },
     /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.
-    #[error("a block cannot be decoded and its sender sends nothing more of it")]
+    #[error("a block cannot be decoded, and its sender sends no more of it")]
     Undecodable,
     /// The peer reset the stream before its end.
     #[error("the other side reset the stream (code {code})")]

@@ -49,8 +49,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Copy files and folders to or from a host that ssh can reach
     ///
-    /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An interrupted copy resumes when
-    /// the same command runs again. Without a host it copies locally.
+    /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An
+    /// interrupted copy resumes when the same command runs again. Without a host it copies locally.
     #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST")]
     Cp(Box<CpArgs>),
     /// Make a folder identical to another: cp -r -p, and with --delete nothing else remains
@@ -60,15 +60,16 @@ pub(crate) enum Command {
     Sync(Box<SyncArgs>),
     /// Send files and folders to the holder of a ticket
     ///
-    /// Prints a ticket and waits for a `downpour recv` with it. The ticket is valid for one complete transfer and for one hour. With --to, this side
-    /// connects instead, with a ticket from `downpour recv --listen`.
+    /// Prints a ticket and waits for a `downpour recv` with it. The ticket is valid for one complete transfer and for
+    /// one hour. With --to, this side connects instead, with a ticket from `downpour recv --listen`.
     #[command(after_help = SEND_EXAMPLES)]
     Send(Box<SendArgs>),
     /// Receive files and folders with a ticket
     ///
-    /// Asks for the ticket that `downpour send` printed, shows the offered files and the target folder, and asks for confirmation. Answers are read from
-    /// stdin; at its end the offer is declined unless --yes is given. Existing files are not overwritten unless --existing says so. With --listen, this
-    /// side prints a ticket and waits for a `downpour send --to`.
+    /// Asks for the ticket that `downpour send` printed, shows the offered files and the target folder, and asks for
+    /// confirmation. Answers are read from stdin; at its end the offer is declined unless --yes is given. Existing
+    /// files are not overwritten unless --existing says so. With --listen, this side prints a ticket and waits for a
+    /// `downpour send --to`.
     #[command(after_help = RECV_EXAMPLES)]
     Recv(Box<RecvArgs>),
     /// Compare two files or folders by content, locally or remotely
@@ -78,24 +79,25 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     /// Diagnose the path to another machine and suggest improvements
     ///
-    /// Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which packet size; measures round-trip time, loss,
-    /// rate and disks; estimates how long transfers will take.
+    /// Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which packet
+    /// size; measures round-trip time, loss, rate and disks; estimates how long transfers will take.
     Doctor(Box<DoctorArgs>),
     /// Run a remote command and pipe stdin to it
     ///
-    /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never mistakes a part of its input for the
-    /// whole.
+    /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never
+    /// mistakes a part of its input for the whole.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
     /// Send a file over an emulated lossy link on this machine
     ///
-    /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link. Shows the time of the transfer, the
-    /// least possible time, and the time of CUBIC with retransmission, as in TCP, over the same link.
+    /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
+    /// Shows the time of the transfer, the least possible time, and the time of CUBIC with retransmission, as in TCP,
+    /// over the same link.
     Demo(Box<DemoArgs>),
     /// Show profiles and all their settings
     ///
-    /// A profile determines how data is sent: code and blocks, schedule, congestion control, loss detection, feedback. --profile selects one, --set
-    /// changes a setting.
+    /// A profile determines how data is sent: code and blocks, schedule, congestion control, loss detection, feedback.
+    /// --profile selects one, --set changes a setting.
     #[command(subcommand, after_help = PROFILE_EXAMPLES)]
     Profile(ProfileCommand),
     /// Print shell completions

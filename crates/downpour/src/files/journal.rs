@@ -199,7 +199,7 @@ impl Journal {
 impl Written {
     fn check(&self) -> io::Result<()> {
         match self.distrusted {
-            true => Err(io::Error::other("the disk has not kept what was written before")),
+            true => Err(io::Error::other("an earlier sync to disk has failed")),
             false => Ok(()),
         }
     }

@@ -127,7 +127,7 @@ fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
         Some(name) => Ok(name.as_bytes().to_vec()),
         None => Err(FilesError::SourceUnusable {
             path: path.to_owned(),
-            reason: "it has no name; name what is in it".to_owned(),
+            reason: "it has no name: name the items in it instead".to_owned(),
         }),
     }
 }

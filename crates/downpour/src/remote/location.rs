@@ -31,7 +31,7 @@ pub enum LocationError {
     #[error("a host does not begin with -: {0:?}")]
     Option(String),
     /// A host that is not valid UTF-8.
-    #[error("the host in {0:?} is no text")]
+    #[error("the host in {0:?} is not valid UTF-8")]
     NotText(String),
 }
 

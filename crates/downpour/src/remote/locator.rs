@@ -29,7 +29,7 @@ pub(super) struct SshLocator {
 
 impl SshLocator {
     fn over_ssh(&mut self) -> Result<Route, Error> {
-        let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to go on over"))?;
+        let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to continue over"))?;
         let key = remote.ticket.key;
         let (read, write) =
             remote.go_on_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;

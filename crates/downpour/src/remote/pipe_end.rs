@@ -193,7 +193,7 @@ impl End {
                 // UDP was given up.
                 Input::Connected(_) | Input::Network(_) => {}
                 Input::Broken(NetError::StreamReset { .. }) => {
-                    return Err(Error::Violation("it gave the stream up".to_owned()));
+                    return Err(Error::Violation("it reset the stream".to_owned()));
                 }
                 Input::Broken(_) => return Err(Error::Vanished),
                 Input::Exited(code) => return Ok(code),
@@ -203,7 +203,7 @@ impl End {
                     (self.endpoint, self.connection) = (None, None);
                     self.start(Frames::new(bytes))?;
                 }
-                Input::OverSsh(_) => return Err(Error::Violation("it sends through ssh too".to_owned())),
+                Input::OverSsh(_) => return Err(Error::Violation("it also sends through ssh".to_owned())),
             }
         }
         Err(Error::Internal("the network thread has ended"))

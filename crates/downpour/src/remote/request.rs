@@ -117,7 +117,7 @@ impl Request {
 
     /// Encodes the request as a frame.
     pub(super) fn to_frame(&self) -> Result<Vec<u8>, Error> {
-        let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be written"))?;
+        let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be encoded"))?;
         let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_FRAME);
         let length = length.ok_or(Error::Internal("a request that is too long"))?;
         let mut frame = length.to_be_bytes().to_vec();

@@ -79,7 +79,7 @@ async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Sen
     // Sending fails if the program is ending.
     let spawned = thread::Builder::new().name("downpour-apart".into()).spawn(move || drop(done.send(work())));
     let result = match spawned {
-        Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread that did not end"))),
+        Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread without a result"))),
         Err(error) => Err(Error::System(error)),
     };
     result.inspect_err(refuse).flatten()
@@ -180,7 +180,7 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
             Task::Send { roots, scan, dry_run }
         }
         RemoteTask::Receive(spec) => Task::receive(ReceiveSpec { target: expand(&spec.target), ..spec }, false),
-        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("it is no transfer")),
+        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("the request is not a transfer")),
     };
     Ok(TransferConfig {
         task,

@@ -144,7 +144,7 @@ impl TransferConfig {
         let ended = panic::catch_unwind(AssertUnwindSafe(|| self.run_alone(beginning, origin, events)));
         switch.remove(number);
         ended.unwrap_or_else(|_| {
-            let error = Error::Internal("a session met what it cannot handle");
+            let error = Error::Internal("a session panicked");
             connection.close(CloseCode::Other as u32, error.to_string());
             Ended::at_once(error, true)
         })

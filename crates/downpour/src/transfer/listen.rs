@@ -142,7 +142,7 @@ struct UntilClosed {
 impl Drop for UntilClosed {
     fn drop(&mut self) {
         let why = match thread::panicking() {
-            true => Error::Internal("the network's thread has ended"),
+            true => Error::Internal("the network thread has ended"),
             false if self.only_one => Error::Vanished,
             // Another acceptor is in place, or the listener has ended.
             false => return,

@@ -75,7 +75,7 @@ impl Mailbox {
         let mailbox = self.clone();
         let guarded = move || {
             if panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
-                mailbox.put(Input::Failed(Error::Internal("a thread met what it cannot handle")));
+                mailbox.put(Input::Failed(Error::Internal("a thread panicked")));
             }
         };
         thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::System)?;

@@ -291,7 +291,7 @@ impl Receiving {
             | Message::Notice(_)
             | Message::Limit(_)
             | Message::Complete(_) => {
-                return Err(Error::Violation("it sends what a sender does not send, or the end twice".to_owned()));
+                return Err(Error::Violation("it sends a message that senders do not send, or the end twice".to_owned()));
             }
         }
         Ok(())
@@ -415,7 +415,7 @@ impl Receiving {
         done.present = outcome.present;
         self.session.tell_links(outcome.links_left_out);
         if let Some(staging) = &outcome.staging_left {
-            let note = format!("{} is still in use: nothing in it is needed, remove it later", staging.display());
+            let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());
             self.session.events.tell(TransferEvent::Note(note));
         }
         for Failed { path, reason } in &outcome.special {

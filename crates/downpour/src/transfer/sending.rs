@@ -157,7 +157,7 @@ impl Sending {
             Step::Network(Event::Digest(digest)) => self.digest(digest)?,
             Step::Network(Event::ObjectSent { tag }) => match &mut self.batch(tag)?.phase {
                 Phase::Open { sent, .. } => *sent = true,
-                Phase::Asked | Phase::Ready => return Err(Error::Internal("a batch is across that was not open")),
+                Phase::Asked | Phase::Ready => return Err(Error::Internal("a batch was sent that was not open")),
             },
             Step::Network(Event::ObjectAnnounced(_)) => {
                 return Err(Error::Violation("it sends files to a sender".to_owned()));
@@ -185,24 +185,24 @@ impl Sending {
                 Ok(None)
             }
             Message::Complete(complete) if self.ended => Ok(Some(complete)),
-            Message::Complete(_) => Err(Error::Violation("it says that a transfer is complete that is not".to_owned())),
-            _ => Err(Error::Violation("it sends a sender's messages to a sender".to_owned())),
+            Message::Complete(_) => Err(Error::Violation("it reports an incomplete transfer as complete".to_owned())),
+            _ => Err(Error::Violation("it sends messages that only senders send".to_owned())),
         }
     }
 
     fn wants(&mut self, wants: Wants) -> Result<(), Error> {
         let broken = |what: &str| Error::Violation(format!("it {what} batch {}", wants.batch));
-        let begun = self.begun.get_mut(&wants.batch.into()).ok_or_else(|| broken("wants some of an unknown"))?;
+        let begun = self.begun.get_mut(&wants.batch.into()).ok_or_else(|| broken("wants ranges of unknown"))?;
         if !matches!(begun.phase, Phase::Asked) {
-            return Err(broken("says twice what it wants of"));
+            return Err(broken("lists twice what it wants of"));
         }
         begun.pieces += wants.ranges.len();
         if begun.pieces > 2 * begun.batch.entries.len() + MAX_PIECES {
-            return Err(broken("wants too many pieces of"));
+            return Err(broken("wants too many ranges of"));
         }
         for range in &wants.ranges {
             let taken = begun.wanted.push_received(range.clone(), begun.batch.length);
-            taken.map_err(|_| broken("wants what is not in"))?;
+            taken.map_err(|_| broken("wants invalid ranges of"))?;
         }
         if wants.last {
             begun.phase = Phase::Ready;
@@ -217,7 +217,7 @@ impl Sending {
     }
 
     fn batch(&mut self, tag: u64) -> Result<&mut Begun, Error> {
-        self.begun.get_mut(&tag).ok_or(Error::Internal("news of a batch that is not open"))
+        self.begun.get_mut(&tag).ok_or(Error::Internal("an event of a batch that is not open"))
     }
 
     /// Sends the digest of a block that was read, preceded by the voids that the reading has revealed.

@@ -485,7 +485,7 @@ impl Session {
 
     fn summary(&self, done: Totals) -> Result<Summary, Error> {
         let (Some(stats), Some(peer)) = (&self.stats, self.peer) else {
-            return Err(Error::Internal("a transfer that is complete without a connection"));
+            return Err(Error::Internal("a complete transfer without a connection"));
         };
         let connection = &stats.connection;
         let elapsed = self.elapsed(self.ended.unwrap_or_else(Instant::now));

@@ -140,7 +140,7 @@ impl Sink for BatchSink {
 
 /// Converts a tag to a batch number.
 pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
-    u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends an object {tag}, which is no batch")))
+    u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends object {tag}, which is not a batch")))
 }
 
 /// Number of files with final names that are reported at a time.

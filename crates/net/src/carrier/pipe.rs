@@ -172,7 +172,7 @@ impl Pipe {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Sent::Blocked,
                 Err(error) => {
-                    tracing::debug!(%error, "nobody reads the pipe");
+                    tracing::debug!(%error, "the reader of the pipe is gone");
                     self.unheard = true;
                 }
             }

@@ -59,7 +59,7 @@ impl Socket {
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
         if let Err(error) = unreachable::ask(&socket) {
-            tracing::debug!(%error, "nobody will say that the peer is gone");
+            tracing::debug!(%error, "no error queue: an absent peer shows only by its silence");
         }
         Ok(Self {
             socket,
@@ -260,7 +260,7 @@ fn enlarge(socket: &UdpSocket) {
         .or_else(|_| sockopt::set_socket_send_buffer_size(socket, KERNEL_BUFFER));
     for (which, result) in [("receive", receive), ("send", send)] {
         if let Err(error) = result {
-            tracing::debug!(which, %error, "the kernel's buffer stays as it is");
+            tracing::debug!(which, %error, "cannot enlarge the kernel's buffer");
         }
     }
 }

@@ -175,7 +175,7 @@ impl Running {
         // By default the kernel may add 50 microseconds to every sleep: two batches at 20 Gbit/s. An error is not
         // fatal.
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
-            tracing::debug!(%error, "timers stay as coarse as they are");
+            tracing::debug!(%error, "cannot reduce the timer slack");
         }
         loop {
             match self.turn() {

@@ -52,7 +52,7 @@ pub(super) struct FileState {
 }
 
 impl FileState {
-    /// Creates the state of a file of which `left` bytes, all of it, are missing.
+    /// Creates the state of a file of `left` bytes, none of which are present.
     pub(super) const fn fresh(left: u64) -> Self {
         Self { left, made: false, short: false, dense: false, wrong_mode: false, dropped: false }
     }

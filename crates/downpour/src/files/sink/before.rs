@@ -21,8 +21,8 @@ impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
     /// that was free then finds a directory there now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> Result<bool, FilesError> {
-        // Do not continue a target that appeared after the sender was told to expect nothing: it does not wait for
-        // wanted ranges.
+        // Do not continue a target that has appeared since the handshake: the sender, told that nothing is held here,
+        // does not wait for wants.
         let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return Ok(false) };
         let Some(name) = &named.rename else { return Ok(false) };
         match Place::open(&self.spec, &named, &self.renamed, source, false) {

@@ -67,7 +67,7 @@ impl Intake {
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.replace(top).is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "it has its top twice, or before the beginning" });
+            return Err(FilesError::Protocol { batch: 0, reason: "the top's attributes came twice, or before the first message" });
         }
         self.hash(|out| top.encode(out))
     }
@@ -198,7 +198,7 @@ impl Batches {
         let Some(Building { full, entries, wanted, files, .. }) = self.building.take() else { return Ok(None) };
         let wanted = if all { Wanted::all() } else { wanted };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
-        self.bytes = self.bytes.checked_add(full).ok_or(broken("the batches are longer than can be"))?;
+        self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
         Ok(Some((OpenBatch::new(part.batch, full, wanted.clone(), entries, files), wanted)))
     }
 }

@@ -10,8 +10,8 @@ use super::checkup::{Checkup, Side, Udp};
 use super::meter::Traffic;
 use super::verdict::Bottleneck;
 
-/// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically (RFC
-/// 6335).
+/// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
+/// (RFC 6335).
 const PORTS: RangeInclusive<u16> = 44_000..=44_009;
 
 /// Loss from which a controller that takes every loss for congestion wastes most of a path.
