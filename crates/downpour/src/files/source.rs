@@ -24,9 +24,9 @@ use crate::messages::{Entry, Kind, VoidReason, Wanted};
 /// differs, has vanished or cannot be read is voided: it is reported once, and reads as zeros from then on.
 ///
 /// Size and time must equal the scan's. The version also changes with mode, owner, names or access time; the parts of
-/// the file read before are then compared (`consistency.rs`), and its hash if one was sent. If the receiver holds part
-/// of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the version at the first
-/// read must equal the scan's.
+/// the file read before are then compared (`consistency.rs`) or, at the first read, its hash if one was sent. If the
+/// receiver holds part of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the
+/// version at the first read must equal the scan's.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,

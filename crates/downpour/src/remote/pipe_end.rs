@@ -116,7 +116,7 @@ fn listen_to_ssh(sender: &Sender<Input>) {
     let _ = sender.send(Input::End);
 }
 
-/// Waits until the connection is closed, within limits.
+/// Waits until the connection is closed, or nothing happens for [`LINGER`].
 fn wait_for_close(inputs: &Receiver<Input>) {
     while let Ok(input) = inputs.recv_timeout(LINGER) {
         if matches!(input, Input::Network(Event::Closed(_))) {

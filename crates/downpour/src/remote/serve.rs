@@ -180,7 +180,7 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
             Task::Send { roots, scan, dry_run }
         }
         RemoteTask::Receive(spec) => Task::receive(ReceiveSpec { target: expand(&spec.target), ..spec }, false),
-        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("the request is not a transfer")),
+        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("not a transfer")),
     };
     Ok(TransferConfig {
         task,

@@ -18,7 +18,7 @@ use crate::error::{CloseCode, Error};
 use crate::files::Class;
 use crate::ticket::{Role, Ticket, fresh_key};
 
-/// How long a second peer waits for the first to prove that it is alive, or to finish.
+/// How long a second peer waits for the place of the first, which may prove that it is alive or send its last messages.
 const FOR_A_PLACE: Duration = Duration::from_secs(6);
 
 /// Inputs of the listener's thread.

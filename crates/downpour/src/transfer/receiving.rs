@@ -291,7 +291,7 @@ impl Receiving {
             | Message::Notice(_)
             | Message::Limit(_)
             | Message::Complete(_) => {
-                return Err(Error::Violation("it sends a message that senders do not send, or the end twice".to_owned()));
+                return Err(Error::Violation("it sends a receiver's message, or the end twice".to_owned()));
             }
         }
         Ok(())

@@ -49,7 +49,7 @@ impl Shared {
 
     fn delete(&self, announced: &Intake, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
-        // A comparison deletes nothing, so a missing part of the sender's names does no harm there.
+        // A comparison deletes nothing, and does not enter folders that the sender could not read.
         if announced.incomplete && !self.spec.compared {
             self.report.update(|outcome| outcome.delete_left_out = true);
             self.refused(TOP, NoticeKind::NotDeleted);

@@ -67,7 +67,7 @@ impl Intake {
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.replace(top).is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "the top's attributes came twice, or before the first message" });
+            return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
         }
         self.hash(|out| top.encode(out))
     }
