@@ -291,7 +291,7 @@ impl Receiving {
             | Message::Notice(_)
             | Message::Limit(_)
             | Message::Complete(_) => {
-                return Err(Error::Violation("it sends a receiver's message, or the end twice".to_owned()));
+                return Err(Error::Violation("it sends a receiver's message, or begins or ends twice".to_owned()));
             }
         }
         Ok(())
