@@ -190,8 +190,10 @@ impl Liveness {
     /// forgets us otherwise: a retransmission timeout does not repeat a PING. And where only the peer's close is missing, a PING finds
     /// out that it has left. Spaced like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
-        let waits = (activity.sending || self.unconfirmed || self.expects_close) && !activity.in_flight;
-        let spacing = backed_off(answer_time(activity.rtt), self.send_pings);
+        let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
+        // A program waits for the close, for a few seconds at most: PINGs are not spaced out.
+        let pings = if self.expects_close { 0 } else { self.send_pings };
+        let spacing = backed_off(answer_time(activity.rtt), pings);
         waits.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout)))
     }
 

@@ -65,7 +65,11 @@ fn who_only_waits_for_a_close_asks_and_believes_the_hint_after_two_round_trips()
     liveness.on_packet(at(1_000));
     assert_eq!(liveness.send_ping_deadline(&IDLE), None);
     liveness.expect_close();
-    assert_eq!(liveness.send_ping_deadline(&IDLE), Some(at(1_125)));
+    let in_flight = Activity { in_flight: true, ..IDLE };
+    for asked in [1_000, 1_125, 1_250] {
+        assert_eq!(liveness.send_ping_deadline(&in_flight), Some(at(asked + 125)), "without backing off");
+        assert!(expire(&mut liveness, at(asked + 125), Timer::SendPing, &in_flight));
+    }
     assert!(!liveness.on_unreachable(at(1_049), RTT), "heard within a round trip");
     assert!(liveness.on_unreachable(at(1_050), RTT));
     assert_eq!(liveness.idle_deadline(&IDLE), at(1_175));
