@@ -1,4 +1,4 @@
-//! What announces a flow: of an object or of a stream, for the first time or cut into smaller symbols.
+//! The announcement of a flow, object or stream: at its start, and again when it is recut into smaller symbols.
 
 use crate::wire::{Announcement, FlowId, Frame, StreamAnnouncement, StreamSuccessor, Successor};
 
@@ -9,7 +9,7 @@ pub(crate) enum FlowKind {
     Stream,
 }
 
-/// What both ends know of a flow from its beginning.
+/// The properties of a flow that both ends know from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowAnnouncement {
     Object(Announcement),
@@ -17,7 +17,7 @@ pub(crate) enum FlowAnnouncement {
 }
 
 impl FlowAnnouncement {
-    /// The first id of the flow, by which the programs know it. Its successors have ids of their own.
+    /// Returns the flow's first id, by which the programs know it. Its successors have ids of their own.
     pub(crate) const fn first(&self) -> FlowId {
         match self {
             Self::Object(object) => object.flow,
@@ -32,7 +32,7 @@ impl FlowAnnouncement {
         }
     }
 
-    /// The most symbols in a packet.
+    /// Returns the largest number of symbols in a packet.
     pub(crate) const fn symbols_per_packet(&self) -> u8 {
         match self {
             Self::Object(object) => object.symbols_per_packet,
@@ -40,7 +40,7 @@ impl FlowAnnouncement {
         }
     }
 
-    /// The frame that announces the flow as `flow`, in symbols of `symbol_size` bytes.
+    /// Returns the frame that announces the flow as `flow`, in symbols of `symbol_size` bytes.
     pub(crate) fn frame(&self, flow: FlowId, symbol_size: u16) -> Frame<'static> {
         let succeeds = flow != self.first();
         match *self {

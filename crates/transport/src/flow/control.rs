@@ -1,27 +1,28 @@
-//! Flow 0, the control stream: ordered, reliable, uncoded bytes of the program.
+//! Flow 0, the control stream: the program's ordered, reliable, uncoded bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// The sender half: bytes kept until acknowledged, ranges to send.
+/// The sending half: keeps bytes until they are acknowledged, and the ranges to send.
 #[derive(Debug, Default)]
 pub(crate) struct ControlSender {
     bytes: VecDeque<u8>,
     /// Stream offset of the first byte in `bytes`.
     base: u64,
-    /// Next byte to go out for the first time.
+    /// Next byte to send for the first time.
     next: u64,
     limit: u64,
-    /// Ranges to send again, by start.
+    /// Ranges to retransmit, by start.
     again: BTreeMap<u64, u64>,
     /// Acknowledged ranges above `base`, by start.
     acknowledged: BTreeMap<u64, u64>,
-    /// Bytes below this went out twice or are settled: the last round trip's second copy covers what is above.
+    /// Bytes below this offset have been sent twice or acknowledged; [`ControlSender::double`] covers those above.
     doubled: u64,
 }
 
 impl ControlSender {
-    /// Bytes at the end of the stream that are worth sending twice: earlier ones are revealed by those behind them.
+    /// Bytes at the end of the stream that are worth sending twice: a loss further ahead is revealed by the bytes
+    /// behind it.
     const DOUBLED_AT_MOST: u64 = 16_384;
 
     /// Appends bytes to the stream.
@@ -29,23 +30,23 @@ impl ControlSender {
         self.bytes.extend(bytes);
     }
 
-    /// Bytes written and not acknowledged.
+    /// Returns the number of bytes written and not acknowledged.
     pub(crate) fn backlog(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The peer's absolute limit.
+    /// Raises the peer's absolute limit.
     pub(crate) fn grant(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Something can be sent now.
+    /// Returns whether something can be sent now.
     pub(crate) fn is_ready(&self) -> bool {
         !self.again.is_empty() || self.next < self.sendable_end()
     }
 
-    /// Nothing is left to be sent for the last time that everything unacknowledged may be sent once more: a message at
-    /// the end has no successor to reveal its loss (docs/design/tail-rule.md).
+    /// Queues the unacknowledged bytes at the end of the stream for a second transmission: no later data reveals the
+    /// loss of the last message (docs/design/tail-rule.md).
     pub(crate) fn double(&mut self) {
         let from = self.doubled.max(self.base).max(self.next.saturating_sub(Self::DOUBLED_AT_MOST));
         if from < self.next && self.again.is_empty() {
@@ -54,7 +55,7 @@ impl ControlSender {
         }
     }
 
-    /// The oldest `most` unacknowledged bytes go out again: a probe is worth more with them.
+    /// Queues the oldest `most` unacknowledged bytes again, so that a probe carries something useful.
     pub(crate) fn repeat_oldest(&mut self, most: usize) {
         let end = self.next.min(self.base + most as u64);
         if self.again.is_empty() && self.base < end {
@@ -62,7 +63,7 @@ impl ControlSender {
         }
     }
 
-    /// The next range to send, at most `most` bytes, appended to `out`.
+    /// Takes the next range to send, at most `most` bytes, and appends its bytes to `out`.
     pub(crate) fn take(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Range<u64>> {
         let range = self.take_again(most).or_else(|| {
             let end = self.sendable_end().min(self.next + most as u64);
@@ -75,7 +76,7 @@ impl ControlSender {
         Some(range)
     }
 
-    /// A packet with this range arrived.
+    /// Handles the arrival of a packet with this range.
     pub(crate) fn on_delivered(&mut self, range: Range<u64>) {
         merge(&mut self.acknowledged, range);
         while let Some(entry) = self.acknowledged.first_entry().filter(|entry| *entry.key() <= self.base) {
@@ -87,7 +88,7 @@ impl ControlSender {
         }
     }
 
-    /// A packet with this range is lost: what of it is not acknowledged goes out again.
+    /// Handles the loss of a packet with this range: its unacknowledged part is sent again.
     pub(crate) fn on_lost(&mut self, range: Range<u64>) {
         let mut start = range.start.max(self.base);
         for (from, to) in &self.acknowledged {
@@ -124,11 +125,11 @@ impl ControlSender {
     }
 }
 
-/// The receiver half: puts bytes in order, within the credit it gave.
+/// The receiving half: puts bytes in order, within the credit it gave.
 #[derive(Debug)]
 pub(crate) struct ControlReceiver {
     room: u64,
-    /// In order and not read yet.
+    /// In order and not yet read.
     ready: VecDeque<u8>,
     /// Stream offset after the last byte in `ready`.
     next: u64,
@@ -143,20 +144,20 @@ pub(crate) struct ControlReceiver {
 pub(crate) struct BeyondCredit;
 
 impl ControlReceiver {
-    /// Room for `room` bytes that are not read yet.
+    /// Creates a receiver with room for `room` unread bytes.
     pub(crate) const fn new(room: u64) -> Self {
         Self { room, ready: VecDeque::new(), next: 0, read: 0, early: BTreeMap::new() }
     }
 
-    /// The absolute limit to grant.
+    /// Returns the absolute limit to grant.
     pub(crate) const fn granted(&self) -> u64 {
         self.read + self.room
     }
 
-    /// Bytes arrived; true when more can be read now.
+    /// Stores arrived bytes; returns whether more can be read now.
     ///
     /// # Errors
-    /// [`BeyondCredit`] when they lie past what was granted.
+    /// [`BeyondCredit`] when they exceed the granted limit.
     pub(crate) fn on_data(&mut self, offset: u64, data: &[u8]) -> Result<bool, BeyondCredit> {
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= self.granted()).ok_or(BeyondCredit)?;
         if end <= self.next {
@@ -174,7 +175,7 @@ impl ControlReceiver {
         Ok(true)
     }
 
-    /// Moves what is in order to `out`; the credit for it goes back to the peer.
+    /// Moves the bytes that are in order to `out`, which returns their credit to the peer.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let count = self.ready.len();
         out.extend(self.ready.drain(..));
@@ -182,7 +183,7 @@ impl ControlReceiver {
         count
     }
 
-    /// Appends what of `data` is new; `offset` is at or before `next`.
+    /// Appends the new part of `data`; `offset` is at or before `next`.
     fn append(&mut self, offset: u64, data: &[u8]) {
         let known = (self.next - offset) as usize;
         if let Some(fresh) = data.get(known..) {
@@ -191,7 +192,7 @@ impl ControlReceiver {
         }
     }
 
-    /// Keeps only what fills gaps: memory stays within the room whatever way a peer cuts its stream.
+    /// Keeps only bytes that fill gaps, so that memory stays within the room however the peer cuts its stream.
     fn keep_early(&mut self, offset: u64, data: &[u8]) {
         let end = offset + data.len() as u64;
         let after = |(start, bytes): (&u64, &Vec<u8>)| *start + bytes.len() as u64;
@@ -209,7 +210,7 @@ impl ControlReceiver {
     }
 }
 
-/// Adds a range to a set of disjoint ranges kept by start.
+/// Adds a range to a set of disjoint ranges keyed by start.
 fn merge(set: &mut BTreeMap<u64, u64>, range: Range<u64>) {
     let (mut start, mut end) = (range.start, range.end);
     while let Some((from, to)) = set.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
@@ -227,7 +228,7 @@ fn merge(set: &mut BTreeMap<u64, u64>, range: Range<u64>) {
 mod tests {
     use super::*;
 
-    /// Any order, cut, loss and repetition of pieces ends in the same bytes, for a few hundred seeds.
+    /// Pieces reordered, recut, lost and repeated give the same bytes, for a few hundred seeds.
     #[test]
     fn bytes_arrive_in_order_whatever_happens() {
         for seed in 0..300u64 {

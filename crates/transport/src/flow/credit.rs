@@ -1,9 +1,10 @@
-//! Credit: source symbols of blocks that a sender may have started, absolute and connection-wide (law 4, docs/design/flow-control.md).
+//! Credit: the source symbols of blocks that a sender may start, an absolute, connection-wide count (law 4,
+//! docs/design/flow-control.md).
 
 use crate::time::Time;
 use std::time::Duration;
 
-/// The least time over which a receiver looks what arrives.
+/// The shortest interval over which a receiver measures arrivals.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The sender's side.
@@ -19,7 +20,7 @@ impl SendCredit {
         self.granted = self.granted.max(symbols);
     }
 
-    /// Starts a block of `k` symbols, if the grant covers it.
+    /// Starts a block of `k` symbols if the grant covers it; returns whether it does.
     pub(crate) fn take(&mut self, k: u32) -> bool {
         let after = self.started + u64::from(k);
         let covered = after <= self.granted;
@@ -29,23 +30,25 @@ impl SendCredit {
         covered
     }
 
-    /// Whether a block of `k` symbols could be started.
+    /// Returns whether a block of `k` symbols could be started.
     pub(crate) fn covers(&self, k: u32) -> bool {
         self.started + u64::from(k) <= self.granted
     }
 }
 
-/// Room that a receiver gives whatever the path: 8.4 MB in full symbols, as much as a sender opens on any path.
+/// Room that a receiver gives on any path: 8.4 MB in full symbols, as much as a sender opens on any path.
 const FLOOR: u64 = 6_000;
 
-/// Round trips of arrivals beyond that: on the way, waiting for lost symbols, and until the credit for it is back.
+/// Round trips' worth of arrivals granted beyond that: for symbols in flight, for waiting on retransmissions, and for
+/// the credit's way back.
 const ROUND_TRIPS: u64 = 4;
 
-/// The most of so many round trips counts: the first ones of a transfer say little, and an outage is no smaller need.
+/// Intervals remembered, the largest of which counts: the first ones of a transfer say little, and an outage does not
+/// reduce the need.
 const REMEMBERED: usize = 4;
 
-/// The receiver's side. It begins with all the room there may be, since nothing is known of the path, and then follows what
-/// the path is seen to need. Credit never falls: room shrinks by what is written and not granted again.
+/// The receiver's side. It starts with the full limit, since nothing is known of the path, and then adapts to what the
+/// path needs. Granted credit is never withdrawn: the room shrinks by not granting again what has been written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveCredit {
     limit: u64,
@@ -53,17 +56,17 @@ pub(crate) struct ReceiveCredit {
     granted: u64,
     started: u64,
     returned: u64,
-    /// The largest block that a flow has announced.
+    /// The largest block that any flow has announced.
     largest: u64,
-    /// Symbols that brought a block forward, since a moment.
+    /// Useful symbols that arrived since the interval began.
     arrived: u64,
     since: Time,
-    /// What arrived in each of the last round trips looked at; at first as much as there may be.
+    /// Arrivals in each of the last intervals; initially the limit.
     arrivals: [u64; REMEMBERED],
 }
 
 impl ReceiveCredit {
-    /// Room for at most `limit` source symbols that are started and not written.
+    /// Creates credit with room for at most `limit` source symbols that are started and not written.
     pub(crate) const fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -78,12 +81,12 @@ impl ReceiveCredit {
         }
     }
 
-    /// The absolute grant.
+    /// Returns the absolute grant.
     pub(crate) const fn granted(&self) -> u64 {
         self.granted
     }
 
-    /// A block of `k` symbols begins; false when the sender had no credit for it.
+    /// Accounts for a block of `k` symbols that begins; returns false when the sender had no credit for it.
     pub(crate) fn start(&mut self, k: u32) -> bool {
         let after = self.started + u64::from(k);
         let covered = after <= self.granted;
@@ -93,7 +96,7 @@ impl ReceiveCredit {
         covered
     }
 
-    /// Blocks of `k` symbols are to come: one has to be on its way while another is written.
+    /// Prepares for blocks of `k` symbols: one must be able to be in flight while another is written.
     pub(crate) fn expect_blocks(&mut self, k: u32) {
         self.largest = self.largest.max(k.into());
         self.room = self.room.max(self.floor());
@@ -104,20 +107,20 @@ impl ReceiveCredit {
         FLOOR.max(2 * self.largest).min(self.limit)
     }
 
-    /// A symbol brought its block forward.
+    /// Counts a symbol that was useful to its block.
     pub(crate) const fn note_arrival(&mut self) {
         self.arrived += 1;
     }
 
-    /// Blocks of so many symbols in all are written, or will never be.
+    /// Returns the credit of blocks of `symbols` symbols in all, which are written or never will be.
     pub(crate) fn give_back_symbols(&mut self, symbols: u64) {
         self.returned += symbols;
         self.grant();
     }
 
-    /// Looks, once a round trip, what the path needs. `waiting` symbols are complete and not written: where they are most of
-    /// the room, more of it would not make writing faster; where they are few and the sender has used up its credit, more of it
-    /// is what is missing.
+    /// Adapts the room to the path, once per round trip. `waiting` symbols are complete and not written: if they are
+    /// most of the room, more room would not make writing faster; if they are few and the sender has used up its
+    /// credit, it needs more.
     pub(crate) fn follow(&mut self, now: Time, rtt: Duration, waiting: u64) {
         let elapsed = now.since(self.since);
         if rtt.is_zero() || elapsed < rtt.max(LEAST_INTERVAL) {
@@ -145,8 +148,8 @@ impl ReceiveCredit {
     }
 }
 
-/// One stream's use of credit, as either side counts it: symbols started and not read. Up to `own` they are the stream's alone;
-/// what lies above comes out of a store that all streams of a direction share.
+/// One stream's use of credit, as counted by either side: symbols started and not read. The first `own` are the
+/// stream's alone; any above come out of a pool that all streams of a direction share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamCredit {
     own: u64,
@@ -155,47 +158,47 @@ pub(crate) struct StreamCredit {
 }
 
 impl StreamCredit {
-    /// Nothing is started.
+    /// Creates the credit of a stream that has started nothing.
     pub(crate) const fn new(own: u32) -> Self {
         Self { own: own as u64, started: 0, read: 0 }
     }
 
-    /// Symbols started and not read.
+    /// Returns the number of symbols started and not read.
     pub(crate) const fn outstanding(&self) -> u64 {
         self.started - self.read
     }
 
-    /// Symbols out of the shared store.
+    /// Returns the number of symbols taken from the shared pool.
     pub(crate) const fn shared(&self) -> u64 {
         self.outstanding().saturating_sub(self.own)
     }
 
-    /// Symbols that may be started when `shared` may come out of the store in all.
+    /// Returns how many symbols may be started when the stream may hold `shared` of the pool in all.
     pub(crate) const fn left(&self, shared: u64) -> u64 {
         (self.own + shared).saturating_sub(self.outstanding())
     }
 
-    /// Symbols of its own.
+    /// Returns the number of symbols that are the stream's alone.
     pub(crate) const fn own(&self) -> u64 {
         self.own
     }
 
-    /// Symbols read so far.
+    /// Returns the number of symbols read so far.
     pub(crate) const fn read(&self) -> u64 {
         self.read
     }
 
-    /// Symbols started so far.
+    /// Returns the number of symbols started so far.
     pub(crate) const fn started(&self) -> u64 {
         self.started
     }
 
-    /// A block of so many symbols begins.
+    /// Accounts for a block of `symbols` symbols that begins.
     pub(crate) const fn start(&mut self, symbols: u64) {
         self.started += symbols;
     }
 
-    /// So many symbols are read in all; a number that is no news, or of what was never started, changes nothing.
+    /// Raises the count of symbols read to `symbols`. Ignores a count that is not higher, or exceeds what was started.
     pub(crate) const fn note_read(&mut self, symbols: u64) {
         if symbols > self.read && symbols <= self.started {
             self.read = symbols;
@@ -209,7 +212,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(10);
 
-    /// The room when for `rounds` round trips the sender has had `open` symbols started and `arrives` of them were written.
+    /// Returns the room to give when, over `rounds` round trips, the sender had `open` symbols started and `arrives` of
+    /// them were written.
     fn room_after(rounds: u64, open: u64, arrives: u64, waiting: u64) -> u64 {
         let mut credit = ReceiveCredit::new(24_000);
         let mut now = Time::ZERO;

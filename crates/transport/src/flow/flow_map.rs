@@ -1,13 +1,13 @@
-//! The flows of one direction, by the id in their packets and by the id that the programs know.
+//! The flows of one direction, by the id in their packets and by the id that the programs use.
 
 use crate::wire::FlowId;
 use std::collections::BTreeMap;
 
-/// Flows by their present id: that of the flow itself, or of its last successor. The program goes on using the first.
+/// Flows by their present id: their own, or that of their last successor. The program keeps using the first.
 #[derive(Debug)]
 pub(crate) struct FlowMap<F> {
     flows: BTreeMap<FlowId, F>,
-    /// The present id of each flow, by its first.
+    /// The present id of each flow, by its first id.
     present: BTreeMap<FlowId, FlowId>,
 }
 
@@ -22,32 +22,32 @@ impl<F> FlowMap<F> {
         self.flows.insert(first, flow);
     }
 
-    /// The flow whose packets carry this id.
+    /// Returns the flow whose packets carry this id.
     pub(crate) fn get(&self, id: FlowId) -> Option<&F> {
         self.flows.get(&id)
     }
 
-    /// The flow whose packets carry this id.
+    /// Returns the flow whose packets carry this id.
     pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut F> {
         self.flows.get_mut(&id)
     }
 
-    /// The id in the packets of the flow that began as `first`.
+    /// Returns the id in the packets of the flow that began as `first`.
     pub(crate) fn present_id(&self, first: FlowId) -> Option<FlowId> {
         self.present.get(&first).copied()
     }
 
-    /// The flow that began as `first`.
+    /// Returns the flow that began as `first`.
     pub(crate) fn named(&self, first: FlowId) -> Option<&F> {
         self.flows.get(self.present.get(&first)?)
     }
 
-    /// The flow that began as `first`.
+    /// Returns the flow that began as `first`.
     pub(crate) fn named_mut(&mut self, first: FlowId) -> Option<&mut F> {
         self.flows.get_mut(self.present.get(&first)?)
     }
 
-    /// The flow that began as `first` goes on as `successor`.
+    /// Continues the flow that began as `first` as `successor`.
     pub(crate) fn succeed(&mut self, first: FlowId, successor: FlowId) {
         let Some(present) = self.present.get_mut(&first) else { return };
         let before = std::mem::replace(present, successor);
@@ -61,17 +61,17 @@ impl<F> FlowMap<F> {
         self.flows.remove(&self.present.remove(&first)?)
     }
 
-    /// Flows by ascending id.
+    /// Iterates over the flows by ascending id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &F)> {
         self.flows.iter().map(|(id, flow)| (*id, flow))
     }
 
-    /// Flows by ascending id.
+    /// Iterates over the flows by ascending id.
     pub(crate) fn values(&self) -> impl Iterator<Item = &F> {
         self.flows.values()
     }
 
-    /// Flows by ascending id.
+    /// Iterates over the flows by ascending id.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut F> {
         self.flows.values_mut()
     }

@@ -1,15 +1,15 @@
-//! Where blocks lie in an object: what both ends compute alike from a flow's announcement and its plans.
+//! The position of blocks in an object, which both ends compute from the flow's announcement and its plans.
 
 use super::stream_layout::WindowShape;
 use crate::wire::{Announcement, Plan};
 use erasure::BlockCode;
 
-/// A block's place and size.
+/// A block's position and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockShape {
     /// The block's number in its flow.
     pub(crate) number: u32,
-    /// The plan that says how it is coded.
+    /// The plan that defines its size and code.
     pub(crate) plan: u8,
     /// Source symbols.
     pub(crate) k: u32,
@@ -17,44 +17,44 @@ pub(crate) struct BlockShape {
     pub(crate) code: BlockCode,
     /// First byte in the object.
     pub(crate) offset: u64,
-    /// Bytes of the object in it; the rest of the last symbol is zero.
+    /// Bytes of the object in the block; the rest of the last symbol is zero.
     pub(crate) length: usize,
-    /// What it costs of the credit: its source symbols at the size that the object was announced with.
+    /// Credit that it takes: its source symbols at the symbol size with which the object was announced.
     pub(crate) cost: u32,
 }
 
-/// Why a plan is refused.
+/// The reason for refusing a plan: it is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plan does not fit the flow")]
 pub(crate) struct BadPlan;
 
-/// Symbols of this size that so many bytes take.
+/// Returns how many symbols of this size hold `bytes` bytes.
 pub(super) fn cut(bytes: u64, symbol_size: u16) -> u32 {
     u32::try_from(bytes.div_ceil(u64::from(symbol_size.max(1)))).unwrap_or(u32::MAX)
 }
 
-/// How a flow's blocks are cut into symbols, which become smaller when its path shrinks.
+/// How a flow's blocks are cut into symbols, which shrink when the path MTU does.
 pub(crate) trait FlowLayout {
-    /// Bytes per symbol.
+    /// Returns the bytes per symbol.
     fn symbol_size(&self) -> usize;
 
-    /// Whether the blocks can be cut into symbols of this size: smaller than now, at least half of the first size, so that blocks do not
-    /// grow beyond measure, and one that suits every code.
+    /// Returns whether the blocks can be cut into symbols of this size: smaller than now, at least half of the first
+    /// size, so that blocks do not grow without bound, and suitable for every code.
     fn can_shrink(&self, symbol_size: u16) -> bool;
 
-    /// Cuts the same blocks into smaller symbols. Each keeps its number, its bytes and its cost.
+    /// Cuts the same blocks into smaller symbols. Each keeps its number, bytes and cost.
     ///
     /// # Errors
-    /// [`BadPlan`] where [`FlowLayout::can_shrink`] says no; nothing has changed then.
+    /// [`BadPlan`] where [`FlowLayout::can_shrink`] returns false; nothing has changed then.
     fn shrink(&mut self, symbol_size: u16) -> Result<(), BadPlan>;
 
-    /// Source symbols of one of the flow's blocks at the present size.
+    /// Returns the source symbols of one of the flow's blocks at the present size.
     fn k_of(&self, shape: &BlockShape) -> u32;
 
-    /// Source symbols of block `first` and all behind it at the present size, as far as they are known.
+    /// Returns the source symbols of block `first` and all later known ones at the present size.
     fn source_from(&self, first: u32) -> u64;
 
-    /// What a window code works on at the present size, where the flow has one.
+    /// Returns the shape of the flow's window code at the present size, if it has one.
     fn window(&self) -> Option<WindowShape>;
 }
 
@@ -62,18 +62,18 @@ pub(crate) trait FlowLayout {
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectLayout {
     length: u64,
-    /// Bytes per symbol that the object was announced with: plans and credit count in it, for ever.
+    /// Bytes per symbol that the object was announced with: the unit of plans and credit for the object's lifetime.
     unit: u16,
-    /// Bytes per symbol now: what blocks are cut into.
+    /// Bytes per symbol now, into which blocks are cut.
     symbol_size: u16,
     plans: Vec<Plan>,
 }
 
 impl ObjectLayout {
-    /// The layout that an announcement describes.
+    /// Creates the layout that an announcement describes.
     ///
     /// # Errors
-    /// [`BadPlan`] when the numbers contradict each other or no block can be made of them.
+    /// [`BadPlan`] when the numbers contradict each other or allow no block.
     pub(crate) fn new(announcement: &Announcement) -> Result<Self, BadPlan> {
         let plan = announcement.plan;
         let fits = announcement.symbol_size > 0
@@ -83,15 +83,15 @@ impl ObjectLayout {
             && plan.code.check(plan.k, usize::from(announcement.symbol_size)).is_ok();
         let unit = announcement.symbol_size;
         let layout = Self { length: announcement.length, unit, symbol_size: unit, plans: vec![plan] };
-        // Block numbers are 32 bits: a claimed length that needs more cannot be carried.
+        // Block numbers have 32 bits: a claimed length that needs more cannot be carried.
         let countable = layout.symbols().div_ceil(u64::from(plan.k.max(1))) <= u64::from(u32::MAX);
         (fits && countable).then_some(layout).ok_or(BadPlan)
     }
 
-    /// Adds a plan. Plans come in order of their numbers; one that is known already is ignored.
+    /// Adds a plan. Plans come in order of their numbers; a known one is ignored.
     ///
     /// # Errors
-    /// [`BadPlan`] when it leaves a gap, overlaps, or contradicts what is known.
+    /// [`BadPlan`] when it leaves a gap, overlaps, or contradicts a known plan.
     pub(crate) fn add(&mut self, plan: Plan) -> Result<(), BadPlan> {
         if let Some(known) = self.plans.get(usize::from(plan.number)) {
             return (*known == plan).then_some(()).ok_or(BadPlan);
@@ -108,24 +108,24 @@ impl ObjectLayout {
         Ok(())
     }
 
-    /// Whether a full block of the plan can be cut into symbols of this size.
+    /// Returns whether a full block of the plan can be cut into symbols of this size.
     fn codes(&self, plan: &Plan, symbol_size: u16) -> bool {
         let k = cut(u64::from(plan.k) * u64::from(self.unit), symbol_size);
         plan.code.check(k, usize::from(symbol_size)).is_ok()
     }
 
-    /// Source symbols of the whole object at the size that it was announced with.
+    /// Returns the source symbols of the whole object at the size with which it was announced.
     pub(crate) fn symbols(&self) -> u64 {
         self.length.div_ceil(u64::from(self.unit))
     }
 
-    /// The plans known so far, in order of their numbers.
+    /// Returns the plans known so far, in order of their numbers.
     pub(crate) fn plans(&self) -> &[Plan] {
         &self.plans
     }
 
-    /// The shape of block `number` as `plan` describes it; `None` when the object has no such block, or the plan is not
-    /// known or not the block's.
+    /// Returns the shape of block `number` as `plan` describes it; `None` when the object has no such block, or the
+    /// plan is unknown or not the block's.
     pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let at = usize::from(plan);
         let chosen = self.plans.get(at)?;
@@ -142,7 +142,7 @@ impl ObjectLayout {
         Some(BlockShape { number, plan, k, code: chosen.code, offset, length: usize::try_from(length).ok()?, cost })
     }
 
-    /// The shape of block `number` by the plan in force there.
+    /// Returns the shape of block `number` under the plan in force there.
     pub(crate) fn block(&self, number: u32) -> Option<BlockShape> {
         let plan = self.plans.iter().rev().find(|plan| plan.first_block <= number)?;
         self.shape(number, plan.number)
@@ -176,14 +176,15 @@ impl FlowLayout for ObjectLayout {
         let mut symbols = 0;
         for (plan, end) in self.plans.iter().zip(ends) {
             let begin = first.max(plan.first_block);
-            // In bytes: a last block of k symbols, the last of them short, may take fewer smaller symbols than one that is full.
+            // In bytes: with smaller symbols, a last block of k symbols that ends in a short one may take fewer than a
+            // full block.
             let (unit, k) = (u64::from(self.unit), u64::from(plan.k));
             let whole = self.length.saturating_sub(plan.first_symbol.saturating_mul(unit)) / (k * unit);
             let full_end = end.min(plan.first_block.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)));
             if let Some(shape) = self.shape(plan.first_block, plan.number).filter(|_| begin < full_end) {
                 symbols += u64::from(full_end - begin) * u64::from(shape.k);
             }
-            // What is left of the object is its last block.
+            // The remainder of the object is its last block.
             if (begin..end).contains(&full_end) {
                 symbols += self.shape(full_end, plan.number).map_or(0, |last| u64::from(last.k));
             }
@@ -218,7 +219,7 @@ mod tests {
         layout
     }
 
-    /// Whatever the size of symbols, block n is the same bytes at the same cost, and its symbols hold them.
+    /// Whatever the symbol size, block n holds the same bytes at the same cost, and its symbols have room for them.
     #[test]
     fn smaller_symbols_leave_blocks_as_they_are() {
         let short = [1_408 * 64 - 700, 1_408 * 128 - 1_000];

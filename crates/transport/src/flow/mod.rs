@@ -1,4 +1,5 @@
-//! Flows: objects and streams cut into blocks, which symbol goes next, what is still needed. No packet number is known here.
+//! Flows: how objects and streams are cut into blocks, which symbol to send next, and what is still needed. This module
+//! knows no packet numbers.
 
 mod announcement;
 mod control;

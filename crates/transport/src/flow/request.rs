@@ -1,11 +1,11 @@
-//! Work that the engine asks for. A request owns its buffers and is `Send`, so that a driver may run it inline or on a
-//! worker, and the simulator after a modelled delay. Buffers and credit come back with the [`Reply`].
+//! Work that the engine requests. A request owns its buffers and is `Send`, so that a driver can run it inline or on a
+//! worker, and the simulator after a modelled delay. The [`Reply`] returns buffers and credit.
 
 use crate::wire::FlowId;
 use erasure::{Block, Decoder, Encoder, Progress};
 use std::sync::Arc;
 
-/// Which way a flow's bytes go. Each side numbers the flows it sends, so an id alone names two flows.
+/// The direction of a flow. Each side numbers the flows it sends, so an id alone names two flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// We send the flow.
@@ -17,7 +17,7 @@ pub enum Direction {
 /// A flow of either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// Who sends.
+    /// The flow's direction.
     pub direction: Direction,
     /// The sender's number for the flow.
     pub flow: FlowId,
@@ -34,12 +34,12 @@ pub enum Request {
         block: u32,
         /// First byte.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: usize,
-        /// Comes with any length and content; goes back with at least `length` bytes.
+        /// Has any length and content; is returned with at least `length` bytes.
         buffer: Vec<u8>,
     },
-    /// Put the first `length` bytes of `data` at `offset` of the object that flow `flow` brings.
+    /// Write the first `length` bytes of `data` at `offset` of the object received on flow `flow`.
     Write {
         /// The flow.
         flow: FlowId,
@@ -47,20 +47,21 @@ pub enum Request {
         block: u32,
         /// First byte.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: usize,
         /// The block.
         data: Arc<Block>,
     },
-    /// BLAKE3 of the first `length` bytes of `data`. It is the caller's; the engine only waits until it is made.
+    /// Compute BLAKE3 of the first `length` bytes of `data`. The digest is for the caller; the engine only waits until
+    /// it is made.
     Digest {
         /// The flow.
         key: FlowKey,
         /// The block.
         block: u32,
-        /// Where its bytes lie in the object.
+        /// Offset of its first byte in the object.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: usize,
         /// The block.
         data: Arc<Block>,
@@ -71,7 +72,7 @@ pub enum Request {
     Decode(DecodeJob),
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Reply {
     /// The bytes asked for.
@@ -83,14 +84,14 @@ pub enum Reply {
         /// At least the length asked for.
         buffer: Vec<u8>,
     },
-    /// The bytes are written: the engine may give their credit to the peer again.
+    /// The bytes are written: the engine may grant their credit to the peer again.
     Written {
         /// The flow.
         flow: FlowId,
         /// The block.
         block: u32,
     },
-    /// The digest asked for is made.
+    /// The requested digest is made.
     Digested {
         /// The flow.
         key: FlowKey,
@@ -99,12 +100,12 @@ pub enum Reply {
     },
     /// Repair symbols are ready.
     Encoded(EncodeJob),
-    /// A decoder has tried.
+    /// A decoding attempt has ended.
     Decoded(DecodeJob, Progress),
 }
 
 impl Request {
-    /// Runs what is pure computation; gives back what needs the caller's storage.
+    /// Runs a request that is pure computation, and returns one that needs the caller's storage.
     ///
     /// # Errors
     /// `Err` holds the request when it is not [`Request::Encode`] or [`Request::Decode`].
@@ -130,17 +131,17 @@ pub struct EncodeJob {
 }
 
 impl EncodeJob {
-    /// The flow and the number of the block.
+    /// Returns the flow and the number of the block.
     pub const fn block(&self) -> (FlowId, u32) {
         (self.flow, self.block)
     }
 
-    /// Bytes of the block's source symbols.
+    /// Returns the bytes of the block's source symbols.
     pub fn source_bytes(&self) -> usize {
         self.source.bytes().len()
     }
 
-    /// Bytes of the repair symbols that are to be made.
+    /// Returns the bytes of the repair symbols to make.
     pub fn repair_bytes(&self) -> usize {
         self.count as usize * self.source.symbol_size()
     }
@@ -152,7 +153,7 @@ impl EncodeJob {
     }
 }
 
-/// Recovers a block from what of it arrived.
+/// Recovers a block from its received symbols.
 #[derive(Debug)]
 pub struct DecodeJob {
     pub(crate) flow: FlowId,
@@ -164,7 +165,7 @@ pub struct DecodeJob {
 }
 
 impl DecodeJob {
-    /// Bytes of the block's source symbols.
+    /// Returns the bytes of the block's source symbols.
     pub fn source_bytes(&self) -> usize {
         self.partial.bytes().len()
     }

@@ -1,4 +1,4 @@
-//! Schedules: which symbol of a flow goes next. Named by behaviour; a profile picks one.
+//! Schedules: which symbol of a flow to send next. Each is named by its behaviour; a profile picks one.
 
 mod arq;
 mod block_at_a_time;
@@ -35,7 +35,7 @@ use std::time::Duration;
 pub struct PathEstimate {
     /// Smoothed round-trip time; `None` before the first sample.
     pub rtt: Option<Duration>,
-    /// Estimated chance that a packet is lost, before any repair.
+    /// Estimated probability that a packet is lost, before any repair.
     pub loss: f64,
     /// Mean number of packets lost together.
     pub burst: f64,
@@ -43,23 +43,23 @@ pub struct PathEstimate {
     pub window: u64,
 }
 
-/// Loss is made up for in advance up to this share. Where more is lost, as after a pause of the whole path, feedback comes first:
+/// Losses up to this share are repaired in advance. Above it, as after a pause of the whole path, feedback comes first:
 /// otherwise many times the object would be sent into a path that is all but dead.
 const MOST_LOSS: f64 = 0.5;
 
 impl PathEstimate {
-    /// The odds of the tail rule when each block may fail with chance `target`.
+    /// Returns the odds for the tail rule when each block may fail with probability `target`.
     pub(super) const fn odds(&self, target: f64) -> Odds {
         Odds { loss: self.loss.min(MOST_LOSS), burst: self.burst, target }
     }
 }
 
-/// What to send next. Window and pacer have agreed before the schedule is asked: what it returns is sent (law 2).
+/// What to send next. Window and pacer are checked before the schedule is asked: what it returns is sent (law 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next source symbol in order.
     Source,
-    /// A source symbol again.
+    /// A source symbol again, which was sent before.
     Resend(SymbolId),
     /// One more repair symbol of the block, which is ready.
     Repair(BlockId),
@@ -70,59 +70,59 @@ pub enum Next {
         /// Repair symbols wanted.
         count: u32,
     },
-    /// Nothing that the schedule sends completes the block any more: the transfer has failed.
+    /// The schedule has nothing more that could complete the block: the transfer has failed.
     GiveUp(BlockId),
-    /// Nothing before this time, unless feedback or a reply comes. A time that has come counts as [`Next::Idle`].
+    /// Nothing before this time, unless feedback or a reply arrives. A time in the past counts as [`Next::Idle`].
     Wait(Time),
-    /// Nothing until feedback or a reply comes.
+    /// Nothing until feedback or a reply arrives.
     Idle,
 }
 
-/// Decides which symbol of one flow goes next.
+/// Decides which symbol of a flow to send next.
 pub trait Schedule: Debug + Send {
-    /// The next thing to send.
+    /// Returns the next thing to send.
     fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next;
 
-    /// The fate of packets is known, of this flow's or of others.
+    /// Handles a report on the fate of packets, of this flow or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks);
 
-    /// Lost source symbols are sent again. Where they are not, a probe carries repair rather than source.
+    /// Returns whether lost source symbols are sent again. If not, a probe carries repair rather than source.
     fn resends(&self) -> bool {
         true
     }
 
-    /// A block for which the schedule has nothing more, and that the receiver lacks all the same, gets symbols again. Where none do, the
-    /// transfer fails.
+    /// Returns whether to resend symbols of a block that the receiver lacks although the schedule has nothing more for
+    /// it. If not, the transfer fails.
     fn recovers_stalled(&self) -> bool {
         true
     }
 
-    /// Source symbols go out as they are. Where they do not, a block of a fountain code has none to send, and all that goes out of it
-    /// is repair; blocks of other codes cannot be had that way and keep their source.
+    /// Returns whether source symbols are sent as they are. If not, a block of a fountain code is sent as repair alone;
+    /// blocks of other codes cannot be, and keep their source.
     fn sends_source(&self) -> bool {
         true
     }
 }
 
-/// The next source symbol, if one can go out now.
+/// Returns the next source symbol, if one can be sent now.
 fn source(flow: &SendBlocks) -> Next {
     if flow.source_ready() { Next::Source } else { Next::Idle }
 }
 
-/// A schedule and its numbers, as a profile holds it.
+/// A schedule and its parameters, as a profile holds them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleConfig {
-    /// Source in order, lost source again, repair in the last round trips.
+    /// Source in order, lost source resent, repair in the last round trips.
     Windowed(WindowedConfig),
-    /// Source in order, lost source again.
+    /// Source in order, lost source resent.
     Arq,
     /// Coded symbols of one block until the receiver has it, then of the next.
     BlockAtATime(BlockAtATimeConfig),
     /// Source in order with repair of earlier blocks in between, then repair of each block in turn.
     Interleaved(InterleavedConfig),
-    /// Repair with each block by the loss estimate, and more as soon as that was too little.
+    /// Repair with each block according to the loss estimate, and more as soon as that proves too little.
     Proactive(ProactiveConfig),
-    /// Padding with each chunk by the loss estimate, encoded while the one before is sent.
+    /// Padding with each chunk according to the loss estimate, encoded while the previous chunk is sent.
     Chunks(ChunksConfig),
     /// A schedule from another crate: [`ScheduleConfig::custom`].
     Custom(CustomSchedule),
@@ -141,7 +141,7 @@ choices! {
 }
 
 impl ScheduleConfig {
-    /// The schedule, ready for one flow.
+    /// Builds the schedule for one flow.
     pub fn build(&self) -> Box<dyn Schedule> {
         match self {
             Self::Windowed(config) => Box::new(windowed::Windowed::new(config.clone())),

@@ -1,4 +1,4 @@
-//! How a sender cuts an object into blocks and which code each gets, and what codes its streams.
+//! How a sender cuts an object into blocks, the code of each, and the coding of streams.
 
 mod bytes;
 mod lt_tcp;
@@ -17,20 +17,20 @@ use erasure::tornado::Rate;
 use erasure::{BlockCode, WindowCode};
 use std::fmt::Debug;
 
-/// How large blocks are and how they are coded.
+/// The size of blocks and their coding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockSizing {
-    /// All of so many symbols.
+    /// All of a number of symbols.
     Fixed(FixedBlocks),
-    /// All of so many bytes.
+    /// All of a number of bytes.
     Bytes(BytesBlocks),
     /// At most 256, as small as RFC 6330 allows.
     Partition,
-    /// As small as RFC 6330 allows for files of one size, that the object is made of.
+    /// As small as RFC 6330 allows for files of one size, of which the object is taken to consist.
     SubFiles(SubFiles),
     /// About a window's worth of symbols.
     LtTcp(LtTcpBlocks),
-    /// Chunks of so many bits, whose code follows the loss.
+    /// Chunks of a number of bits, whose code follows the loss.
     Ttp(TtpBlocks),
 }
 
@@ -46,15 +46,15 @@ choices! {
     }
 }
 
-/// Blocks of one size. It decides how well loss averages out within a block; up to about 1500 symbols a block stays in a core's
-/// second-level cache (docs/design/block-sizes.md).
+/// Blocks of one size. The size decides how well loss averages out within a block; up to about 1500 symbols, a block
+/// stays in a core's second-level cache (docs/design/block-sizes.md).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixedBlocks {
     /// Source symbols of a full block.
     pub k: u32,
     /// Code of full blocks.
     pub code: BlockCode,
-    /// Code of a last block of at most `small_k` symbols: an MDS code needs no symbol beyond k, which counts there.
+    /// Code of a last block of at most `small_k` symbols: an MDS code needs no symbol beyond k, which matters there.
     pub small_code: BlockCode,
     /// Largest block coded with `small_code`.
     pub small_k: u32,
@@ -66,7 +66,7 @@ impl Default for FixedBlocks {
     }
 }
 
-/// What a setting that names a code may be.
+/// The values of a setting that names a code.
 const CODES: Itself =
     Itself("one of uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt, or tornado:R with R from 1 to 64");
 
@@ -86,7 +86,7 @@ impl Default for BlockSizing {
 }
 
 impl BlockSizing {
-    /// Who says how blocks are cut where that is not settled before the first one.
+    /// Returns the sizer that cuts the blocks, unless they are all settled before the first one.
     pub(crate) fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
@@ -95,8 +95,8 @@ impl BlockSizing {
         }
     }
 
-    /// Who says how the blocks of an object are cut that is under way, and whose first blocks were cut otherwise; `None` where only a
-    /// whole object can be cut so.
+    /// Returns the sizer for an object under way whose first blocks were cut otherwise; `None` where only a whole
+    /// object can be cut so.
     pub(crate) fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
@@ -105,14 +105,14 @@ impl BlockSizing {
         }
     }
 
-    /// Who says how large the next block of a stream is that is under way. Its code is the one it was announced with, and so is the size of
-    /// the largest block.
+    /// Returns the sizer for the next blocks of a stream under way. Its code and the size of its largest block stay
+    /// those of its announcement.
     pub(crate) fn live_stream_sizer(&self, symbol_size: u16) -> Box<dyn BlockSizer> {
-        // What waits of a stream is no last block: more may be written.
+        // The waiting bytes of a stream are not its last block: more may be written.
         self.sizer(symbol_size).unwrap_or_else(|| Box::new(FixedBlocks { small_k: 0, ..self.of_streams(symbol_size) }))
     }
 
-    /// Source symbols of the largest block there may be, of symbols of this size.
+    /// Returns the source symbols of the largest possible block of symbols of this size.
     pub fn largest(&self, symbol_size: u16) -> u32 {
         match self {
             Self::Fixed(blocks) => blocks.k,
@@ -124,7 +124,7 @@ impl BlockSizing {
         }
     }
 
-    /// How the blocks of a stream are cut, the length of which nobody knows.
+    /// Returns how the blocks of a stream are cut, whose length is unknown.
     pub(crate) fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
         let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
         match self {
@@ -133,13 +133,13 @@ impl BlockSizing {
             Self::Partition => alike(FixedBlocks::default().k, BlockCode::RaptorQ),
             Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ),
             Self::LtTcp(blocks) => alike(blocks.largest(), blocks.code),
-            // A stream keeps its code; the schedule pads as far as the loss asks for.
+            // A stream keeps its code; the schedule pads as far as the loss requires.
             Self::Ttp(blocks) => alike(blocks.k(symbol_size), BlockCode::Tornado(Rate::HALF)),
         }
     }
 
-    /// The plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most `most`, then what is left.
-    /// Where a [`BlockSizing::sizer`] cuts the blocks, the plan of the first one.
+    /// Returns the plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most
+    /// `most`, then the remainder. If a [`BlockSizing::sizer`] cuts the blocks, returns the plan of the first one.
     pub(crate) fn plans(
         &self,
         flow: FlowId,
@@ -188,13 +188,14 @@ impl FixedBlocks {
     }
 }
 
-/// Says how the blocks of one object are cut and coded, each as it is opened.
+/// Decides how the blocks of one object are cut and coded, each as it is opened.
 pub(crate) trait BlockSizer: Debug + Send {
-    /// Source symbols and code of the next block. `left` symbols of the object are in no block yet; where there are fewer than the
-    /// block would have, it has those.
+    /// Returns the source symbols and code of the next block. `left` symbols of the object are in no block yet; if the
+    /// block would have more, it gets those.
     fn next(&mut self, left: u64, path: &PathEstimate) -> (u32, BlockCode);
 
-    /// Source symbols that wait in open blocks where no other is opened yet: the later it is, the more is known by then.
+    /// Returns the number of unsent source symbols in open blocks at which no other is opened yet: the later it is, the
+    /// more is known by then.
     fn read_ahead(&self, _path: &PathEstimate) -> u64 {
         u64::MAX
     }
@@ -209,13 +210,13 @@ impl BlockSizer for FixedBlocks {
     }
 }
 
-/// What codes the bytes of a stream.
+/// The coding of a stream's bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamCoding {
-    /// Blocks, as an object's are: few packets more while much is sent, and in the last round trips repair of each block.
+    /// Blocks, as for an object: few extra packets in mid-transfer, and repair of each block in the last round trips.
     Blocks,
-    /// A window that slides over the stream, with repair all along: what is lost is there again after a few symbols, not after a
-    /// round trip, at the cost of a little more than what is lost.
+    /// A window that slides over the stream, with repair throughout: a lost symbol is recovered after a few symbols,
+    /// not after a round trip, at the cost of slightly more than the loss.
     Window(WindowCoding),
 }
 
@@ -226,13 +227,13 @@ choices! { "coding of streams", StreamCoding { "blocks" => Blocks, "window" => W
 pub struct WindowCoding {
     /// The code.
     pub code: WindowCode,
-    /// Source symbols in the largest window. The receiver may allow less.
+    /// Source symbols in the largest window. The receiver may allow fewer.
     pub symbols: u32,
 }
 
 impl Default for WindowCoding {
     fn default() -> Self {
-        // A quarter of what a receiver gives each stream by default: the largest window that it takes.
+        // A quarter of each stream's own credit by default: the largest window that a receiver accepts.
         Self { code: WindowCode::Rlc, symbols: 64 }
     }
 }

@@ -1,26 +1,27 @@
-//! How a stream is cut into blocks: what both ends know alike from its announcement.
+//! How a stream is cut into blocks, which both ends know from its announcement.
 //!
-//! A block is closed when it is opened: it takes the bytes that wait and has as many symbols as they need. Its plan says how
-//! many, its first bytes how many of its bytes are the stream's, so a block explains itself and no frame has to arrive with it.
+//! A block is closed when it is opened: it takes the waiting bytes and has as many symbols as they need. Its plan gives
+//! the number of symbols, its first bytes the number of stream bytes, so a block describes itself and no frame has to
+//! arrive with it.
 
 use super::layout::{BadPlan, BlockShape, FlowLayout, cut};
 use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
 use erasure::Code;
 
-/// Plans are numbered with 8 bits: those from here on divide the sizes between [`SHORT_K`] and a full block.
+/// Plan numbers have 8 bits: those above [`SHORT_K`] divide the sizes up to a full block.
 const PLANS: u32 = 256;
 
 /// The shapes that a stream's blocks may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLayout {
-    /// Plans and credit count in symbols of the size that the stream was announced with, for ever.
+    /// Plans and credit count in symbols of the size in this announcement for the stream's lifetime.
     announcement: StreamAnnouncement,
-    /// Bytes per symbol now: what blocks are cut into.
+    /// Bytes per symbol now, into which blocks are cut.
     symbol_size: u16,
 }
 
-/// What a window code works on. Its source symbols count through all blocks, from 0 on: symbol `esi` of block n is the one
-/// with the number `n x per_block + esi`.
+/// The shape of a window code. Its source symbols are numbered through all blocks from 0 on: symbol `esi` of block n
+/// has the number `n x per_block + esi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowShape {
     pub(crate) symbol_size: usize,
@@ -43,8 +44,8 @@ impl StreamHeader {
         [a, b, c, d, u8::from(self.end)]
     }
 
-    /// The header at the beginning of a block of `size` bytes; `None` where it makes no sense: more bytes than there are, none
-    /// although more is to come, or flags that mean nothing.
+    /// Parses the header at the beginning of a block of `size` bytes; `None` if it is invalid: more bytes than fit,
+    /// none although more is to come, or unknown flags.
     pub(crate) fn decode(block: &[u8], size: usize) -> Option<Self> {
         let [a, b, c, d, flags] = *block.first_chunk()?;
         let length = u32::from_be_bytes([a, b, c, d]);
@@ -55,17 +56,17 @@ impl StreamHeader {
 }
 
 impl StreamLayout {
-    /// The layout of an announced stream.
+    /// Creates the layout of an announced stream.
     pub const fn new(announcement: StreamAnnouncement) -> Self {
         Self { announcement, symbol_size: announcement.symbol_size }
     }
 
-    /// Bytes per symbol that the stream was announced with.
+    /// Returns the bytes per symbol with which the stream was announced.
     pub(crate) fn unit(&self) -> usize {
         usize::from(self.announcement.symbol_size)
     }
 
-    /// Source symbols of a full block at the size that the stream was announced with.
+    /// Returns the source symbols of a full block at the size with which the stream was announced.
     pub(crate) const fn full(&self) -> u32 {
         match self.announcement.code {
             Code::Block(_) => self.announcement.k,
@@ -73,8 +74,8 @@ impl StreamLayout {
         }
     }
 
-    /// Source symbols of a block with this plan at the size that the stream was announced with, which is what it costs of the
-    /// credit; `None` for a plan that this stream does not have.
+    /// Returns the source symbols of a block with this plan at the size with which the stream was announced, which is
+    /// the credit it takes; `None` for a plan that this stream does not have.
     pub fn cost(&self, plan: u8) -> Option<u32> {
         let full = self.full();
         let number = u32::from(plan);
@@ -89,7 +90,7 @@ impl StreamLayout {
         (k < full).then_some(k)
     }
 
-    /// The shape of a block with this plan, all of whose bytes count.
+    /// Returns the shape of a block with this plan, all of whose bytes count.
     pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let cost = self.cost(plan)?;
         let announcement = &self.announcement;
@@ -103,8 +104,8 @@ impl StreamLayout {
         Some(BlockShape { number, plan, k, code, offset: 0, length, cost })
     }
 
-    /// The plan of a block that is to carry `symbols` source symbols of the size that the stream was announced with and may have
-    /// at most `most`, both at least 1: the smallest that has room for all, else the largest there may be.
+    /// Returns the plan of a block for `symbols` source symbols of the announced size and of at most `most`, both at
+    /// least 1: the smallest that has room for all, otherwise the largest possible.
     pub(crate) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
         let wanted = symbols.min(most);
         if wanted <= SHORT_K && wanted < self.full() {
@@ -128,7 +129,7 @@ impl FlowLayout for StreamLayout {
         let StreamAnnouncement { code, short_code, .. } = self.announcement;
         let k = self.full();
         let size = usize::from(symbol_size);
-        // The first symbol of a block holds its whole header.
+        // The first symbol of a block must hold its whole header.
         let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
         let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
         let code = match code {
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(code(129), Some(BlockCode::RaptorQ));
     }
 
-    /// Whatever the size of symbols, a plan is the same bytes at the same cost, and its symbols hold them.
+    /// Whatever the symbol size, a plan has the same bytes at the same cost, and its symbols have room for them.
     #[test]
     fn smaller_symbols_leave_blocks_as_they_are() {
         for full in [1, 10, 128, 200, 1_024, 8_192] {
@@ -224,14 +225,14 @@ mod tests {
             }
             assert!(!after.can_shrink(50), "not smaller");
             assert_eq!(layout(full).shrink(48), Err(BadPlan), "less than half");
-            // Reed-Solomon has no odd symbols above 128 of them: 97 symbols of 100 bytes are 130 of 75.
+            // Reed-Solomon does not support odd symbol sizes above 128 symbols: 97 symbols of 100 bytes are 130 of 75.
             assert_eq!(layout(full).can_shrink(75), full < 97, "unsuited to the code of short blocks");
         }
         // RaptorQ has no blocks that large.
         assert_eq!(layout(56_403).shrink(98), Err(BadPlan));
     }
 
-    /// With a window code every block is one symbol, and two when symbols shrink.
+    /// With a window code every block is one symbol, or two once symbols have shrunk.
     #[test]
     fn a_window_slides_over_blocks_of_one_symbol() {
         let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);

@@ -1,16 +1,16 @@
-//! The tail rule (docs/design/tail-rule.md): near the end, repair is sent until the chance that a block is still undecodable,
-//! given what is in flight, is small enough; then feedback is awaited.
+//! The tail rule (docs/design/tail-rule.md): near the end, repair is sent until a block is decodable from what is in
+//! flight, except with a small enough probability; then the sender waits for feedback.
 
 use erasure::BlockCode;
 
-/// What the rule looks at.
+/// The path and the target, as the rule sees them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Odds {
-    /// Chance that a packet is lost.
+    /// Probability that a packet is lost.
     pub(super) loss: f64,
     /// Mean number of packets lost together; 1 when losses are independent.
     pub(super) burst: f64,
-    /// Accepted chance that the block is undecodable.
+    /// Accepted probability that the block is undecodable.
     pub(super) target: f64,
 }
 
@@ -19,9 +19,9 @@ pub(super) struct Odds {
 pub(super) struct Outstanding {
     /// Symbols the receiver still needs.
     pub(super) need: u32,
-    /// Symbols on their way to it.
+    /// Symbols in flight to it.
     pub(super) in_flight: u32,
-    /// Only source was sent and nothing of it is known lost: if all arrives, no decoder has a say.
+    /// Only source was sent and none of it is known lost: if all of it arrives, no decoder is needed.
     pub(super) intact: bool,
     /// The block's code.
     pub(super) code: BlockCode,
@@ -29,11 +29,12 @@ pub(super) struct Outstanding {
     pub(super) k: u32,
 }
 
-/// Chances of failure below this change no answer.
+/// Failure probabilities below this do not affect the result.
 const NEGLIGIBLE: f64 = 1e-5;
 
 impl Outstanding {
-    /// Symbols to send beyond those in flight, so that the block is decodable with the odds asked for.
+    /// Returns the number of symbols to send beyond those in flight, so that the block is decodable with the given
+    /// odds.
     pub(super) fn extra(self, odds: Odds) -> u32 {
         let enough = |extra: u32| {
             let more = Self { in_flight: self.in_flight + extra, ..self };
@@ -44,7 +45,7 @@ impl Outstanding {
         }
         let mut high = 1u32;
         while !enough(high) {
-            // Past ten times what is needed the path is all but dead: feedback has to come first.
+            // Past ten times the need, the path is all but dead: feedback has to come first.
             if high > 64 + self.need.saturating_mul(10) {
                 return high;
             }
@@ -58,12 +59,12 @@ impl Outstanding {
         high
     }
 
-    /// A block of which nothing is sent yet, as it will be when all of its source is.
+    /// Returns a block of which nothing is sent yet, as it will be when all of its source is sent.
     pub(super) const fn whole(k: u32, code: BlockCode) -> Self {
         Self { need: k, in_flight: k, intact: true, code, k }
     }
 
-    /// The chance that too few of the symbols in flight arrive.
+    /// Returns the probability that too few of the symbols in flight arrive.
     pub(super) fn undecodable(self, odds: Odds) -> f64 {
         if self.in_flight < self.need {
             return 1.0;
@@ -71,8 +72,8 @@ impl Outstanding {
         let spare = self.in_flight - self.need;
         let above = |lost| more_lost_than(lost, self.in_flight, odds);
         let mut chance = above(spare);
-        // With `surplus` symbols more than suffice at best, decoding fails by the code's own chance (RFC 6330: one in a hundred at k, in
-        // ten thousand at k + 1). Where it falls slowly, steps of a quarter do.
+        // With `surplus` symbols more than suffice at best, decoding fails with the code's own probability (RFC 6330:
+        // one in a hundred at k, in ten thousand at k + 1). Where it falls slowly, steps of a quarter are enough.
         let mut surplus = 0;
         while surplus <= spare {
             let failure = self.code.failure(self.k, surplus);
@@ -92,7 +93,8 @@ impl Outstanding {
     }
 }
 
-/// P[more than `spare` of `sent` packets are lost]. Bursts of mean length b are taken as b packets lost at a time.
+/// Returns P[more than `spare` of `sent` packets are lost]. Bursts of mean length b are modelled as b packets lost at a
+/// time.
 fn more_lost_than(spare: u32, sent: u32, odds: Odds) -> f64 {
     if odds.loss <= 0.0 {
         return 0.0;
@@ -106,14 +108,14 @@ fn more_lost_than(spare: u32, sent: u32, odds: Odds) -> f64 {
     binomial_above(bearable, trials, odds.loss)
 }
 
-/// P[X > bearable] for X binomial in `trials` and `p`.
+/// Returns P[X > bearable] for X binomial in `trials` and `p`.
 fn binomial_above(bearable: u32, trials: u32, p: f64) -> f64 {
     if bearable >= trials {
         return 0.0;
     }
     let mean = f64::from(trials) * p;
     if f64::from(bearable) + 1.0 < mean {
-        // The sum from below is the short one here.
+        // The sum from below is the shorter one here.
         return 1.0 - sum_down(bearable, trials, p);
     }
     let mut term = point(bearable + 1, trials, p);
@@ -128,7 +130,7 @@ fn binomial_above(bearable: u32, trials: u32, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// P[X <= bearable], summed downward from `bearable`.
+/// Returns P[X <= bearable], summed downward from `bearable`.
 fn sum_down(bearable: u32, trials: u32, p: f64) -> f64 {
     let mut term = point(bearable, trials, p);
     let mut sum = 0.0;
@@ -142,14 +144,14 @@ fn sum_down(bearable: u32, trials: u32, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// P[X = lost].
+/// Returns P[X = lost].
 fn point(lost: u32, trials: u32, p: f64) -> f64 {
     let (x, n) = (f64::from(lost), f64::from(trials));
     let ways = ln_factorial(n) - ln_factorial(x) - ln_factorial(n - x);
     (ways + x * p.ln() + (n - x) * (1.0 - p).ln()).exp()
 }
 
-/// ln n! by Stirling's series, exact enough (1e-9) from n = 8 on, and by product below.
+/// Returns ln n! by Stirling's series, exact enough (1e-9) from n = 8 on, and by product below.
 fn ln_factorial(n: f64) -> f64 {
     if n < 8.0 {
         return (2..=n as u32).map(f64::from).product::<f64>().ln();
@@ -178,13 +180,14 @@ mod tests {
         assert_eq!(intact.extra(odds(0.0)), 0);
         assert_eq!(block(0, 0, BlockCode::ReedSolomon).extra(odds(0.2)), 0);
         assert_eq!(block(5, 0, BlockCode::ReedSolomon).extra(odds(0.0)), 5);
-        // With k symbols, one decoding in a hundred fails: one symbol more is wanted; of a code over GF(2), about one for each bit.
+        // With k symbols, one decoding in a hundred fails: one symbol more is wanted; for a code over GF(2), about one
+        // for each bit.
         assert_eq!(block(0, 0, BlockCode::RaptorQ).extra(odds(0.0)), 1);
         let raptor = block(0, 0, BlockCode::Raptor).extra(odds(0.0));
         assert!((8..=16).contains(&raptor), "{raptor}");
     }
 
-    /// A code that needs many symbols more than k gets them, and no more than it takes.
+    /// A code with reception overhead gets the symbols it needs, and no more.
     #[test]
     fn a_code_with_reception_overhead_gets_it() {
         let tornado = BlockCode::Tornado(Rate::QUARTER);

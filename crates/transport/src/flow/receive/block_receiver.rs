@@ -1,4 +1,4 @@
-//! What object and stream flows have in common where they receive: symbols into blocks, blocks decoded, blocks done.
+//! The receive state common to object and stream flows: places symbols into blocks, and tracks decoding and completion.
 
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
@@ -9,10 +9,11 @@ use crate::wire::{
 use erasure::{Block, BlockCode, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks beyond the first that is not done: a lost symbol is sent again long before, and feedback names what lies above.
+/// How far blocks may be ahead of the first incomplete one: a lost symbol is retransmitted long before, and feedback
+/// covers the blocks above.
 pub(in crate::flow) const MOST_AHEAD: u32 = 4_096;
 
-/// A block that is not done yet.
+/// A block that is not complete yet.
 #[derive(Debug)]
 pub(in crate::flow) struct Filling {
     shape: BlockShape,
@@ -20,26 +21,26 @@ pub(in crate::flow) struct Filling {
     decoder: Option<Box<dyn Decoder>>,
     /// Repair symbols the decoder holds.
     repairs: u32,
-    /// Symbols, source and repair, with which decoding may be tried: k or what the sender has chosen, more after a try that failed.
+    /// Symbols, source and repair, needed to attempt decoding: k or the sender's choice, more after a failed attempt.
     wanted: u32,
 }
 
 #[derive(Debug)]
 enum State {
     Filling(Box<Filling>),
-    /// A worker has it; symbols that come meanwhile are surplus.
+    /// A worker is decoding it; symbols that arrive meanwhile are surplus.
     Decoding(BlockShape),
 }
 
 impl State {
-    /// A block of which nothing is here.
+    /// Creates a block of which nothing has arrived.
     fn filling(shape: BlockShape, symbol_size: usize, told: BlockFeedback, pool: &mut Pool) -> Self {
         let block = Block::empty(shape.k, symbol_size, pool.take());
         Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: first_try(&shape, told) }))
     }
 }
 
-/// Symbols with which decoding a block is first tried: (1 + epsilon) k, or all there are; k, where any k decode.
+/// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all there are; k, where any k decode.
 fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
     let epsilon = match (told, shape.code) {
         (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
@@ -52,25 +53,25 @@ fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
     u32::try_from(wanted).unwrap_or(u32::MAX).min(shape.code.symbol_limit(shape.k)).max(shape.k)
 }
 
-/// What a symbol was good for.
+/// The effect of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolOutcome {
-    /// It brought its block forward.
+    /// It was useful to its block.
     New,
-    /// It was the last that its block lacked: the sender is to hear that the block is done.
+    /// It was the last that its block lacked: feedback should say that the block is done.
     CompletesBlock,
-    /// Nothing: known, or more than was needed.
+    /// None: a duplicate, or not needed.
     Surplus,
-    /// It cannot be placed until a plan comes.
+    /// It cannot be placed until a plan arrives.
     UnknownPlan,
-    /// It breaks the flow's layout, its limits or its credit.
+    /// It violates the flow's layout, its limits or its credit.
     Refused,
 }
 
-/// What a symbol led to.
+/// The result of placing a symbol.
 #[derive(Debug)]
 pub(in crate::flow) enum Placed {
-    /// Nothing, or a step.
+    /// The block is not finished by it.
     Symbol(SymbolOutcome),
     /// Its block can be decoded.
     Decodable(DecodeJob),
@@ -78,30 +79,30 @@ pub(in crate::flow) enum Placed {
     Complete(BlockShape, Block),
 }
 
-/// What became of a block that a decoder has tried.
+/// The outcome of a decoding attempt for a block.
 #[derive(Debug)]
 pub(in crate::flow) enum DecodeOutcome {
     /// It is done.
     Complete(BlockShape, Block),
-    /// It needs more symbols, or nobody waits for it any more.
+    /// It needs more symbols, or is no longer wanted.
     Incomplete,
-    /// It needs more symbols, and the sender was told that it is done.
+    /// It needs more symbols, although the sender has been told that it is done.
     Lost,
 }
 
-/// The blocks of one flow as they fill.
+/// The partly received blocks of one flow.
 #[derive(Debug)]
 pub(in crate::flow) struct BlockReceiver {
     flow: FlowId,
     symbol_size: usize,
-    /// What the sender hears of blocks.
+    /// The form in which feedback reports blocks to the sender.
     told: BlockFeedback,
     blocks: BTreeMap<u32, State>,
     /// Every block below is done.
     done_below: u32,
-    /// A block, and the first of its source symbols that was missing when last looked at.
+    /// A block, and the first of its source symbols that was missing at the last look.
     gap: (u32, u32),
-    /// Blocks done from there on, at most [`MOST_AHEAD`].
+    /// Done blocks from there on, at most [`MOST_AHEAD`].
     done_above: BTreeSet<u32>,
 }
 
@@ -115,24 +116,24 @@ impl BlockReceiver {
         self.flow
     }
 
-    /// Bytes per symbol.
+    /// Returns the bytes per symbol.
     pub(in crate::flow) const fn symbol_size(&self) -> usize {
         self.symbol_size
     }
 
-    /// Every block below is done.
+    /// Returns the number below which every block is done.
     pub(in crate::flow) const fn done_below(&self) -> u32 {
         self.done_below
     }
 
-    /// The number after the highest block of which anything has come.
+    /// Returns the number after the highest block of which a symbol has arrived.
     pub(in crate::flow) fn begun_below(&self) -> u32 {
         let open = self.blocks.last_key_value().map(|(number, _)| number + 1);
         let done = self.done_above.last().map(|number| number + 1);
         open.max(done).unwrap_or(0).max(self.done_below)
     }
 
-    /// What has come of a block that is not done and not with a decoder.
+    /// Returns the received part of a block that is neither done nor being decoded.
     pub(in crate::flow) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
             Some(State::Filling(filling)) => Some((&filling.shape, &filling.block)),
@@ -140,7 +141,8 @@ impl BlockReceiver {
         }
     }
 
-    /// A symbol arrived. `open` is asked for the shape of a block of which nothing has come, or why it cannot be.
+    /// Places an arrived symbol. For a block of which nothing has arrived, `open` returns the shape, or the reason to
+    /// refuse it.
     pub(in crate::flow) fn on_symbol(
         &mut self,
         id: SymbolId,
@@ -178,7 +180,7 @@ impl BlockReceiver {
         }
     }
 
-    /// A decoder has tried.
+    /// Handles the end of a decoding attempt.
     pub(in crate::flow) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> DecodeOutcome {
         let number = job.block;
         let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return DecodeOutcome::Incomplete };
@@ -199,18 +201,18 @@ impl BlockReceiver {
         DecodeOutcome::Incomplete
     }
 
-    /// Blocks are called done before they are decoded.
+    /// Returns whether blocks are reported done before they are decoded.
     pub(in crate::flow) const fn is_early(&self) -> bool {
         matches!(self.told, BlockFeedback::Received(_))
     }
 
-    /// A block was called done and is with a decoder.
+    /// Returns whether a block reported done is still being decoded.
     pub(in crate::flow) fn has_promised(&self) -> bool {
         self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(_)))
     }
 
-    /// Goes on as another flow. What is done stays, under the same numbers. What is not begins anew, with `k` symbols: those of
-    /// another size would not fit it. It keeps its cost, so that no credit moves.
+    /// Continues as another flow. Done blocks keep their numbers. The others start over with `k` symbols, since those
+    /// of another size would not fit, and keep their cost, so that no credit moves.
     pub(in crate::flow) fn succeed(
         &mut self,
         flow: FlowId,
@@ -229,12 +231,12 @@ impl BlockReceiver {
         self.gap = (0, 0);
     }
 
-    /// Forgets the blocks that are not done.
+    /// Drops the blocks that are not done.
     pub(in crate::flow) fn clear(&mut self) {
         self.blocks.clear();
     }
 
-    /// What feedback says of this flow.
+    /// Returns the flow's status for feedback.
     pub(in crate::flow) fn status(&self) -> FlowStatus {
         let mut blocks: Vec<BlockStatus> =
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
@@ -244,7 +246,7 @@ impl BlockReceiver {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
                 State::Decoding(_) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
-                // What a block with the decoder needs is not known.
+                // How many symbols a block being decoded lacks is unknown.
                 State::Filling(_) | State::Decoding(_) => {}
             }
         }
@@ -252,7 +254,7 @@ impl BlockReceiver {
         FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
     }
 
-    /// The same of a flow with at most 256 blocks, if that is how the sender wants to be told.
+    /// Returns the same for a flow with at most 256 blocks, if the sender asked for that form.
     pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
         if self.told != BlockFeedback::Mask {
             return None;
@@ -264,7 +266,7 @@ impl BlockReceiver {
         Some(BlockMask { flow: self.flow, done })
     }
 
-    /// The first source symbol of the flow, by block and esi, that has not come: all before it is there. Each is looked at once.
+    /// Returns the first source symbol of the flow, by block and esi, that has not arrived. Looks at each symbol once.
     pub(in crate::flow) fn gap(&mut self) -> (u32, u32) {
         if self.gap.0 != self.done_below {
             self.gap = (self.done_below, 0);
@@ -277,7 +279,7 @@ impl BlockReceiver {
         self.gap
     }
 
-    /// Whether the block is not too far ahead of the first that is not done.
+    /// Returns whether the block is close enough to the first that is not done.
     pub(in crate::flow) const fn is_near(&self, number: u32) -> bool {
         number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
@@ -286,7 +288,7 @@ impl BlockReceiver {
         number < self.done_below || self.done_above.contains(&number)
     }
 
-    /// A block has what it needs: on to the decoder, or done when no symbol is missing.
+    /// Advances a block that has the symbols it needs: to the decoder, or to done when no symbol is missing.
     fn advance(&mut self, number: u32) -> Placed {
         let Some(State::Filling(filling)) = self.blocks.remove(&number) else {
             return Placed::Symbol(SymbolOutcome::Surplus);
@@ -340,7 +342,7 @@ impl Filling {
         }
     }
 
-    /// At least so many symbols are missing; 0: decoding may be tried.
+    /// Returns the least number of missing symbols; 0 when decoding can be attempted.
     fn need(&self) -> u32 {
         if self.block.is_complete() {
             return 0;

@@ -1,4 +1,4 @@
-//! The receiving half of a flow: symbols fill blocks, and complete blocks go where the flow's bytes go.
+//! The receiving half of a flow: symbols fill blocks, and complete blocks go to the flow's destination.
 
 mod block_receiver;
 mod object;
@@ -21,45 +21,45 @@ use object::ObjectSink;
 use stream::StreamSink;
 use window::WindowReceiver;
 
-/// What this side accepts of a peer's flows.
+/// The limits that this side sets to a peer's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
     /// Largest number of source symbols in a block.
     pub largest_k: u32,
     /// Largest symbol in bytes.
     pub largest_symbol: u16,
-    /// Most symbols in a packet.
+    /// Largest number of symbols in a packet.
     pub most_per_packet: u8,
 }
 
-/// The credit that a receiver gives to all flows of its peer.
+/// The credit that a receiver gives to all of its peer's flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecvCredit {
-    /// That of all objects together.
+    /// Credit shared by all objects.
     pub(crate) objects: ReceiveCredit,
-    /// Symbols that streams may still start beyond those that each has of its own.
+    /// Symbols that streams may still start beyond the credit that each has of its own.
     pub(crate) shared: u64,
 }
 
-/// Why a flow's bytes cannot be had.
+/// The reason why a flow's bytes are unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadBlock {
-    /// A block of a stream contradicts itself or another: the peer is broken.
+    /// A block of a stream contradicts itself or another: a protocol violation by the peer.
     #[error("impossible block of a stream")]
     Contradiction,
-    /// The sender was told that a block is done, and it cannot be decoded: its bytes are lost.
+    /// A block that was reported done cannot be decoded: its bytes are lost.
     #[error("a block was acknowledged before it was decoded, and cannot be")]
     Undecodable,
 }
 
-/// Where the bytes of a flow go.
+/// The destination of a flow's bytes.
 #[derive(Debug)]
 enum Sink {
     Object(ObjectSink),
     Stream(StreamSink),
 }
 
-/// A flow of the peer.
+/// A flow that the peer sends.
 #[derive(Debug)]
 pub(crate) struct RecvFlow {
     announcement: FlowAnnouncement,
@@ -71,7 +71,8 @@ pub(crate) struct RecvFlow {
 }
 
 impl RecvFlow {
-    /// A flow that the peer announced. Its status is given as `told` says; a stream has `window` symbols of credit of its own.
+    /// Creates a flow that the peer announced. `told` sets the form of its status in feedback; a stream has `window`
+    /// symbols of credit of its own.
     ///
     /// # Errors
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
@@ -102,7 +103,7 @@ impl RecvFlow {
         &self.announcement
     }
 
-    /// The id by which the programs know the flow.
+    /// Returns the id by which the programs know the flow.
     pub(crate) const fn first(&self) -> FlowId {
         self.announcement.first()
     }
@@ -111,20 +112,20 @@ impl RecvFlow {
         self.announcement.kind()
     }
 
-    /// Bytes per symbol.
+    /// Returns the bytes per symbol.
     pub(crate) const fn symbol_size(&self) -> usize {
         self.blocks.symbol_size()
     }
 
-    /// The most symbols in a packet.
+    /// Returns the largest number of symbols in a packet.
     pub(crate) const fn symbols_per_packet(&self) -> u8 {
         self.announcement.symbols_per_packet()
     }
 
-    /// Adds a plan. That of a block which has begun is refused: it keeps its shape.
+    /// Adds a plan. A plan for a block that has begun is refused: the block keeps its shape.
     ///
     /// # Errors
-    /// [`BadPlan`] when it does not fit the flow, or is larger than `limits`.
+    /// [`BadPlan`] when it does not fit the flow, or exceeds `limits`.
     pub(crate) fn add_plan(&mut self, plan: Plan, limits: FlowLimits) -> Result<(), BadPlan> {
         let Sink::Object(object) = &mut self.sink else { return Err(BadPlan) };
         let known = usize::from(plan.number) < object.layout.plans().len();
@@ -134,7 +135,7 @@ impl RecvFlow {
         object.layout.add(Plan { flow: self.announcement.first(), ..plan })
     }
 
-    /// The number of the next plan; `None` for a stream, which has none.
+    /// Returns the number of the next plan; `None` for a stream, which has none.
     pub(crate) fn next_plan(&self) -> Option<usize> {
         match &self.sink {
             Sink::Object(object) => Some(object.layout.plans().len()),
@@ -142,7 +143,7 @@ impl RecvFlow {
         }
     }
 
-    /// Goes on as another flow, of smaller symbols. Blocks that are done stay; the others begin anew.
+    /// Continues as another flow, of smaller symbols. Done blocks stay; the others start over.
     ///
     /// # Errors
     /// [`BadPlan`] for a size that does not suit the flow; nothing has changed then.
@@ -154,7 +155,7 @@ impl RecvFlow {
         Ok(())
     }
 
-    /// A symbol arrived. A block that begins with it takes its cost from `credit`.
+    /// Handles an arrived symbol. A block that begins with it takes its cost from `credit`.
     ///
     /// # Errors
     /// [`BadBlock::Contradiction`] when it reveals that the flow contradicts itself.
@@ -173,7 +174,7 @@ impl RecvFlow {
             if WindowReceiver::is_repair(id) {
                 return self.on_window_repair(id, plan, symbol, credit, pool);
             }
-            // Once a block is done, nothing else would look at these.
+            // Once a block is done, no other check covers these.
             if plan != 0 || !window.has_source(id) {
                 return Ok(SymbolOutcome::Refused);
             }
@@ -186,8 +187,8 @@ impl RecvFlow {
         Ok(outcome)
     }
 
-    /// Repair over the last blocks. It is taken only where every symbol that it covers may have been sent: within the credit, before
-    /// the end of the stream, and near enough.
+    /// Handles a repair symbol over the last blocks. It is used only if every symbol that it covers may have been sent:
+    /// within the credit, before the end of the stream, and near enough.
     fn on_window_repair(
         &mut self,
         id: SymbolId,
@@ -212,15 +213,15 @@ impl RecvFlow {
         let Some(mut window) = self.window.take() else { return Ok(()) };
         let flow = self.blocks.flow();
         while let Some((id, symbol)) = window.next_recovered(flow) {
-            // One without credit is sent again when there is some.
+            // A symbol without credit is sent again once there is some.
             self.place(id, 0, symbol, credit, pool)?;
         }
-        // The last of all may have been among them.
+        // The stream's last symbol may have been among them.
         self.window = Some(window).filter(|_| self.sink.is_open());
         Ok(())
     }
 
-    /// Puts a symbol into its block, and the block where it goes once it is complete.
+    /// Places a symbol into its block, and delivers the block once it is complete.
     fn place(
         &mut self,
         id: SymbolId,
@@ -248,10 +249,10 @@ impl RecvFlow {
         Ok(outcome)
     }
 
-    /// A decoder has tried.
+    /// Handles the end of a decoding attempt.
     ///
     /// # Errors
-    /// [`BadBlock`] when the block contradicts itself, or the sender was told that it is done and it cannot be decoded.
+    /// [`BadBlock`] when the block contradicts itself, or was reported done and cannot be decoded.
     pub(crate) fn on_decoded(
         &mut self,
         job: DecodeJob,
@@ -283,7 +284,7 @@ impl RecvFlow {
         Ok(())
     }
 
-    /// Forgets what nobody wants any more, once a stream is stopped or read to its end.
+    /// Drops state that is no longer wanted, once a stream is stopped or read to its end.
     fn drop_unwanted(&mut self) {
         if !self.sink.is_open() {
             self.blocks.clear();
@@ -292,19 +293,19 @@ impl RecvFlow {
         }
     }
 
-    /// The sender was told that a block is done which a decoder still has.
+    /// Returns whether a block reported done is still being decoded.
     pub(crate) fn has_promised(&self) -> bool {
         self.blocks.has_promised()
     }
 
-    /// The program takes an object: its blocks are digested, if wanted, and written from now on.
+    /// Accepts an object for the program: from now on its blocks are written, and digested if `digest` is set.
     pub(crate) fn accept(&mut self, digest: bool) {
         if let Sink::Object(object) = &mut self.sink {
             object.accept(digest, &mut self.requests);
         }
     }
 
-    /// A block of an object is digested or written. The cost and the bytes of the block once both are done.
+    /// Handles the digest or write of a block of an object. Returns the block's cost and length once both are done.
     pub(crate) fn on_stored(&mut self, number: u32) -> Option<(u32, usize)> {
         match &mut self.sink {
             Sink::Object(object) => object.on_stored(number),
@@ -312,7 +313,8 @@ impl RecvFlow {
         }
     }
 
-    /// Appends at most `max` bytes of a stream, the next in order, to `out`. The credit of blocks that are read to their end goes back.
+    /// Appends at most `max` bytes of a stream, the next in order, to `out`. The credit of blocks read to their end is
+    /// returned.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>, max: usize, credit: &mut RecvCredit, pool: &mut Pool) -> usize {
         let Sink::Stream(stream) = &mut self.sink else { return 0 };
         let read = stream.read(out, max, &self.blocks, credit, pool);
@@ -320,7 +322,8 @@ impl RecvFlow {
         read
     }
 
-    /// The program wants no more of a stream; false when there is no more of it, or when it is an object, which cannot be stopped.
+    /// Stops a stream that the program no longer wants; returns false when it has ended, and for an object, which
+    /// cannot be stopped.
     pub(crate) fn stop(&mut self) -> bool {
         let Sink::Stream(stream) = &mut self.sink else { return false };
         let stopped = stream.stop();
@@ -328,17 +331,18 @@ impl RecvFlow {
         stopped
     }
 
-    /// The program has stopped the stream.
+    /// Returns whether the program has stopped the stream.
     pub(crate) const fn is_stopped(&self) -> bool {
         matches!(&self.sink, Sink::Stream(stream) if stream.is_stopped())
     }
 
-    /// Every block is done; whether its bytes are written or read is another matter.
+    /// Returns whether every block is done; its bytes may not be written or read yet.
     pub(crate) fn is_complete(&self) -> bool {
         self.sink.is_complete(self.blocks.done_below())
     }
 
-    /// The sender may hear that the flow is over: every block of an object is done, every byte of a stream is read.
+    /// Returns whether the sender may be told that the flow is over: every block of an object is done, or every byte of
+    /// a stream is read.
     pub(crate) fn is_over(&self) -> bool {
         match &self.sink {
             Sink::Object(_) => self.is_complete(),
@@ -346,7 +350,7 @@ impl RecvFlow {
         }
     }
 
-    /// Nothing is left to do once the sender has heard that the flow is over.
+    /// Returns whether nothing is left to do once the sender knows that the flow is over.
     pub(crate) const fn is_finished(&self) -> bool {
         match &self.sink {
             Sink::Object(object) => object.is_reported(),
@@ -354,12 +358,13 @@ impl RecvFlow {
         }
     }
 
-    /// Something of the flow has arrived.
+    /// Returns whether anything of the flow has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         self.blocks.begun_below() > 0
     }
 
-    /// Something is known to be missing: of an object whatever has not arrived, of a stream the rest of a block.
+    /// Returns whether something is known to be missing: of an object anything that has not arrived, of a stream the
+    /// rest of a block.
     pub(crate) fn lacks_something(&self) -> bool {
         match &self.sink {
             Sink::Object(_) => !self.is_complete(),
@@ -367,17 +372,17 @@ impl RecvFlow {
         }
     }
 
-    /// Every block of a stream of which anything has arrived is done. Of an object more is sure to come.
+    /// Returns whether every begun block of a stream is done. Of an object more is sure to come.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.kind() == FlowKind::Stream && self.blocks.begun_below() == self.blocks.done_below()
     }
 
-    /// The first source symbol, by block and esi, that has not arrived; `None` when no more is wanted.
+    /// Returns the first source symbol, by block and esi, that has not arrived; `None` when no more is wanted.
     pub(crate) fn gap(&mut self) -> Option<(u32, u32)> {
         self.sink.is_open().then(|| self.blocks.gap())
     }
 
-    /// Symbols of a stream that are out of the shared credit: they go back when it is forgotten.
+    /// Returns the symbols of a stream that come out of the shared credit, which are returned when it is removed.
     pub(crate) const fn shared_credit(&self) -> u64 {
         match &self.sink {
             Sink::Object(_) => 0,
@@ -385,7 +390,7 @@ impl RecvFlow {
         }
     }
 
-    /// The cost of blocks of an object that are done and not written.
+    /// Returns the cost of blocks of an object that are done and not written.
     pub(crate) const fn waiting_symbols(&self) -> u64 {
         match &self.sink {
             Sink::Object(object) => object.waiting_symbols(),
@@ -393,12 +398,12 @@ impl RecvFlow {
         }
     }
 
-    /// Moves out the work that the flow wants done.
+    /// Takes the flow's pending requests.
     pub(crate) fn take_requests(&mut self) -> impl Iterator<Item = Request> {
         self.requests.drain(..)
     }
 
-    /// True once, until a read leaves nothing: when a stream has bytes to read.
+    /// Returns true once, until a read leaves nothing: when a stream has bytes to read.
     pub(crate) fn newly_readable(&mut self) -> bool {
         match &mut self.sink {
             Sink::Object(_) => false,
@@ -406,7 +411,7 @@ impl RecvFlow {
         }
     }
 
-    /// True once: when every byte of an accepted object is written, or every byte of a stream is read.
+    /// Returns true once: when every byte of an accepted object is written, or every byte of a stream is read.
     pub(crate) fn newly_received(&mut self) -> bool {
         match &mut self.sink {
             Sink::Object(object) => object.newly_received(),
@@ -414,7 +419,8 @@ impl RecvFlow {
         }
     }
 
-    /// How many symbols of a stream are read, when it is time to tell the sender: a quarter of those it takes for unread.
+    /// Returns how many symbols of a stream are read, when the sender should be told: after a quarter of those it takes
+    /// for unread.
     pub(crate) fn newly_read(&mut self) -> Option<u64> {
         match &mut self.sink {
             Sink::Object(_) => None,
@@ -422,13 +428,13 @@ impl RecvFlow {
         }
     }
 
-    /// What feedback says of this flow as a mask, where the sender asked for masks and the flow is short enough for one.
+    /// Returns the flow's status as a mask, if the sender asked for masks and the flow is short enough for one.
     pub(crate) fn mask(&self) -> Option<BlockMask> {
         let Sink::Object(object) = &self.sink else { return None };
         self.blocks.mask().filter(|_| object.layout.block(256).is_none())
     }
 
-    /// What feedback says of this flow; `None` when its blocks are of no interest any more.
+    /// Returns the flow's status for feedback; `None` when its blocks are no longer of interest.
     pub(crate) fn status(&self) -> Option<FlowStatus> {
         if let Sink::Stream(stream) = &self.sink {
             if stream.is_over() {
@@ -457,7 +463,7 @@ impl Sink {
         }
     }
 
-    /// Symbols are wanted.
+    /// Returns whether symbols are wanted.
     const fn is_open(&self) -> bool {
         match self {
             Self::Object(_) => true,
@@ -465,7 +471,7 @@ impl Sink {
         }
     }
 
-    /// Takes the credit of the block that begins with a symbol, and says how it is shaped, or why it cannot be.
+    /// Takes the credit of the block that begins with a symbol, and returns its shape, or the reason to refuse it.
     fn begin_block(&mut self, id: SymbolId, plan: u8, credit: &mut RecvCredit) -> Result<BlockShape, SymbolOutcome> {
         match self {
             Self::Object(object) => object.begin_block(id, plan, &mut credit.objects),
@@ -473,7 +479,7 @@ impl Sink {
         }
     }
 
-    /// Whether a block of one symbol may begin, given that those below `begun` have.
+    /// Returns whether a block of one symbol may begin, given that those below `begun` have.
     fn may_begin(&self, block: u32, begun: u32, credit: &RecvCredit) -> bool {
         match self {
             Self::Object(_) => false,
@@ -481,7 +487,7 @@ impl Sink {
         }
     }
 
-    /// A symbol was new, and its block is not complete with it.
+    /// Handles a symbol that was new but did not complete its block.
     fn on_new_symbol(
         &mut self,
         id: SymbolId,
@@ -491,7 +497,7 @@ impl Sink {
         match self {
             Self::Stream(stream) if id.esi == 0 => {
                 stream.on_header(id.block, symbol, blocks)?;
-                // Told like a complete block: a reader may go on with what follows the header.
+                // Reported like a complete block: a reader may continue with the bytes after the header.
                 Ok(SymbolOutcome::CompletesBlock)
             }
             _ => Ok(SymbolOutcome::New),

@@ -1,4 +1,4 @@
-//! Where the blocks of an object go: to the program's storage, each as soon as it is complete.
+//! The destination of an object's blocks: the program's storage, to which each goes as soon as it is complete.
 
 use super::block_receiver::SymbolOutcome;
 use crate::flow::credit::ReceiveCredit;
@@ -9,29 +9,29 @@ use erasure::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A block that is complete.
+/// A complete block.
 #[derive(Debug)]
 enum Done {
-    /// Waits until the program accepts the object.
+    /// Buffered until the program accepts the object.
     Held(BlockShape, Arc<Block>),
-    /// Is being digested or written: so many replies are still to come.
+    /// Being digested or written; `replies` are outstanding.
     Storing { cost: u32, length: usize, replies: u8 },
 }
 
 /// The storage of an object.
 #[derive(Debug)]
 pub(super) struct ObjectSink {
-    /// The id by which the program knows it.
+    /// The id by which the program knows the object.
     object: FlowId,
     pub(super) layout: ObjectLayout,
-    /// Blocks that are complete and not written.
+    /// Complete blocks that are not written.
     done: BTreeMap<u32, Done>,
-    /// Whether digests are wanted, once the program takes the object.
+    /// Whether digests are wanted; `None` until the program accepts the object.
     accepted: Option<bool>,
     written_symbols: u64,
-    /// The cost of blocks that are complete and not written.
+    /// The cost of complete blocks that are not written.
     waiting_symbols: u64,
-    /// The program knows that every byte is written.
+    /// The program has been told that every byte is written.
     reported: bool,
 }
 
@@ -93,7 +93,7 @@ impl ObjectSink {
         requests.push(Request::Write { flow, block: number, offset, length, data });
     }
 
-    /// A digest or a write of a block is done. The block's cost and bytes when nothing of it is pending any more.
+    /// Handles the digest or write of a block. Returns the block's cost and length when no other is pending.
     pub(super) fn on_stored(&mut self, number: u32) -> Option<(u32, usize)> {
         let Some(Done::Storing { cost, length, replies }) = self.done.get_mut(&number) else {
             return None;
@@ -109,7 +109,7 @@ impl ObjectSink {
         Some(stored)
     }
 
-    /// True once: when every byte of an accepted object is written.
+    /// Returns true once: when every byte of an accepted object is written.
     pub(super) fn newly_received(&mut self) -> bool {
         let written = self.written_symbols == self.layout.symbols();
         let now = self.accepted.is_some() && written && !self.reported;
@@ -117,7 +117,7 @@ impl ObjectSink {
         now
     }
 
-    /// The program knows that every byte is written.
+    /// Returns whether the program has been told that every byte is written.
     pub(super) const fn is_reported(&self) -> bool {
         self.reported
     }

@@ -1,4 +1,4 @@
-//! Where the blocks of a stream go: to the program, as bytes in order.
+//! The destination of a stream's blocks: the program, which reads their bytes in order.
 
 use super::block_receiver::{BlockReceiver, SymbolOutcome};
 use super::window::largest_window;
@@ -12,26 +12,26 @@ use erasure::Block;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Where a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// The program wants no more; the sender's reset is awaited.
+    /// The program stopped it; the sender's reset is awaited.
     Stopped,
     /// Every byte is read.
     Over,
 }
 
-/// The bytes of a stream that are not read yet.
+/// The unread bytes of a stream.
 #[derive(Debug)]
 pub(super) struct StreamSink {
     pub(super) layout: StreamLayout,
-    /// Blocks that are complete and not read to their end, with their cost.
+    /// Complete blocks that are not read to their end, with their cost.
     complete: BTreeMap<u32, (u32, Block)>,
     credit: StreamCredit,
-    /// The symbols that the sender was last told are read.
+    /// The number of read symbols last reported to the sender.
     read_told: u64,
-    /// The block that is being read, and the place of the next byte in it.
+    /// The block being read, and the position of the next byte in it.
     front: u32,
     at: usize,
     /// The last block of all, once its header has arrived.
@@ -42,7 +42,7 @@ pub(super) struct StreamSink {
 }
 
 impl StreamSink {
-    /// A stream that has `own` symbols of credit of its own.
+    /// Creates a stream that has `own` symbols of credit of its own.
     ///
     /// # Errors
     /// [`BadPlan`] when its window code covers more than that allows.
@@ -65,7 +65,8 @@ impl StreamSink {
         })
     }
 
-    /// Whether a block of one symbol may begin: before the end, and within the credit, `begun` having begun below.
+    /// Returns whether a block of one symbol may begin: before the end, and within the credit, given that those below
+    /// `begun` have begun.
     pub(super) fn may_begin(&self, block: u32, begun: u32, shared: u64) -> bool {
         let limit = u64::from(begun) + self.credit.left(self.credit.shared() + shared);
         self.end.is_none_or(|end| block <= end) && u64::from(block) < limit
@@ -88,13 +89,13 @@ impl StreamSink {
         Ok(shape)
     }
 
-    /// The first symbol of a block arrived.
+    /// Handles the arrival of a block's first symbol.
     pub(super) fn on_header(&mut self, number: u32, symbol: &[u8], blocks: &BlockReceiver) -> Result<(), BadBlock> {
         let length = blocks.partial(number).map_or(0, |(shape, _)| shape.length);
         self.check(number, symbol, length, blocks)
     }
 
-    /// A block is complete: its bytes wait to be read.
+    /// Stores a complete block until it is read.
     pub(super) fn on_block(
         &mut self,
         shape: BlockShape,
@@ -112,7 +113,7 @@ impl StreamSink {
         Ok(())
     }
 
-    /// Whether the beginning of a block of `length` bytes makes sense, alone and with what is known of the end.
+    /// Checks the beginning of a block of `length` bytes, by itself and against what is known of the end.
     fn check(&mut self, number: u32, beginning: &[u8], length: usize, blocks: &BlockReceiver) -> Result<(), BadBlock> {
         let header = StreamHeader::decode(beginning, length).ok_or(BadBlock::Contradiction)?;
         let sound = if header.end {
@@ -144,7 +145,7 @@ impl StreamSink {
         read
     }
 
-    /// Bytes of the front block that can be read now, up to `max`: those of symbols that are there without a gap.
+    /// Returns the bytes of the front block that can be read now, up to `max`: those of symbols received without a gap.
     fn ready<'a>(&'a self, max: usize, blocks: &'a BlockReceiver) -> Option<(&'a Block, Range<usize>)> {
         if self.phase != Phase::Open {
             return None;
@@ -154,7 +155,7 @@ impl StreamSink {
         let header = StreamHeader::decode(block.symbol(0)?, block.bytes().len())?;
         let end = STREAM_HEADER + header.length as usize;
         let limit = end.min(self.at.saturating_add(max));
-        // What was done before the stream went on in smaller symbols has larger ones.
+        // Blocks done before the stream continued in smaller symbols have larger ones.
         let size = block.symbol_size();
         let mut until = self.at;
         while until < limit && block.is_present((until / size) as u32) {
@@ -190,7 +191,7 @@ impl StreamSink {
         }
     }
 
-    /// The program wants no more; false when there is no more.
+    /// Stops the stream for the program; returns false when it has already ended.
     pub(super) fn stop(&mut self) -> bool {
         let open = self.is_open();
         if open {
@@ -208,12 +209,12 @@ impl StreamSink {
         matches!(self.phase, Phase::Stopped)
     }
 
-    /// Every byte is read.
+    /// Returns whether every byte is read.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Every block is done, read or not.
+    /// Returns whether every block is done, read or not.
     pub(super) fn is_complete(&self, done_below: u32) -> bool {
         self.is_over() || self.end.is_some_and(|end| done_below > end)
     }
@@ -228,7 +229,7 @@ impl StreamSink {
         now
     }
 
-    /// True once: when every byte is read.
+    /// Returns true once: when every byte is read.
     pub(super) fn newly_received(&mut self) -> bool {
         let now = self.is_over() && !self.received_told;
         self.received_told |= now;

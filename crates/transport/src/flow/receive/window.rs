@@ -1,28 +1,28 @@
-//! Repair symbols of a stream with a window code, where they arrive.
+//! Receives a window code's repair symbols of a stream.
 
 use crate::flow::stream_layout::WindowShape;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::Progress;
 use erasure::rlc::{Decoder, Density, Field, Repair};
 
-/// So many windows without a repair symbol, and the path is taken to lose nothing: nothing is kept any more (law 5).
+/// After this many windows without a repair symbol the path is assumed to lose nothing, and nothing is kept (law 5).
 const QUIET_WINDOWS: u32 = 2;
 
-/// A window has at most this part of the symbols that are a stream's own. The decoder keeps two windows of symbols and half a window
-/// of equations: with it a stream takes five eighths of its own again. Each equation has a coefficient for each symbol kept: of a
-/// window of w symbols these are w^2 bytes at most.
+/// A window has at most this part of a stream's own symbols. The decoder keeps two windows of symbols and half a window
+/// of equations, so that a stream takes five eighths of its own again. Each equation has a coefficient for each symbol
+/// kept: at most w^2 bytes for a window of w symbols.
 const SHARE_OF_OWN: u32 = 4;
 
-/// The largest window of a stream that has `own` symbols of its own.
+/// Returns the largest window of a stream that has `own` symbols of its own.
 pub(crate) fn largest_window(own: u32) -> u32 {
     (own / SHARE_OF_OWN).max(1)
 }
 
-/// What makes lost symbols of a stream good.
+/// Recovers lost symbols of a stream.
 #[derive(Debug)]
 pub(in crate::flow) struct WindowReceiver {
     shape: WindowShape,
-    /// None while no repair is expected.
+    /// `None` while no repair is expected.
     decoder: Option<Decoder>,
     /// Source symbols since the last repair symbol.
     quiet: u32,
@@ -37,17 +37,17 @@ impl WindowReceiver {
         Decoder::new(Field::Gf256, shape.symbol_size, shape.symbols)
     }
 
-    /// Whether this is a repair symbol.
+    /// Returns whether this is a repair symbol.
     pub(in crate::flow) const fn is_repair(id: SymbolId) -> bool {
         id.esi >= WINDOW_REPAIR
     }
 
-    /// Whether its block has such a source symbol.
+    /// Returns whether its block has such a source symbol.
     pub(in crate::flow) const fn has_source(&self, id: SymbolId) -> bool {
         id.esi < self.shape.per_block
     }
 
-    /// What a repair symbol's header says; `None` for a window that cannot be.
+    /// Parses a repair symbol's header; `None` for an impossible window.
     pub(in crate::flow) fn repair(&self, id: SymbolId) -> Option<Repair> {
         let (symbols, key) = (id.esi / WINDOW_REPAIR, (id.esi % WINDOW_REPAIR) as u16);
         let end = (u64::from(id.block) + 1) * u64::from(self.shape.per_block);
@@ -55,7 +55,7 @@ impl WindowReceiver {
         Some(Repair { key, density: Density::FULL, first, symbols: symbols as u16 })
     }
 
-    /// A source symbol arrived.
+    /// Handles an arrived source symbol.
     pub(in crate::flow) fn on_source(&mut self, id: SymbolId, symbol: &[u8]) {
         let Some(decoder) = &mut self.decoder else { return };
         decoder.source(u64::from(id.block) * u64::from(self.shape.per_block) + u64::from(id.esi), symbol);
@@ -65,7 +65,8 @@ impl WindowReceiver {
         }
     }
 
-    /// A repair symbol arrived; whether it said anything new. What came before anything was kept counts as missing.
+    /// Handles an arrived repair symbol; returns whether it was useful. Symbols that arrived before any were kept count
+    /// as missing.
     pub(in crate::flow) fn on_repair(&mut self, repair: Repair, symbol: &[u8]) -> bool {
         self.quiet = 0;
         let shape = self.shape;
@@ -73,7 +74,7 @@ impl WindowReceiver {
         decoder.repair(repair, symbol) != Progress::Useless
     }
 
-    /// A symbol that was made good.
+    /// Returns the next recovered symbol.
     pub(in crate::flow) fn next_recovered(&mut self, flow: FlowId) -> Option<(SymbolId, &[u8])> {
         let per_block = u64::from(self.shape.per_block);
         let (number, symbol) = self.decoder.as_mut()?.next_recovered()?;
@@ -104,7 +105,8 @@ mod tests {
         assert_eq!(halved.repair(id(u32::MAX, 3 << 12 | 1)), repair((1 << 33) - 3, 3, 1));
     }
 
-    /// After two windows without repair nothing is kept; repair wakes it up, and what comes from then on is made good.
+    /// After two windows without repair nothing is kept; a repair symbol restarts it, and losses from then on are
+    /// recovered.
     #[test]
     fn a_quiet_path_needs_no_memory() {
         let mut receiver = WindowReceiver::new(SHAPE);
@@ -122,7 +124,7 @@ mod tests {
             receiver.on_repair(repair, &symbol);
             receiver.next_recovered(FlowId(1)).map(|(id, symbol)| (id.block, symbol.to_vec()))
         };
-        // 17 itself came before anything was kept; the first repair is of it alone.
+        // 17 itself arrived before anything was kept; the first repair covers only it.
         assert_eq!(repair(17, false, 1), Some((17, vec![17; 4])));
         assert_eq!(repair(18, false, 2), None);
         assert_eq!(repair(19, true, 3), Some((19, vec![19; 4])));

@@ -1,4 +1,4 @@
-//! One block at a time: coded symbols of it stream until the receiver has it (rc-udp §IV-B).
+//! One block at a time: its coded symbols are sent until the receiver has it (rc-udp §IV-B).
 
 use super::{MOST_LOSS, Next, PathEstimate, Schedule};
 use crate::flow::SendBlock;
@@ -9,16 +9,16 @@ use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Numbers of the block-at-a-time schedule.
+/// Parameters of the block-at-a-time schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockAtATimeConfig {
-    /// How long the sender is silent after a block for each packet that was dropped of it: delta-t.
+    /// Delta-t: the sender's silence after a block, for each packet of it that was dropped.
     pub wait: Duration,
-    /// Blocks on their way at once.
+    /// Blocks in flight at once.
     pub blocks: u32,
-    /// Blocks encoded before their turn comes.
+    /// Blocks encoded before their turn.
     pub ahead: u32,
-    /// Symbols that a receiver needs beyond K, as a share of K: epsilon.
+    /// Epsilon: symbols that a receiver needs beyond K, as a share of K.
     pub epsilon: f64,
 }
 
@@ -38,14 +38,14 @@ impl Settings for BlockAtATimeConfig {
     ];
 }
 
-/// A block on its way.
+/// A block being sent.
 #[derive(Debug)]
 struct Sending {
     number: u32,
     k: u32,
-    /// Symbols sent of it.
+    /// Symbols of it sent.
     sent: u32,
-    /// Ps: packets sent of it.
+    /// Ps: packets of it sent.
     packets: u32,
 }
 
@@ -61,11 +61,11 @@ impl Sending {
 #[derive(Debug)]
 pub(super) struct BlockAtATime {
     config: BlockAtATimeConfig,
-    /// Blocks whose turn it is, oldest first.
+    /// Blocks that have their turn, oldest first.
     sending: VecDeque<Sending>,
-    /// The block after the last whose turn it was.
+    /// The block after the last that had its turn.
     upcoming: u32,
-    /// No other block has its turn before.
+    /// No further block gets its turn before this time.
     silent_until: Time,
 }
 
@@ -74,13 +74,13 @@ impl BlockAtATime {
         Self { config, sending: VecDeque::new(), upcoming: 0, silent_until: Time::ZERO }
     }
 
-    /// The open block whose turn comes next.
+    /// Returns the open block whose turn is next.
     fn following<'a>(&self, flow: &'a SendBlocks) -> Option<&'a SendBlock> {
         flow.open_blocks().find(|block| block.number() >= self.upcoming)
     }
 
-    /// Lets go of the blocks that the receiver has. Where the next is encoded already, T = (Ps - (1 + epsilon) K / r) x delta-t passes before
-    /// its turn (rc-udp §IV-B b), counted from when the sender would go on.
+    /// Retires the blocks that the receiver has. If the next is already encoded, T = (Ps - (1 + epsilon) K / r) x
+    /// delta-t passes before its turn (rc-udp §IV-B b), counted from the time at which the sender would continue.
     fn retire(&mut self, now: Time, flow: &SendBlocks) {
         let is_done = |sending: &Sending| flow.block(sending.number).is_none_or(SendBlock::is_done);
         if !self.sending.iter().any(is_done) {
@@ -94,7 +94,8 @@ impl BlockAtATime {
         }
     }
 
-    /// Symbols that are missing: of a block whose turn it is before they run out, of those that follow all that they will need.
+    /// Orders missing symbols: of a block that has its turn before they run out, of the following blocks all that they
+    /// will need.
     fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
         let at_once = (self.config.blocks + self.config.ahead) as usize;
         flow.open_blocks().take(at_once).find_map(|block| {
@@ -102,7 +103,7 @@ impl BlockAtATime {
             let made = block.repair_sent() + block.repair_ready();
             let running_out =
                 block.number() < self.upcoming && block.source_left() == 0 && block.repair_ready() <= k / 8;
-            // Another schedule may have sent some of it before.
+            // Another schedule may have sent some of its symbols before.
             let run_out = block.is_coded() && block.repair_ready() == 0;
             let count = match made {
                 0 if block.is_coded() => self.enough(k, path),
@@ -113,12 +114,13 @@ impl BlockAtATime {
         })
     }
 
-    /// (1 + epsilon) K, and what is lost of it; where more than [`MOST_LOSS`] is, more symbols are made as they are needed.
+    /// Returns (1 + epsilon) K plus expected losses; where more than [`MOST_LOSS`] is lost, more symbols are made as
+    /// they are needed.
     fn enough(&self, k: u32, path: &PathEstimate) -> u32 {
         ((1.0 + self.config.epsilon) * f64::from(k) / (1.0 - path.loss.min(MOST_LOSS))).ceil() as u32
     }
 
-    /// The next block's turn comes as soon as it is encoded.
+    /// Gives the next block its turn as soon as it is encoded.
     fn admit(&mut self, now: Time, flow: &SendBlocks) {
         while self.sending.len() < self.config.blocks as usize
             && self.silent_until <= now
@@ -129,7 +131,8 @@ impl BlockAtATime {
         }
     }
 
-    /// A symbol of a block whose turn it is. Of several, the oldest that has not had enough goes first; when all have, they take turns.
+    /// Returns a symbol of a block that has its turn. Of several, the oldest that has not had enough goes first; once
+    /// all have, they alternate.
     fn serve(&mut self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
         let wanting = self.sending.iter().position(|sending| sending.sent < self.enough(sending.k, path));
         let count = self.sending.len();
@@ -148,12 +151,12 @@ impl BlockAtATime {
     }
 }
 
-/// It can go out: its repair is made, or it goes out as it is.
+/// Returns whether the block can be sent: its repair is made, or it is sent as source.
 fn is_encoded(block: &SendBlock) -> bool {
     block.repair_ready() > 0 || block.source_ready()
 }
 
-/// A symbol of the block: source of a code that needs it, then repair, and what is left when there is no more repair.
+/// Returns a symbol of the block: source of a code that needs it, then repair, and source as the last resort.
 fn symbol(flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
     if block.source_ready() && flow.source_block() == block.number() {
         return Some(Next::Source);
@@ -184,12 +187,12 @@ impl Schedule for BlockAtATime {
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
 
-    // rc-udp §IV-B: a stream of coded symbols, and nothing else.
+    // rc-udp §IV-B: a stream of coded symbols only.
     fn resends(&self) -> bool {
         false
     }
 
-    // rc-udp §III: all K + R symbols go through the LT code, whose symbols are worth little beside source.
+    // rc-udp §III: all K + R symbols pass through the LT code, whose symbols add little to source.
     fn sends_source(&self) -> bool {
         false
     }
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!(line.send(3), [(0, 40), (0, 41), (0, 42)]);
     }
 
-    /// Coded symbols of one block, never a source symbol, until the block is acknowledged.
+    /// Only coded symbols of one block are sent until it is acknowledged, never a source symbol.
     #[test]
     fn a_block_streams_until_it_is_acknowledged() {
         let mut line = line("", 3, 40).announced();
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(line.send(1), [(1, 100)]);
     }
 
-    /// §IV-B b: Ps counts packets, and (1 + epsilon) K / r of them are enough, r being the symbols of each.
+    /// §IV-B b: Ps counts packets, of which (1 + epsilon) K / r are enough with r symbols in each.
     #[test]
     fn what_was_dropped_counts_in_packets() {
         let mut line = line("", 3, 100).announced();
@@ -257,7 +260,8 @@ mod tests {
         // 20 - 101 / 8 packets.
         assert_eq!(line.flow.due_at(), Some(line.now + Duration::from_nanos(7_375 * 300)));
         line.after(Duration::from_millis(3));
-        // Of a block whose path has shrunk meanwhile: 16 symbols in two packets, 144 one by one, 1.096 in a packet on average.
+        // For a block whose path MTU shrank meanwhile: 16 symbols in two packets, 144 one by one, 1.096 per packet on
+        // average.
         let sent: usize = (0..2).map(|_| line.packet(8).len()).sum();
         assert_eq!((sent, line.send(144).len()), (16, 144));
         line.acknowledge(1);
@@ -267,7 +271,7 @@ mod tests {
         assert!((due - dropped * 0.3e-3).abs() < 1e-9, "{due}");
     }
 
-    /// A packet has symbols of one block: where the next is of another, that one waits for the packet after.
+    /// A packet has symbols of one block only: if the next symbol is of another block, it waits for the next packet.
     #[test]
     fn a_packet_ends_with_its_block() {
         let mut line = line("blocks=2,wait=0ms", 3, 10).announced();
@@ -276,14 +280,14 @@ mod tests {
         for expected in expected {
             assert_eq!(line.packet(8), expected);
         }
-        // All have had enough: they take turns, symbol by symbol.
+        // All have had enough: they alternate, symbol by symbol.
         assert_eq!([line.packet(8), line.packet(8)], [packet(0, 21..22), packet(1, 21..22)]);
-        // What was to come next is overtaken: its block is there.
+        // The symbol held for the next packet is obsolete: its block is done.
         line.acknowledge(0);
         assert_eq!(line.packet(8), packet(2, 10..18));
     }
 
-    /// §IV-B b: if it is not, it goes out as soon as it is.
+    /// §IV-B b: a block that is not encoded is sent as soon as it is.
     #[test]
     fn a_block_that_is_not_encoded_goes_out_once_it_is() {
         let mut line = line("ahead=0", 2, 100).announced();
@@ -296,7 +300,7 @@ mod tests {
         assert_eq!(line.send(1), [(1, 100)]);
     }
 
-    /// Nothing dropped, or no wait wanted: no silence.
+    /// Nothing dropped, or no wait configured: no silence.
     #[test]
     fn no_silence_without_drops() {
         let mut lossless = line("", 2, 100).announced();
@@ -320,7 +324,7 @@ mod tests {
         assert_eq!(sent, [[2; 11].as_slice(), &[0]].concat());
     }
 
-    /// The line does not wait for the encoder while symbols are left: more are asked for when an eighth of K is.
+    /// Sending does not wait for the encoder while symbols are left: more are ordered when an eighth of K is.
     #[test]
     fn symbols_are_made_before_they_run_out() {
         let mut line = line("ahead=0", 1, 800).announced();
@@ -333,7 +337,7 @@ mod tests {
         assert_eq!(line.send(1), [(0, 1_608)]);
     }
 
-    /// A code without symbols beyond its own sends its source, and again what is lost of it.
+    /// A code without further symbols sends its source, and resends what is lost.
     #[test]
     fn a_code_that_has_no_repair_is_carried_all_the_same() {
         let mut line = Line::new("block-at-a-time", "uncoded", 2, 4).announced();

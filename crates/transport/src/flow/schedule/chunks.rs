@@ -1,5 +1,5 @@
-//! Each chunk goes out with padding by the loss estimate, and the next is encoded meanwhile; of a chunk that fails all the same, lost
-//! source goes again (ttp §II).
+//! Each chunk is sent with padding according to the loss estimate, while the next is encoded; if a chunk fails all the
+//! same, its lost source is resent (ttp §II).
 
 use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
@@ -11,19 +11,20 @@ use crate::settings::{Or, Setting, Settings, Share, Switch, field};
 use crate::time::Time;
 use erasure::BlockCode;
 
-/// Numbers of the chunks schedule.
+/// Parameters of the chunks schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunksConfig {
-    /// Chance with which the padding completes a chunk; `None`: as much as is lost on average and the code needs on average.
+    /// Probability with which the padding completes a chunk; `None`: as much as is lost on average plus what the code
+    /// needs on average.
     pub padding: Option<f64>,
-    /// Of a chunk that cannot be completed, lost source is sent again; otherwise the transfer fails.
+    /// Resend lost source of a chunk that cannot be completed; otherwise the transfer fails.
     pub mend: bool,
 }
 
 impl Default for ChunksConfig {
     fn default() -> Self {
-        // ttp §II-A: "a sufficient number of packets for a successful recovery with high probability", without a number. Of the
-        // document's 80 chunks of 10 MB, one in twelve transfers then has one that fails.
+        // ttp §II-A: "a sufficient number of packets for a successful recovery with high probability", without a
+        // number. With the document's 80 chunks of 10 MB, one in twelve transfers then has a chunk that fails.
         Self { padding: Some(0.999), mend: true }
     }
 }
@@ -34,14 +35,14 @@ impl Settings for ChunksConfig {
 }
 
 impl ChunksConfig {
-    /// Check symbols that a chunk of `k` goes out with.
+    /// Returns the number of check symbols sent with a chunk of `k`.
     pub(in crate::flow) fn padding(&self, k: u32, code: BlockCode, path: &PathEstimate) -> u32 {
-        // ttp §II-C: the estimate is the share of packets lost, and nothing is made of how they cluster.
+        // ttp §II-C: the estimate is the share of packets lost; clustering is ignored.
         let odds = |target: f64| Odds { burst: 1.0, ..path.odds(target) };
         if let Some(completed) = self.padding {
             return Outstanding::whole(k, code).extra(odds(1.0 - completed));
         }
-        // What the code needs in half of all cases, if nothing were lost; none of it where nothing is.
+        // The overhead that the code needs in half of all cases without losses; none where nothing is lost.
         let odds = odds(0.5);
         if odds.loss <= 0.0 {
             return 0;
@@ -63,7 +64,7 @@ impl Chunks {
     }
 }
 
-/// What serves a chunk that has failed: its lost source, which is what it lacks.
+/// Returns a lost source symbol, which is what a failed chunk lacks.
 fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> Next {
     flow.first_lost_of(block).map_or(Next::Idle, Next::Resend)
 }
@@ -77,7 +78,7 @@ impl Schedule for Chunks {
     fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
-        // ttp §II-C: while a chunk is sent the next one is encoded.
+        // ttp §II-C: the next chunk is encoded while one is sent.
         rounds.next(flow, 1, padding, if config.mend { mend } else { give_up })
     }
 

@@ -3,7 +3,7 @@
 use super::{Schedule, ScheduleConfig};
 use crate::settings::{Choice, Custom, Named, Settings};
 
-/// The numbers of a schedule that another crate implements, and how it is built from them.
+/// Parameters of a schedule that another crate implements, and its constructor.
 pub trait ScheduleFactory: Settings + Send + Sync {
     /// The schedule's name in profiles: lower-case letters, digits and hyphens.
     const NAME: &'static str;
@@ -12,12 +12,12 @@ pub trait ScheduleFactory: Settings + Send + Sync {
     fn build(&self) -> Box<dyn Schedule>;
 }
 
-/// A [`ScheduleFactory`] behind a pointer. Every factory is one.
+/// An object-safe [`ScheduleFactory`]. Every factory is one.
 pub trait DynSchedule: Choice + Send + Sync {
     /// Builds the schedule of one flow.
     fn build(&self) -> Box<dyn Schedule>;
 
-    /// A copy.
+    /// Clones the factory.
     fn to_boxed(&self) -> Box<dyn DynSchedule>;
 }
 
@@ -31,11 +31,11 @@ impl<F: ScheduleFactory> DynSchedule for Named<F> {
     }
 }
 
-/// A schedule of another crate, as a profile holds it.
+/// A schedule from another crate, as a profile holds it.
 pub type CustomSchedule = Custom<dyn DynSchedule>;
 
 impl CustomSchedule {
-    /// What `factory` builds.
+    /// Wraps `factory`.
     pub fn new<F: ScheduleFactory>(factory: F) -> Self {
         Self(Box::new(Named { name: F::NAME, settings: factory }))
     }
@@ -48,7 +48,7 @@ impl Clone for CustomSchedule {
 }
 
 impl ScheduleConfig {
-    /// A schedule that is not one of the engine's.
+    /// Returns a schedule from another crate.
     pub fn custom<F: ScheduleFactory>(factory: F) -> Self {
         Self::Custom(CustomSchedule::new(factory))
     }
@@ -64,7 +64,7 @@ mod tests {
     use crate::settings::{Count, Setting, field};
     use crate::time::Time;
 
-    /// Source in order, a pause of a second after a number of symbols.
+    /// Source in order, with a pause of one second after a number of symbols.
     #[derive(Clone, Debug, PartialEq, Default)]
     struct Resting {
         after: u32,

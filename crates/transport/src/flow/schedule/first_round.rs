@@ -1,4 +1,5 @@
-//! The first round of each block: its source, then as much repair as was fixed when its coding began. What it does not suffice for is wanted.
+//! The first round of each block: its source, then a number of repair symbols fixed when its coding began. Blocks for
+//! which that is not enough want more.
 
 use super::wants::Wants;
 use super::{Next, source};
@@ -7,19 +8,20 @@ use crate::flow::SendBlocks;
 use crate::wire::FlowId;
 use std::collections::VecDeque;
 
-/// A first round for each block in turn, and more for those that it does not suffice for.
+/// A first round for each block in turn, and more for blocks for which it is not enough.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     first: FirstRound,
     /// Blocks that cannot be decoded from what has arrived and what is in flight.
     wants: Wants,
-    /// The wants were worked out from what is known now.
+    /// The wants are up to date with what is known.
     current: bool,
 }
 
 impl Rounds {
-    /// What goes out next: what `supply` finds for a block that wants so many symbols, else of a first round. That of the block whose source
-    /// goes out now, and of `ahead` behind it, has as much repair as `repair` says.
+    /// Returns what to send next: what `supply` finds for a block that wants so many symbols, otherwise part of a first
+    /// round. `repair` gives the number of repair symbols for the block whose source is being sent and for the `ahead`
+    /// blocks behind it.
     pub(super) fn next(
         &mut self,
         flow: &SendBlocks,
@@ -40,7 +42,7 @@ impl Rounds {
         next
     }
 
-    /// Something was heard.
+    /// Marks the wants as out of date.
     pub(super) const fn on_report(&mut self) {
         self.current = false;
     }
@@ -49,16 +51,17 @@ impl Rounds {
 /// Blocks whose coding has begun and whose repair is not all sent.
 #[derive(Debug, Default)]
 struct FirstRound {
-    /// A flow of smaller symbols that succeeds another begins its blocks anew.
+    /// The flow for which this was computed: a successor with smaller symbols starts its blocks over.
     flow: Option<FlowId>,
     /// The first block whose coding has not begun.
     next: u32,
-    /// Blocks, and how many repair symbols each is to have.
+    /// Blocks, and how many repair symbols each should have.
     repairing: VecDeque<(u32, u32)>,
 }
 
 impl FirstRound {
-    /// Begins the coding of the block whose source goes out now, and of `ahead` behind it; `repair` says how many repair symbols one gets.
+    /// Begins coding the block whose source is being sent, and the `ahead` blocks behind it; `repair` gives the number
+    /// of repair symbols for each.
     fn begin(&mut self, flow: &SendBlocks, ahead: u32, mut repair: impl FnMut(&SendBlock) -> u32) {
         if self.flow != Some(flow.id()) {
             *self = Self { flow: Some(flow.id()), ..Self::default() };
@@ -68,7 +71,7 @@ impl FirstRound {
         while self.next <= last
             && let Some(block) = flow.block(self.next)
         {
-            // One that is done needs none; one without its bytes yet is asked for again.
+            // A done block needs none; one without its bytes is looked at again later.
             if !block.is_done() && !block.is_filled() {
                 break;
             }
@@ -81,7 +84,7 @@ impl FirstRound {
         }
     }
 
-    /// The next repair symbol of a block whose source is all sent, or the work that has to be done for one.
+    /// Returns the next repair symbol of a block whose source is all sent, or the work it first requires.
     fn next(&mut self, flow: &SendBlocks) -> Option<Next> {
         let left = |number: u32, count: u32| {
             let block = flow.block(number).filter(|block| !block.is_done())?;
@@ -101,8 +104,9 @@ impl FirstRound {
         None
     }
 
-    /// Symbols without which the block cannot be decoded, once all of its first round is sent: more of that are known lost than were
-    /// added (lt-tcp §3.4). Where what follows is lost in turn, or called lost by a timeout, the same holds.
+    /// Returns the number of symbols that the block lacks for decoding, once its whole first round is sent: more are
+    /// known lost than were added (lt-tcp §3.4). The same holds if later symbols are lost in turn, or declared lost by
+    /// a timeout.
     fn missing(&self, block: &SendBlock) -> u32 {
         let repair_left = |&(number, count): &(u32, u32)| number == block.number() && block.repair_sent() < count;
         let all_sent =
@@ -111,7 +115,7 @@ impl FirstRound {
     }
 }
 
-/// What goes out next may be the last of a block's first round; losses of it may be known already.
+/// Returns whether `next` may end a block's first round; losses in it may be known already.
 fn may_end_round(flow: &SendBlocks, next: Next) -> bool {
     match next {
         Next::Source => flow.block(flow.source_block()).is_some_and(|block| block.source_left() == 1),

@@ -1,4 +1,4 @@
-//! A flow under a schedule, for tests of the order in which its symbols go out.
+//! A flow under a schedule, for tests of the order in which its symbols are sent.
 
 use super::{PathEstimate, ScheduleConfig};
 use crate::flow::layout::BlockShape;
@@ -20,14 +20,14 @@ pub(super) struct Line {
     pub(super) flow: BlockSender,
     pub(super) path: PathEstimate,
     pub(super) now: Time,
-    /// What was ordered of the encoder: block and number of symbols.
+    /// Encoding orders: block and number of symbols.
     pub(super) encodes: Vec<(u32, u32)>,
-    /// Encoders do not answer before [`Line::reply`].
+    /// Encoders do not reply before [`Line::reply`].
     pub(super) holds_replies: bool,
     held: Vec<EncodeJob>,
 }
 
-/// What a flow does when it is asked.
+/// What a flow did when asked.
 enum Done {
     Sent(PickedSymbol),
     /// An order for so many repair symbols of a block.
@@ -35,7 +35,7 @@ enum Done {
     GaveUp,
 }
 
-/// A symbol as `block:esi`, `+` where repair, `again` where sent before; `block?count` where repair is ordered.
+/// Prints a symbol as `block:esi`, with `+` for repair and `again` for a retransmission, and an order as `block?count`.
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -51,12 +51,12 @@ impl fmt::Display for Done {
 }
 
 impl Line {
-    /// A schedule by its text, and blocks of `k` symbols each.
+    /// Creates a line with the schedule named by its text, and blocks of `k` symbols each.
     pub(super) fn new(schedule: &str, code: &str, blocks: u32, k: u32) -> Self {
         Self::of(schedule, code, &vec![k; blocks as usize])
     }
 
-    /// A schedule by its text, and blocks of so many symbols.
+    /// Creates a line with the schedule named by its text, and blocks of the given sizes.
     pub(super) fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
         Self::with(&schedule.parse().expect("a schedule"), code, blocks)
     }
@@ -75,7 +75,7 @@ impl Line {
         Self { flow, path, now: Time::ZERO, encodes: Vec::new(), holds_replies: false, held: Vec::new() }
     }
 
-    /// Over a path that loses so much.
+    /// Sets the path's loss rate.
     pub(super) const fn losing(mut self, loss: f64) -> Self {
         self.path.loss = loss;
         self
@@ -90,12 +90,12 @@ impl Line {
         self.now += time;
     }
 
-    /// At most so many symbols that go out now: block and esi.
+    /// Sends at most `most` symbols that can be sent now; returns their block and esi.
     pub(super) fn send(&mut self, most: usize) -> Vec<(u32, u32)> {
         (0..most).map_while(|_| self.next()).collect()
     }
 
-    /// Symbols that go out up to and with this one.
+    /// Sends symbols up to and including this one.
     pub(super) fn send_until(&mut self, last: (u32, u32)) -> Vec<(u32, u32)> {
         let mut sent = Vec::new();
         while sent.last() != Some(&last) {
@@ -104,7 +104,7 @@ impl Line {
         sent
     }
 
-    /// The symbols of the packet that goes out now, at most so many: block and esi.
+    /// Sends one packet of at most `most` symbols; returns their block and esi.
     pub(super) fn packet(&mut self, most: usize) -> Vec<(u32, u32)> {
         let mut symbols: Vec<(u32, u32)> = self.next().into_iter().collect();
         while let Some((block, esi)) = symbols.last().copied().filter(|_| symbols.len() < most) {
@@ -131,7 +131,7 @@ impl Line {
         }
     }
 
-    /// Up to `most` things that are done now, each as [`Done`] prints it.
+    /// Logs up to `most` things done now, each as [`Done`] prints it.
     pub(super) fn log(&mut self, most: usize) -> String {
         let mut log: Vec<String> = Vec::new();
         while log.len() < most
@@ -174,7 +174,7 @@ impl Line {
         }
     }
 
-    /// The encoders answer.
+    /// Lets the encoders reply.
     pub(super) fn reply(&mut self) {
         for job in std::mem::take(&mut self.held) {
             match Request::Encode(job).run_pure() {
@@ -184,7 +184,7 @@ impl Line {
         }
     }
 
-    /// The receiver has a block.
+    /// Reports that the receiver has a block.
     pub(super) fn acknowledge(&mut self, block: u32) {
         let status = FlowStatus { flow: FLOW, done_below: 0, blocks: vec![BlockStatus { block, need: 0 }] };
         self.flow.on_status(&status, &mut Pool::default(), &mut |_| {});
@@ -195,14 +195,14 @@ impl Line {
         self.flow.on_lost(SymbolId { flow: FLOW, block, esi });
     }
 
-    /// What is heard of symbols: those lost, those that arrived.
+    /// Reports symbols as lost or delivered.
     pub(super) fn hear(&mut self, lost: &[(u32, u32)], delivered: &[(u32, u32)]) {
         lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
         delivered.iter().for_each(|&(block, esi)| self.flow.on_delivered(SymbolId { flow: FLOW, block, esi }));
         self.flow.on_report(&Report::empty(self.now));
     }
 
-    /// A symbol that was called lost arrives.
+    /// Reports the arrival of a symbol that was declared lost.
     pub(super) fn hear_late(&mut self, block: u32, esi: u32) {
         self.flow.on_spurious(SymbolId { flow: FLOW, block, esi });
         self.flow.on_report(&Report::empty(self.now));

@@ -1,4 +1,4 @@
-//! Source in order, with repair of earlier blocks in between; then repair of what is not acknowledged, block by block in turn
+//! Source in order, interleaved with repair of earlier blocks; then repair of unacknowledged blocks, round robin
 //! (tornado-transfer §2.1).
 
 use super::{Next, PathEstimate, Schedule};
@@ -10,19 +10,19 @@ use crate::settings::{Count, Or, Setting, Settings, Share, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// Numbers of the interleaved schedule.
+/// Parameters of the interleaved schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterleavedConfig {
-    /// X: after so many source symbols, one repair symbol of each earlier block that is not acknowledged. `None`: as many as let a block
-    /// be decoded when the one after it ends.
+    /// X: after this many source symbols, one repair symbol of each earlier unacknowledged block is sent. `None`:
+    /// chosen so that a block can be decoded when the next one ends.
     pub repair_every: Option<u32>,
-    /// Accepted chance that it cannot be, where X is worked out.
+    /// Accepted probability that it cannot be, when X is chosen automatically.
     pub failure: f64,
 }
 
 impl Default for InterleavedConfig {
     fn default() -> Self {
-        // tornado-transfer §2.1 says what X should bring about, not how surely.
+        // tornado-transfer §2.1 says what X should achieve, but not how reliably.
         Self { repair_every: None, failure: 0.01 }
     }
 }
@@ -34,20 +34,20 @@ impl Settings for InterleavedConfig {
     ];
 }
 
-/// Repair symbols made at once, at least: a request costs something too.
+/// Fewest repair symbols made at once: a request has a cost of its own.
 const LEAST_MADE: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Interleaved {
     config: InterleavedConfig,
-    /// The block whose source goes out, and what was worked out for it: X, where repair is expected to be needed at all.
+    /// The block whose source is being sent, and the X computed for it, if repair is expected to be needed at all.
     block: Option<u32>,
     every: Option<u32>,
     /// Source symbols since the last round of repair.
     since: u32,
-    /// Blocks that are still to have a symbol in this round.
+    /// Blocks that have yet to get a symbol in this round.
     round: VecDeque<u32>,
-    /// The block that had the last symbol once there was no source.
+    /// The block that had the last symbol after the source ran out.
     turn: Option<u32>,
 }
 
@@ -56,8 +56,8 @@ impl Interleaved {
         Self { config, block: None, every: None, since: 0, round: VecDeque::new(), turn: None }
     }
 
-    /// X for the source of this block: while it goes out, the block before has as many repair symbols as it takes to decode it, of as
-    /// many source symbols (tornado-transfer §2.1).
+    /// Returns X for the source of this block: while it is sent, the previous block, assumed to be as long, gets as
+    /// many repair symbols as it takes to decode it (tornado-transfer §2.1).
     fn interval(&self, block: &SendBlock, path: &PathEstimate) -> Option<u32> {
         self.config.repair_every.or_else(|| {
             let (k, code) = (block.k(), block.code());
@@ -66,12 +66,13 @@ impl Interleaved {
         })
     }
 
-    /// Repair symbols of a block that are made at once.
+    /// Returns how many repair symbols of a block are made at once.
     fn batch(&self, k: u32) -> u32 {
         k.checked_div(self.every.unwrap_or(k)).unwrap_or(0).clamp(LEAST_MADE, k.max(LEAST_MADE))
     }
 
-    /// One repair symbol of the block, or the order for some. `None` while it is being made; a code that has no more sends lost source again.
+    /// Returns one repair symbol of the block, or an order for some. `None` while they are being made; a code that has
+    /// no more resends lost source.
     fn repair(&self, flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
         let id = flow.id_of(block);
         if block.repair_ready() > 0 {
@@ -83,7 +84,7 @@ impl Interleaved {
         flow.last_resort_of(block).map(Next::Resend)
     }
 
-    /// While there is source.
+    /// Returns what to send while there is source.
     fn with_source(&mut self, flow: &SendBlocks, path: &PathEstimate, block: &SendBlock) -> Next {
         let number = block.number();
         if self.block != Some(number) {
@@ -104,7 +105,8 @@ impl Interleaved {
                 return next;
             }
         }
-        // §2.1.1: what costs time is precomputed while symbols go out; the block's repair is wanted when its source has gone.
+        // §2.1.1: costly work is done in advance while symbols are sent; the block's repair is needed when its source
+        // has been sent.
         if self.every.is_some() && block.repair_ready() == 0 && block.can_prepare() {
             return Next::Prepare { block: flow.id_of(block), count: self.batch(block.k()) };
         }
@@ -112,7 +114,8 @@ impl Interleaved {
         Next::Source
     }
 
-    /// While there is none: it has all gone out, or waits for the receiver to have some of the blocks.
+    /// Returns what to send when there is no source: it has all been sent, or waits for the receiver to complete some
+    /// blocks.
     fn without_source(&mut self, flow: &SendBlocks) -> Next {
         let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_coded();
         let after = |block: &&SendBlock| self.turn.is_none_or(|turn| block.number() > turn);
@@ -175,7 +178,7 @@ mod tests {
         assert_eq!(line.send(3), [s(1, 11), s(2, 5), s(2, 6)], "not of those that are acknowledged");
     }
 
-    /// §2.1: then repair of each block that is not acknowledged, in turn.
+    /// §2.1: then repair of each unacknowledged block, in turn.
     #[test]
     fn round_robin_once_all_source_has_gone_out() {
         let mut line = line("repair-every=1000", 3, 10);
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(line.encodes, []);
     }
 
-    /// The encoder of a block works while its source goes out: at its end repair is ready.
+    /// A block is encoded while its source is sent: at its end the repair is ready.
     #[test]
     fn repair_is_made_in_time() {
         let mut line = line("repair-every=5", 2, 40);
@@ -218,7 +221,7 @@ mod tests {
         assert_eq!(line.encodes, [(0, 8), (1, 8)]);
     }
 
-    /// Blocks that the receiver does not take, for want of credit, do not keep lost ones from their repair.
+    /// Blocks held back for want of credit do not keep lost ones from their repair.
     #[test]
     fn without_source_to_send_repair_goes_on() {
         let mut line = line("repair-every=1000", 1, 4);

@@ -1,5 +1,5 @@
-//! Each block goes out with as much repair as the loss estimate asks for; when too few of its symbols are left to decode it, more
-//! repair follows at once (lt-tcp §3.1, §3.4).
+//! Each block is sent with as much repair as the loss estimate asks for; if too few of its symbols are left to decode
+//! it, more repair follows at once (lt-tcp §3.1, §3.4).
 
 use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
@@ -10,10 +10,10 @@ use crate::recovery::Report;
 use crate::settings::{Setting, Settings, Share, field};
 use crate::time::Time;
 
-/// Numbers of the proactive schedule.
+/// Parameters of the proactive schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProactiveConfig {
-    /// Accepted chance that a block wants reactive repair. lt-tcp §3.1 wants it small and names no number.
+    /// Accepted probability that a block needs reactive repair. lt-tcp §3.1 wants it small and gives no number.
     pub failure: f64,
 }
 
@@ -28,9 +28,10 @@ impl Settings for ProactiveConfig {
 }
 
 impl ProactiveConfig {
-    /// n - k of lt-tcp §3.4: the fewest repair symbols with which a block is decodable but for the accepted chance.
+    /// Returns n - k of lt-tcp §3.4: the fewest repair symbols with which a block is decodable except with the accepted
+    /// probability.
     fn repair(&self, block: &SendBlock, path: &PathEstimate) -> u32 {
-        // lt-tcp §3.1: the estimate is the share of packets lost, and nothing is made of how they cluster.
+        // lt-tcp §3.1: the estimate is the share of packets lost; clustering is ignored.
         let odds = Odds { burst: 1.0, ..path.odds(self.failure) };
         Outstanding::whole(block.k(), block.code()).extra(odds)
     }
@@ -48,8 +49,9 @@ impl Proactive {
     }
 }
 
-/// What serves a block that wants `missing` symbols. Repair, for lt-tcp sends nothing twice (§3.5).
-/// Departs: a code with few symbols may have sent them all, of which the document does not speak; then lost source goes again.
+/// Returns a symbol for a block that wants `missing` symbols. It is repair, since lt-tcp sends nothing twice (§3.5).
+/// Departs: a code with few symbols may have sent them all, a case that the document does not cover; then lost source
+/// is resent.
 fn supply(flow: &SendBlocks, block: &SendBlock, missing: u32) -> Next {
     let id = flow.id_of(block);
     if block.repair_ready() > 0 {

@@ -1,4 +1,4 @@
-//! The order in which the schedules that repair ahead of losses send the symbols of a flow.
+//! The order in which the schedules that repair ahead of losses send a flow's symbols.
 
 use super::harness::Line;
 use super::*;
@@ -15,7 +15,8 @@ mod proactive {
 
     #[test]
     fn repair_follows_the_source_of_its_block() {
-        // Of 5 symbols 2 or more are lost with chance 0.081 at 10 %, of 6 more than 2 with 0.016; of 1 and 1 both with 0.01.
+        // Of 5 symbols, 2 or more are lost with probability 0.081 at 10 %; of 6, more than 2 with 0.016; of 1 and 1,
+        // both with 0.01.
         assert_eq!(line(0.1, &[4, 1]).log(99), "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5 1?1 1:0 1:+1");
         assert_eq!(line(0.0, &[2, 2]).log(99), "0:0 0:1 1:0 1:1", "nothing is coded where nothing is lost");
     }
@@ -91,7 +92,7 @@ mod chunks {
 
     #[test]
     fn the_next_chunk_is_encoded_while_one_is_sent() {
-        // Of 6 symbols more than 2 are lost with chance 0.016 at 10 %, of 7 more than 3 with 0.0027.
+        // Of 6 symbols, more than 2 are lost with probability 0.016 at 10 %; of 7, more than 3 with 0.0027.
         let mut line = line("chunks:padding=99%", 0.1, &[4, 4, 4]);
         line.holds_replies = true;
         assert_eq!(line.log(3), "0?3 1?3 0:0");
@@ -124,7 +125,7 @@ mod chunks {
         assert_eq!(line.log(99), "gives up");
     }
 
-    /// The chance of completion is that of the binomial, and the average half of it.
+    /// The completion probability is that of the binomial; the average padding completes half of all chunks.
     #[test]
     fn padding_follows_the_estimate() {
         let path = |loss| PathEstimate { rtt: None, loss, burst: 5.0, window: 1 };
@@ -134,7 +135,7 @@ mod chunks {
         };
         assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks", 89, loss)), [0, 5, 22]);
         assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks:padding=document", 89, loss)), [0, 1, 10]);
-        // Beyond 120 symbols a Tornado code needs more than k, though not where all of the source arrives.
+        // Above 120 symbols a Tornado code needs more than k, but not if all of the source arrives.
         assert_eq!(padding("chunks", 1_000, 0.0), 0);
         assert!((250..320).contains(&padding("chunks", 1_000, 0.01)), "{}", padding("chunks", 1_000, 0.01));
     }

@@ -1,24 +1,24 @@
-//! Blocks that want symbols, and how many: worked out once after something was heard, served one symbol at a time.
+//! Blocks that want symbols, and how many: computed once after each report, served one symbol at a time.
 
 use super::Next;
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use std::collections::VecDeque;
 
-/// What open blocks want, oldest first.
+/// The symbols that open blocks want, oldest block first.
 #[derive(Debug, Default)]
 pub(super) struct Wants(VecDeque<(u32, u32)>);
 
 impl Wants {
-    /// What the open blocks want as `wanted` sees them.
+    /// Recomputes the wants of the open blocks with `wanted`.
     pub(super) fn survey(&mut self, flow: &SendBlocks, mut wanted: impl FnMut(&SendBlock) -> u32) {
         self.0.clear();
         let wants = flow.open_blocks().map(|block| (block.number(), wanted(block)));
         self.0.extend(wants.filter(|(_, symbols)| *symbols > 0));
     }
 
-    /// The next symbol that a wanting block can have now, as `supply` finds one for a block that wants so many; a block for which it finds none
-    /// lets others go first.
+    /// Returns the next symbol available now for a wanting block. `supply` finds one for a block that wants so many; a
+    /// block for which it finds none lets others go first.
     pub(super) fn serve(
         &mut self,
         flow: &SendBlocks,

@@ -1,7 +1,8 @@
-//! Source in order, with lost source sent again while there is more to come; when there is not, the tail rule.
+//! Source in order, with lost source resent while more is to come; after that, the tail rule.
 //!
-//! Mid-transfer a lost source symbol costs the same on the wire as a repair symbol and spares the decoder
-//! (docs/design/tail-rule.md). In the last round trips there is no time left to learn of losses, so repair goes ahead of them.
+//! Mid-transfer, a lost source symbol costs the same on the wire as a repair symbol and spares the decoder
+//! (docs/design/tail-rule.md). In the last round trips there is no time left to learn of losses, so repair is sent
+//! ahead of them.
 
 use super::wants::Wants;
 use super::{Next, PathEstimate, Schedule, source};
@@ -12,10 +13,10 @@ use crate::settings::{Setting, Settings, Share, Span, field};
 use crate::time::Time;
 use std::time::Duration;
 
-/// Numbers of the windowed schedule.
+/// Parameters of the windowed schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedConfig {
-    /// Accepted chance that some block is undecodable from what is in flight (docs/design/tail-rule.md: 1e-3).
+    /// Accepted probability that some block is undecodable from what is in flight (docs/design/tail-rule.md: 1e-3).
     pub tail_failure: f64,
     /// On paths with shorter round trips, waiting for feedback costs less than coding.
     pub repair_from_rtt: Duration,
@@ -23,7 +24,7 @@ pub struct WindowedConfig {
 
 impl Default for WindowedConfig {
     fn default() -> Self {
-        // Coding a block takes a few milliseconds: on shorter round trips feedback is there first.
+        // Coding a block takes a few milliseconds: on shorter round trips feedback arrives first.
         Self { tail_failure: 1e-3, repair_from_rtt: Duration::from_millis(5) }
     }
 }
@@ -40,7 +41,7 @@ pub(super) struct Windowed {
     config: WindowedConfig,
     /// In the tail: blocks that want symbols.
     wants: Wants,
-    /// The wants were worked out from what is known now.
+    /// The wants are up to date with what is known.
     current: bool,
 }
 
@@ -49,10 +50,10 @@ impl Windowed {
         Self { config, wants: Wants::default(), current: false }
     }
 
-    /// Works out anew what each open block wants.
+    /// Recomputes what each open block wants.
     fn survey(&mut self, flow: &SendBlocks, path: &PathEstimate) {
         self.current = true;
-        // The chance is for all blocks together.
+        // The probability is for all blocks together.
         let odds = path.odds(self.config.tail_failure / flow.unfinished().max(1) as f64);
         self.wants.survey(flow, |block| {
             let outstanding = Outstanding {
@@ -67,7 +68,7 @@ impl Windowed {
     }
 }
 
-/// What serves a block that wants `extra` symbols: lost source first, since it may spare the decoder, then repair.
+/// Returns a symbol for a block that wants `extra`: lost source first, since it may spare the decoder, then repair.
 fn supply(flow: &SendBlocks, block: &SendBlock, extra: u32) -> Next {
     let id = flow.id_of(block);
     if let Some(lost) = flow.first_lost_of(block) {

@@ -1,4 +1,4 @@
-//! A sender's open block: what was sent of it, what arrived, and its repair symbols.
+//! A sender's open block: what was sent, what arrived, and its repair symbols.
 
 use crate::flow::layout::BlockShape;
 use crate::flow::request::{EncodeJob, Request};
@@ -7,7 +7,7 @@ use erasure::{Block, BlockCode, Encoder};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What became of the source symbols, one bit each.
+/// Flags of the source symbols, one bit each.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -20,7 +20,7 @@ impl Bits {
         self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Sets the bit; false when it was set.
+    /// Sets the bit; returns false when it was set already.
     fn set(&mut self, at: u32) -> bool {
         let word = &mut self.0[at as usize / 64];
         let fresh = *word >> (at % 64) & 1 == 0;
@@ -34,11 +34,11 @@ impl Bits {
     }
 }
 
-/// Repair symbols of a block, made in stated numbers on request.
+/// The repair symbols of a block, made on request in given numbers.
 #[derive(Debug, Default)]
 struct Repairs {
     encoder: Option<Box<dyn Encoder>>,
-    /// Symbols made: those from `sent` on are not sent yet.
+    /// Symbols made; those from `sent` on are not sent yet.
     symbols: Vec<u8>,
     /// esi of the first symbol in `symbols`.
     first: u32,
@@ -47,48 +47,48 @@ struct Repairs {
     busy: bool,
 }
 
-/// Codes of which enough repair symbols alone decode, and that hardly run out of them.
+/// Returns whether enough repair symbols of the code decode without source, and it hardly runs out of them.
 const fn is_fountain(code: BlockCode) -> bool {
     matches!(code, BlockCode::RaptorQ | BlockCode::Raptor | BlockCode::Lt | BlockCode::PrecodedLt)
 }
 
-/// A block from the moment its bytes are asked for until the receiver has it.
+/// A block, from the request for its bytes until the receiver has it.
 #[derive(Debug)]
 pub struct SendBlock {
     shape: BlockShape,
     symbol_size: usize,
     data: Option<Arc<Block>>,
-    /// Repair alone goes out: source is sent only when no more repair can be made.
+    /// Only repair is sent: source is a last resort when no more repair can be made.
     coded: bool,
-    /// Next source symbol to go out for the first time.
+    /// Next source symbol to send for the first time.
     next_source: u32,
     delivered: Bits,
     delivered_source: u32,
     delivered_repair: u32,
     in_flight: u32,
     called_lost: u32,
-    /// By number: where arrivals are named in order, none is until the first of these has come.
+    /// Lost source symbols, by number: where feedback names arrivals in order, none is named before the first of these.
     lost: VecDeque<u32>,
-    /// What the receiver said it needs, less what is known to have arrived since.
+    /// Symbols that the receiver said it needs, less those known to have arrived since.
     reported_need: Option<u32>,
     repairs: Repairs,
     stall: Rounds,
     done: bool,
 }
 
-/// How often a block was found waiting although nothing of it was under way.
+/// How often a block was found waiting with nothing of it in flight.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// It was when it was looked at last, and nothing of it has gone out since.
+    /// It was at the last look, and nothing of it has been sent since.
     quiet: bool,
-    /// So often it has been for a whole round.
+    /// Number of whole rounds for which it was.
     count: u32,
-    /// The source symbol that is given again next.
+    /// The source symbol to repeat next.
     turn: u32,
 }
 
 impl SendBlock {
-    /// A block whose bytes are not here. `coded`: repair alone is to go out, if its code can do that.
+    /// Creates a block whose bytes are not here yet. `coded`: send repair alone, if its code allows it.
     pub(in crate::flow) fn new(shape: BlockShape, symbol_size: usize, coded: bool) -> Self {
         let delivered = Bits::new(shape.k);
         Self {
@@ -110,112 +110,114 @@ impl SendBlock {
         }
     }
 
-    /// The block's number in its flow.
+    /// Returns the block's number in its flow.
     pub const fn number(&self) -> u32 {
         self.shape.number
     }
 
-    /// Source symbols.
+    /// Returns the number of source symbols.
     pub const fn k(&self) -> u32 {
         self.shape.k
     }
 
-    /// The code of its repair symbols.
+    /// Returns the code of its repair symbols.
     pub const fn code(&self) -> BlockCode {
         self.shape.code
     }
 
-    /// Source symbols that have gone out.
+    /// Returns the number of source symbols sent.
     pub const fn source_sent(&self) -> u32 {
         self.next_source
     }
 
-    /// Repair symbols that have gone out.
+    /// Returns the number of repair symbols sent.
     pub const fn repair_sent(&self) -> u32 {
         self.repairs.sent
     }
 
-    /// Symbols called lost that have not arrived since: as often as they were.
+    /// Returns the number of losses of symbols that have not arrived since; a symbol counts each time it is lost.
     pub const fn known_lost(&self) -> u32 {
         self.called_lost
     }
 
-    /// Repair alone is to go out from now on, or source too.
+    /// Sets whether only repair is sent from now on, or source too.
     pub(in crate::flow) fn set_coded(&mut self, coded: bool) {
         self.coded = coded && is_fountain(self.shape.code);
     }
 
-    /// Repair alone goes out of it.
+    /// Returns whether only repair of it is sent.
     pub const fn is_coded(&self) -> bool {
         self.coded
     }
 
-    /// Symbols sent whose fate is not known.
+    /// Returns the number of symbols sent whose fate is not known.
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Symbols the receiver needs beyond those known to have arrived.
+    /// Returns how many symbols the receiver needs beyond those known to have arrived.
     pub fn need(&self) -> u32 {
         let arrived = self.delivered_source + self.delivered_repair;
         self.reported_need.unwrap_or_else(|| self.shape.k.saturating_sub(arrived))
     }
 
-    /// The receiver needs something of it, as far as is known.
+    /// Returns whether the receiver needs something of it, as far as is known.
     pub(in crate::flow) fn is_lacking(&self) -> bool {
         !self.done && self.need() > 0
     }
 
-    /// Only source was sent, and none of it is known lost.
+    /// Returns whether only source was sent, and none of it is known lost.
     pub fn is_intact(&self) -> bool {
         self.repairs.sent == 0 && self.delivered_source + self.in_flight >= self.next_source
     }
 
-    /// The receiver has it.
+    /// Returns whether the receiver has the block.
     pub const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Repair symbols made and not sent yet.
+    /// Returns the number of repair symbols made and not sent yet.
     pub const fn repair_ready(&self) -> u32 {
         self.repairs.made - self.repairs.sent
     }
 
-    /// Every repair symbol that its code has is made.
+    /// Returns whether every repair symbol of its code has been made.
     pub(in crate::flow) fn is_exhausted(&self) -> bool {
         self.shape.k + self.repairs.made >= self.code().symbol_limit(self.shape.k)
     }
 
-    /// More repair symbols can be asked for now.
+    /// Returns whether more repair symbols can be ordered now.
     pub fn can_prepare(&self) -> bool {
         !self.repairs.busy && self.is_filled() && !self.is_exhausted()
     }
 
-    /// A source symbol can go out for the first time now.
+    /// Returns whether a source symbol can be sent for the first time now.
     pub fn source_ready(&self) -> bool {
         self.data.is_some() && !self.coded && self.next_source < self.shape.k
     }
 
-    /// Source symbols that have not gone out; of a block of repair alone, as many of its first symbols.
+    /// Returns the number of source symbols not sent yet; for a block of repair alone, of its first k symbols.
     pub const fn source_left(&self) -> u32 {
         let sent = if self.coded { self.repairs.sent } else { self.next_source };
         self.shape.k.saturating_sub(sent)
     }
 
-    /// A source symbol when no more repair can be made: one that is lost; of a block of repair alone, one that was never sent.
+    /// Returns a source symbol for use when no more repair can be made: one that is lost, or, in a block of repair
+    /// alone, one that was never sent.
     pub(in crate::flow) fn last_resort(&self) -> Option<u32> {
         let spent = self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0 && !self.can_prepare();
         let unsent = || (self.coded && self.next_source < self.shape.k).then_some(self.next_source);
         self.first_lost().filter(|_| spent).or_else(|| unsent().filter(|_| spent))
     }
 
-    /// Repair symbols are being made.
+    /// Returns whether repair symbols are being made.
     pub(in crate::flow) const fn is_encoding(&self) -> bool {
         self.repairs.busy
     }
 
-    /// It waits and nothing of it is under way. Where it did so before and nothing has gone out since, the number of symbols that it gets
-    /// again: what the receiver is known to need, or one; four times as many each time, until it is all of it.
+    /// Notes that the block is waiting with nothing of it in flight. If it was before and nothing has been sent since,
+    /// returns the number of symbols to repeat: as many as the receiver is known to need, or one; four times as many in
+    /// each round, up to the whole block.
     pub(in crate::flow) fn wait_a_round(&mut self) -> Option<u32> {
         if !std::mem::replace(&mut self.stall.quiet, true) {
             return None;
@@ -225,12 +227,12 @@ impl SendBlock {
         Some(self.need().max(1).saturating_mul(4u32.saturating_pow(round)).min(self.shape.k))
     }
 
-    /// Rounds for which it has waited with nothing of it under way.
+    /// Returns the rounds for which it has waited with nothing of it in flight.
     pub(in crate::flow) const fn rounds(&self) -> u32 {
         self.stall.count
     }
 
-    /// The source symbol that is given again next, of those that were sent.
+    /// Returns the source symbol to repeat next, of those that were sent.
     pub(in crate::flow) fn next_in_turn(&mut self) -> Option<u32> {
         let sent = if self.coded { self.shape.k } else { self.next_source };
         let esi = self.stall.turn.checked_rem(sent)?;
@@ -238,7 +240,7 @@ impl SendBlock {
         Some(esi)
     }
 
-    /// The block's bytes have come.
+    /// Returns whether the block's bytes are here.
     pub(in crate::flow) const fn is_filled(&self) -> bool {
         self.data.is_some()
     }
@@ -247,7 +249,7 @@ impl SendBlock {
         &self.shape
     }
 
-    /// A lost source symbol that has not arrived since; those that have are forgotten.
+    /// Drops leading lost source symbols that have arrived since; returns whether any lost one is left.
     pub(in crate::flow) fn prune_lost(&mut self) -> bool {
         while self.lost.front().is_some_and(|esi| self.delivered.get(*esi)) {
             self.lost.pop_front();
@@ -259,13 +261,13 @@ impl SendBlock {
         self.lost.front().copied()
     }
 
-    /// The oldest source symbol sent that is not known to have arrived: what a probe may carry.
+    /// Returns the oldest source symbol sent that is not known to have arrived, for a probe.
     pub(in crate::flow) fn oldest_unacknowledged(&self) -> Option<u32> {
         let esi = self.delivered.first_clear();
         (self.data.is_some() && esi < self.next_source).then_some(esi)
     }
 
-    /// The block's bytes have come. They are shared with whoever digests them.
+    /// Fills the block with its bytes, which may be shared with a digest.
     pub(in crate::flow) fn fill(&mut self, mut buffer: Vec<u8>) -> Arc<Block> {
         let whole = self.shape.k as usize * self.symbol_size;
         buffer.truncate(self.shape.length);
@@ -299,7 +301,7 @@ impl SendBlock {
         self.shape.k + self.repairs.sent - 1
     }
 
-    /// The bytes of a symbol that `take_*` named.
+    /// Returns the bytes of a symbol that `take_*` named.
     pub(in crate::flow) fn symbol(&self, esi: u32) -> &[u8] {
         if esi < self.shape.k {
             return self.data.as_ref().and_then(|data| data.symbol(esi)).unwrap_or_default();
@@ -308,13 +310,13 @@ impl SendBlock {
         &self.repairs.symbols[at..at + self.symbol_size]
     }
 
-    /// Bytes of repair symbols that are kept.
+    /// Returns the bytes held for repair symbols.
     #[cfg(test)]
     pub(in crate::flow) const fn memory_of_repair(&self) -> usize {
         self.repairs.symbols.len()
     }
 
-    /// Asks for `count` more repair symbols.
+    /// Orders `count` more repair symbols.
     pub(in crate::flow) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<Request> {
         let source = Arc::clone(self.data.as_ref()?);
         let encoder = match self.repairs.encoder.take() {
@@ -336,7 +338,7 @@ impl SendBlock {
             repairs.symbols = job.symbols;
             repairs.first = job.first;
         } else {
-            // Those sent meanwhile are dropped: a block whose repair never runs out holds no more than is to go out.
+            // Those sent meanwhile are dropped: a block whose repair never runs out holds only unsent symbols.
             let next = self.shape.k + repairs.sent;
             repairs.symbols.drain(..(next - repairs.first) as usize * self.symbol_size);
             repairs.first = next;
@@ -350,7 +352,7 @@ impl SendBlock {
         self.on_arrived(esi);
     }
 
-    /// A symbol arrived that had been called lost.
+    /// Handles the arrival of a symbol that was declared lost.
     pub(in crate::flow) fn on_spurious(&mut self, esi: u32) {
         self.called_lost = self.called_lost.saturating_sub(1);
         self.on_arrived(esi);
@@ -382,17 +384,18 @@ impl SendBlock {
         }
     }
 
-    /// A block needs no more than all of it: who claims so would have us make repair without end.
+    /// Sets the receiver's need. It is limited to the whole block: a false claim would make the sender produce repair
+    /// without end.
     pub(in crate::flow) fn on_need(&mut self, need: u32) {
         self.reported_need = Some(need.min(self.shape.k));
     }
 
-    /// The block's bytes, if they have come.
+    /// Returns the block's bytes, if they are here.
     pub(in crate::flow) fn into_data(self) -> Option<Arc<Block>> {
         self.data
     }
 
-    /// The receiver has the block: its memory is free again.
+    /// Marks the block as received, and frees its memory.
     pub(in crate::flow) fn finish(&mut self) -> Option<Arc<Block>> {
         self.done = true;
         self.lost = VecDeque::new();

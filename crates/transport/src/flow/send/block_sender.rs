@@ -1,4 +1,4 @@
-//! What object and stream flows have in common where they send: blocks on their way, in the order their schedule wants.
+//! The send state common to object and stream flows: blocks in flight, in the order that their schedule wants.
 
 mod stalled;
 
@@ -16,44 +16,44 @@ use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
 use stalled::Stalled;
 use std::sync::Arc;
 
-/// A symbol that a schedule has picked.
+/// A symbol picked by a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedSymbol {
     /// The symbol.
     pub(crate) id: SymbolId,
     /// Its block's plan.
     pub(crate) plan: u8,
-    /// What it is.
+    /// Its kind.
     pub(crate) kind: SymbolKind,
 }
 
-/// What a symbol on its way is.
+/// The kind of a symbol sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolKind {
     /// A source symbol for the first time.
     Source,
-    /// A source symbol again.
+    /// A source symbol that was sent before.
     Resent,
-    /// A repair symbol that goes out instead of a source symbol, of a block that is sent as repair alone.
+    /// A repair symbol sent in place of a source symbol, of a block that is sent as repair alone.
     Coded,
     /// A repair symbol.
     Repair,
 }
 
-/// What a flow wants done after its schedule was asked.
+/// The action that a flow wants after asking its schedule.
 #[derive(Debug)]
 pub(crate) enum Pick {
     /// A symbol to send.
     Symbol(PickedSymbol),
-    /// Work first; ask again.
+    /// Work to do first; ask again.
     Request(Request),
     /// A block cannot be completed any more.
     Failed,
-    /// Nothing now.
+    /// Nothing for now.
     Idle,
 }
 
-/// The blocks of one flow on their way out.
+/// The open blocks of a flow being sent.
 #[derive(Debug)]
 pub(crate) struct BlockSender {
     blocks: SendBlocks,
@@ -61,30 +61,30 @@ pub(crate) struct BlockSender {
     symbol_size: usize,
     /// The cost of the blocks that the receiver does not have yet.
     open_symbols: u64,
-    /// Repair over all of its blocks, of a stream with a window code.
+    /// Repair over all blocks, for a stream with a window code.
     window: Option<WindowSender>,
-    /// What the schedule wanted next when it did not fit the packet being filled: it opens the following one.
+    /// The schedule's choice that did not fit the packet being filled: it starts the next one.
     held: Option<Next>,
-    /// When the schedule wants to be asked again, or waiting blocks are looked at.
+    /// When to ask the schedule again, or to look at waiting blocks.
     wait: Option<Time>,
     stalled: Stalled,
 }
 
 impl BlockSender {
-    /// A flow none of whose blocks is open, with `source_left` source symbols that are to go out.
+    /// Creates a flow with no open block and `source_left` source symbols to send.
     pub(in crate::flow) fn new(id: FlowId, symbol_size: usize, source_left: u64, schedule: Box<dyn Schedule>) -> Self {
         let blocks = SendBlocks::new(id, source_left);
         let stalled = Stalled::default();
         Self { blocks, schedule, symbol_size, open_symbols: 0, window: None, held: None, wait: None, stalled }
     }
 
-    /// Repair is made of windows of this shape from now on.
+    /// Makes repair over windows of this shape from now on.
     pub(in crate::flow) fn set_window(&mut self, shape: Option<WindowShape>) {
         self.window = shape.map(WindowSender::new);
     }
 
-    /// Another schedule says what is next from now on. That of a window code stays: its repair is none that a schedule asks for.
-    /// Where one sends source and the other does not, blocks on their way change to that.
+    /// Replaces the schedule. A window code's repair continues, since no schedule asks for it. If one of the schedules
+    /// sends source and the other does not, blocks in flight change over.
     pub(crate) fn set_schedule(&mut self, schedule: Box<dyn Schedule>) {
         if self.window.is_some() {
             return;
@@ -103,42 +103,44 @@ impl BlockSender {
         blocks.advance_cursor();
     }
 
-    /// The flow.
+    /// Returns the flow's id.
     pub(crate) const fn id(&self) -> FlowId {
         self.blocks.id
     }
 
-    /// The receiver is known to have the announcement.
+    /// Notes that the receiver has the announcement.
     pub(crate) const fn on_announced(&mut self) {
         self.blocks.announced = true;
     }
 
-    /// The receiver is known to have the announcement.
+    /// Returns whether the receiver is known to have the announcement.
     pub(crate) const fn announced(&self) -> bool {
         self.blocks.announced
     }
 
-    /// Source symbols not sent for the first time yet: of a block of repair alone, as many of its first symbols.
+    /// Returns the source symbols not yet sent for the first time; for blocks of repair alone, of their first k
+    /// symbols.
     pub(crate) const fn source_left(&self) -> u64 {
         self.blocks.source_left
     }
 
-    /// Blocks begun that the receiver is not known to have.
+    /// Returns the number of blocks begun that the receiver is not known to have.
     pub(crate) const fn unfinished(&self) -> usize {
         self.blocks.unfinished
     }
 
-    /// The cost of the blocks that the receiver does not have yet: source symbols at the size that the flow began with.
+    /// Returns the cost of the blocks that the receiver does not have yet: source symbols at the flow's first symbol
+    /// size.
     pub(crate) const fn open_symbols(&self) -> u64 {
         self.open_symbols
     }
 
-    /// The number of the next block to be opened.
+    /// Returns the number of the next block to open.
     pub(in crate::flow) fn next_number(&self) -> u32 {
         self.blocks.base + self.blocks.queue.len() as u32
     }
 
-    /// Blocks kept, with those that are done before their elders.
+    /// Returns the number of blocks kept, including those done before earlier ones.
     pub(in crate::flow) fn span(&self) -> usize {
         self.blocks.queue.len()
     }
@@ -151,7 +153,8 @@ impl BlockSender {
         self.blocks.block_mut(number)
     }
 
-    /// Source symbols of open blocks that have not gone out yet. Counted from the back: at most those blocks are looked at.
+    /// Returns the number of unsent source symbols of open blocks. Counts from the back, and looks at no blocks but
+    /// those.
     pub(in crate::flow) fn unsent(&self) -> u64 {
         let unsent = |block: &&SendBlock| block.source_left() > 0;
         self.blocks.queue.iter().rev().take_while(unsent).map(|block| u64::from(block.source_left())).sum()
@@ -166,17 +169,17 @@ impl BlockSender {
         self.open_symbols += u64::from(shape.cost);
     }
 
-    /// What is not open yet is cut anew, into so many source symbols instead of so many.
+    /// Replaces the count `before` of source symbols of unopened blocks with `after`, once they are recut.
     pub(in crate::flow) const fn recut(&mut self, before: u64, after: u64) {
         self.blocks.source_left = self.blocks.source_left + after - before;
     }
 
-    /// More source symbols are to go out.
+    /// Adds source symbols to be sent.
     pub(in crate::flow) const fn add_source(&mut self, symbols: u32) {
         self.blocks.source_left += symbols as u64;
     }
 
-    /// Nothing of the flow is to be sent any more.
+    /// Abandons the flow: nothing more of it is sent.
     pub(in crate::flow) fn give_up(&mut self) {
         let blocks = &mut self.blocks;
         blocks.base += blocks.queue.len() as u32;
@@ -188,14 +191,15 @@ impl BlockSender {
         (blocks.unfinished, blocks.lacking, blocks.source_left, self.open_symbols) = (0, 0, 0, 0);
     }
 
-    /// Repair symbols have been made.
+    /// Handles newly made repair symbols.
     pub(crate) fn on_encoded(&mut self, job: EncodeJob) {
         if let Some(block) = self.blocks.block_mut(job.block).filter(|block| !block.is_done()) {
             block.prepared(job);
         }
     }
 
-    /// What is next: repair of a window that is due, what the schedule says, what an idle window wants, or what is given again.
+    /// Returns what to send next: repair of a window that is due, what the schedule wants, repair for an idle window,
+    /// or a repeated symbol.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
         let (flow, base) = (self.blocks.id, self.blocks.base);
         if let Some(id) = self.window.as_mut().and_then(|window| window.due(flow, base)) {
@@ -208,7 +212,7 @@ impl BlockSender {
         }
     }
 
-    /// What the window code adds to what the schedule says.
+    /// Adds the window code's repair to the schedule's choice.
     fn with_window(&mut self, now: Time, path: &PathEstimate, step: Pick) -> Pick {
         let (flow, base) = (self.blocks.id, self.blocks.base);
         let Some(window) = &mut self.window else { return step };
@@ -226,8 +230,8 @@ impl BlockSender {
         }
     }
 
-    /// The symbol after `last` for the packet that ends with it, if that is what the schedule wants next. What else it wants begins the
-    /// next packet.
+    /// Returns the symbol after `last` for the packet that ends with it, if the schedule wants that one next. Anything
+    /// else it wants starts the next packet.
     pub(crate) fn next_in_packet(
         &mut self,
         now: Time,
@@ -248,9 +252,9 @@ impl BlockSender {
         }
     }
 
-    /// Asks the schedule what is next and does it.
+    /// Asks the schedule what is next, and does it.
     fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
-        // What it was then may have been overtaken: the receiver has the block, say.
+        // The held choice may be obsolete, for example if the receiver has the block.
         if let Some(picked) = self.held.take().and_then(|held| self.take(held)) {
             return Pick::Symbol(picked);
         }
@@ -264,7 +268,7 @@ impl BlockSender {
         self.schedule.next(now, &self.blocks, path)
     }
 
-    /// The symbol that [`BlockSender::take`] would take, by block and esi.
+    /// Returns the symbol that [`BlockSender::take`] would take, by block and esi.
     fn names(&self, next: Next) -> Option<(u32, u32)> {
         match next {
             Next::Source => {
@@ -277,7 +281,7 @@ impl BlockSender {
         }
     }
 
-    /// Takes the symbol that the schedule wants, if it wants one and there is one.
+    /// Takes the symbol that the schedule wants, if there is one.
     fn take(&mut self, next: Next) -> Option<PickedSymbol> {
         match next {
             Next::Source => self.take_source(),
@@ -304,7 +308,8 @@ impl BlockSender {
         }
     }
 
-    /// What a probe carries: the oldest source symbol that may be missing, or repair of the oldest block where no source goes out.
+    /// Returns a symbol for a probe: the oldest source symbol that may be missing, or repair of the oldest block if no
+    /// source is sent.
     pub(crate) fn probe(&mut self) -> Option<PickedSymbol> {
         let block = self.blocks.open_blocks().next()?;
         if block.repair_ready() > 0 && !self.schedule.resends() {
@@ -314,7 +319,7 @@ impl BlockSender {
         self.resend(id)
     }
 
-    /// The bytes of a symbol that [`BlockSender::next`] or [`BlockSender::probe`] named just now.
+    /// Returns the bytes of a symbol that [`BlockSender::next`] or [`BlockSender::probe`] has just named.
     pub(crate) fn symbol(&self, id: SymbolId) -> &[u8] {
         if let Some(window) = self.window.as_ref().filter(|_| id.esi >= WINDOW_REPAIR) {
             return window.symbol();
@@ -322,7 +327,7 @@ impl BlockSender {
         self.blocks.block(id.block).map_or(&[], |block| block.symbol(id.esi))
     }
 
-    /// A packet with this symbol arrived.
+    /// Handles the arrival of a packet with this symbol.
     pub(crate) fn on_delivered(&mut self, id: SymbolId) {
         if let Some(window) = self.window_of(id) {
             window.on_settled();
@@ -331,7 +336,7 @@ impl BlockSender {
         }
     }
 
-    /// A packet with this symbol is called lost.
+    /// Handles the loss of a packet with this symbol.
     pub(crate) fn on_lost(&mut self, id: SymbolId) {
         if let Some(window) = self.window_of(id) {
             window.on_settled();
@@ -341,7 +346,7 @@ impl BlockSender {
         }
     }
 
-    /// A packet with this symbol arrived after it was called lost.
+    /// Handles the arrival of a packet with this symbol after it was declared lost.
     pub(crate) fn on_spurious(&mut self, id: SymbolId) {
         if self.window_of(id).is_some() {
             return;
@@ -351,7 +356,7 @@ impl BlockSender {
         }
     }
 
-    /// The fate of packets, told to the schedule once all flows know it.
+    /// Reports the fate of packets to the schedule, once all flows know it.
     pub(crate) fn on_report(&mut self, report: &Report<'_>) {
         self.schedule.on_report(report, &self.blocks);
         if let Some(window) = &mut self.window {
@@ -359,17 +364,17 @@ impl BlockSender {
         }
     }
 
-    /// When the flow is to be asked again although nothing was heard or written.
+    /// Returns when to ask the flow again if nothing is received or written.
     pub(crate) fn due_at(&self) -> Option<Time> {
         self.window.as_ref().and_then(WindowSender::idle_at).into_iter().chain(self.wait).min()
     }
 
-    /// What makes the repair over all blocks, if this symbol is of that.
+    /// Returns the window code's sender, if this symbol is its repair.
     fn window_of(&mut self, id: SymbolId) -> Option<&mut WindowSender> {
         self.window.as_mut().filter(|_| id.esi >= WINDOW_REPAIR)
     }
 
-    /// The receiver's view of the blocks. Each block that is newly done is shown to `finished`, and its memory goes to `pool`.
+    /// Applies the receiver's view of the blocks. Passes each newly done block to `finished`, and its memory to `pool`.
     pub(in crate::flow) fn on_status(
         &mut self,
         status: &FlowStatus,
@@ -394,8 +399,9 @@ impl BlockSender {
         self.blocks.cursor = self.blocks.cursor.max(self.blocks.base);
     }
 
-    /// Goes on as another flow. Blocks keep their numbers, bytes and cost, and have `k` symbols now; those that the receiver does
-    /// not have begin anew. What was sent before means nothing any more. `unopened`: source symbols of blocks that are not open.
+    /// Continues as another flow. Blocks keep their numbers, bytes and cost, and now have `k` symbols; those that the
+    /// receiver does not have start over. Anything sent before is disregarded. `unopened`: source symbols of blocks
+    /// that are not open.
     pub(in crate::flow) fn succeed(
         &mut self,
         flow: FlowId,
@@ -430,7 +436,7 @@ impl BlockSender {
         let Some(block) = self.blocks.block(number).filter(|block| !block.is_done()) else {
             return;
         };
-        // A receiver that claims what was never sent gains nothing: what is left of the block is not sent.
+        // A receiver that claims symbols that were never sent gains nothing: the rest of the block is not sent.
         let left = u64::from(block.source_left());
         let shape = *block.shape();
         if let Some(data) = self.blocks.change(number, SendBlock::finish).flatten() {
@@ -467,7 +473,7 @@ impl BlockSender {
     }
 
     fn resend(&mut self, id: SymbolId) -> Option<PickedSymbol> {
-        // A schedule from elsewhere may name what there is not.
+        // A custom schedule may name a symbol that does not exist.
         let block = self.blocks.block_mut(id.block).filter(|block| block.is_filled() && id.esi < block.k())?;
         block.take_resend(id.esi);
         let plan = block.shape().plan;

@@ -1,4 +1,4 @@
-//! The sending half of a flow: where its blocks come from, and which of their symbols goes out next.
+//! The sending half of a flow: where its blocks come from, and which of their symbols to send next.
 
 mod block;
 mod block_sender;
@@ -24,7 +24,7 @@ use object::ObjectSource;
 use std::ops::Range;
 use stream::StreamSource;
 
-/// Where the bytes of a flow come from.
+/// The source of a flow's bytes.
 #[derive(Debug)]
 enum Source {
     Object(ObjectSource),
@@ -40,10 +40,10 @@ pub(crate) struct SendFlow {
 }
 
 impl SendFlow {
-    /// An object that is cut as its announcement and `further` plans say. `digest`: each block is digested after it is read.
+    /// Creates an object cut as its announcement and `further` plans say. `digest`: digest each block after it is read.
     ///
     /// # Errors
-    /// [`BadPlan`] for plans that do not make the object; those of [`BlockSizing`] do.
+    /// [`BadPlan`] for plans that do not make up the object; those of [`BlockSizing`] do.
     pub(crate) fn object(
         object: Announcement,
         further: &[Plan],
@@ -56,7 +56,7 @@ impl SendFlow {
         Ok(Self { announcement: FlowAnnouncement::Object(object), blocks, source: Source::Object(source) })
     }
 
-    /// A stream that has `own` symbols of credit of its own.
+    /// Creates a stream that has `own` symbols of credit of its own.
     pub(crate) fn stream(stream: StreamAnnouncement, own: u32, schedule: Box<dyn Schedule>) -> Self {
         let source = StreamSource::new(stream, own);
         let mut blocks = BlockSender::new(stream.flow, source.layout.symbol_size(), 0, schedule);
@@ -64,7 +64,7 @@ impl SendFlow {
         Self { announcement: FlowAnnouncement::Stream(stream), blocks, source: Source::Stream(source) }
     }
 
-    /// Blocks that are not open yet are cut as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as was
+    /// Cuts unopened blocks as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as
     /// announced and planned.
     pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
         match &mut self.source {
@@ -73,11 +73,12 @@ impl SendFlow {
         }
     }
 
-    /// Blocks that are not open yet are cut by another rule, where that is possible midway. `symbol_size` is that of flows which begin now.
+    /// Cuts unopened blocks by another rule, if that is possible midway. `symbol_size` is that of flows which begin
+    /// now.
     pub(crate) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
         let rule = match self.announcement {
             FlowAnnouncement::Object(_) => blocks.live_sizer(symbol_size),
-            // Within the largest size and with the code that it was announced with.
+            // Within the largest size and with the code in its announcement.
             FlowAnnouncement::Stream(stream) => Some(blocks.live_stream_sizer(stream.symbol_size)),
         };
         if rule.is_some() {
@@ -85,12 +86,12 @@ impl SendFlow {
         }
     }
 
-    /// The id in its packets.
+    /// Returns the id in its packets.
     pub(crate) const fn id(&self) -> FlowId {
         self.blocks.id()
     }
 
-    /// The id by which the programs know the flow.
+    /// Returns the id by which the programs know the flow.
     pub(crate) const fn first(&self) -> FlowId {
         self.announcement.first()
     }
@@ -99,43 +100,43 @@ impl SendFlow {
         self.announcement.kind()
     }
 
-    /// The most symbols in a packet.
+    /// Returns the largest number of symbols in a packet.
     pub(crate) const fn symbols_per_packet(&self) -> u8 {
         self.announcement.symbols_per_packet()
     }
 
-    /// Its blocks on their way.
+    /// Returns its blocks being sent.
     pub(crate) const fn blocks(&self) -> &BlockSender {
         &self.blocks
     }
 
-    /// Its blocks on their way.
+    /// Returns its blocks being sent.
     pub(crate) const fn blocks_mut(&mut self) -> &mut BlockSender {
         &mut self.blocks
     }
 
-    /// The frame that announces the flow; `None` once it is given up.
+    /// Returns the frame that announces the flow; `None` once it is given up.
     pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
         let symbol_size = self.source.layout().symbol_size() as u16;
         (!self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
     }
 
-    /// A plan of the flow.
+    /// Returns a plan of the flow.
     pub(crate) fn plan(&self, number: u8) -> Option<Plan> {
         self.source.plans().get(usize::from(number)).map(|plan| Plan { flow: self.id(), ..*plan })
     }
 
-    /// Numbers of the plans after the one that the announcement holds.
+    /// Returns the numbers of the plans after the one in the announcement.
     pub(crate) fn further_plans(&self) -> Range<u8> {
         1..self.source.plans().len().max(1) as u8
     }
 
-    /// The announcement has arrived.
+    /// Handles the arrival of the announcement.
     pub(crate) const fn on_announced(&mut self) {
         self.blocks.on_announced();
     }
 
-    /// Symbols of it may have to go out yet.
+    /// Returns whether symbols of it may still have to be sent.
     pub(crate) const fn may_send(&self) -> bool {
         match &self.source {
             Source::Object(_) => true,
@@ -143,15 +144,15 @@ impl SendFlow {
         }
     }
 
-    /// Whether the flow can go on in symbols of this size.
+    /// Returns whether the flow can continue in symbols of this size.
     pub(crate) fn can_shrink(&self, symbol_size: u16) -> bool {
         self.source.layout().can_shrink(symbol_size)
     }
 
-    /// Goes on as another flow, of smaller symbols.
+    /// Continues as another flow, of smaller symbols.
     ///
     /// # Errors
-    /// [`BadPlan`] where [`SendFlow::can_shrink`] says no; nothing has changed then.
+    /// [`BadPlan`] where [`SendFlow::can_shrink`] returns false; nothing has changed then.
     pub(crate) fn succeed(&mut self, flow: FlowId, symbol_size: u16) -> Result<(), BadPlan> {
         let layout = self.source.layout_mut();
         layout.shrink(symbol_size)?;
@@ -161,7 +162,7 @@ impl SendFlow {
         Ok(())
     }
 
-    /// The cost of the next block of an object to be opened; `None` when all are.
+    /// Returns the cost of the next block of an object to open; `None` when all are open.
     pub(crate) fn next_cost(&self) -> Option<u32> {
         match &self.source {
             Source::Object(object) => object.layout.block(self.blocks.next_number()).map(|shape| shape.cost),
@@ -169,8 +170,8 @@ impl SendFlow {
         }
     }
 
-    /// Opens the next block of an object when credit and the read-ahead allow it: its bytes are asked for. It may need a plan of its own,
-    /// the last of [`SendFlow::further_plans`] then.
+    /// Opens the next block of an object when credit and the read-ahead allow it, and requests its bytes. It may need a
+    /// plan of its own, which is then the last of [`SendFlow::further_plans`].
     pub(crate) fn open_object_block(
         &mut self,
         credit: &mut SendCredit,
@@ -184,8 +185,8 @@ impl SendFlow {
         }
     }
 
-    /// Opens a block of a stream, of at most `room` symbols, with the bytes that wait. `shared` symbols may be out of the credit that all
-    /// streams share. Answers whether it opened one.
+    /// Opens a block of a stream, of at most `room` symbols, with the bytes that wait. The stream may hold `shared`
+    /// symbols of the credit that all streams share. Returns whether it opened one.
     pub(crate) fn open_stream_block(
         &mut self,
         now: Time,
@@ -200,7 +201,7 @@ impl SendFlow {
         }
     }
 
-    /// The bytes of a block of an object have come. The request for its digest, where digests are wanted.
+    /// Handles the bytes of a block of an object. Returns the request for its digest, if digests are wanted.
     pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         match &mut self.source {
             Source::Object(object) => object.on_read(&mut self.blocks, number, buffer),
@@ -208,14 +209,14 @@ impl SendFlow {
         }
     }
 
-    /// The digest of a block of an object has been made.
+    /// Handles the digest of a block of an object.
     pub(crate) fn on_digest(&mut self, number: u32) {
         if let Source::Object(object) = &mut self.source {
             object.on_digest(&self.blocks, number);
         }
     }
 
-    /// Takes as many of `bytes` as a stream has room for; `None` when it is finished or given up, and for an object.
+    /// Accepts as many of `bytes` as a stream has room for; `None` when it is finished or given up, and for an object.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
         match &mut self.source {
             Source::Object(_) => None,
@@ -223,15 +224,15 @@ impl SendFlow {
         }
     }
 
-    /// Ends a stream after what has been written; false for an object.
+    /// Ends a stream after the bytes written so far; returns false for an object.
     pub(crate) const fn finish(&mut self) -> bool {
         let Source::Stream(stream) = &mut self.source else { return false };
         stream.finish();
         true
     }
 
-    /// Gives the flow up with `code`. False when it was before, when there is nothing left to give up, and for an object: the wire has no
-    /// reset of one.
+    /// Gives the flow up with `code`. Returns false if it already was, if there is nothing left to give up, and for an
+    /// object, for which the wire has no reset.
     pub(crate) fn reset(&mut self, code: u32) -> bool {
         let reset = match &mut self.source {
             Source::Object(_) => false,
@@ -243,12 +244,12 @@ impl SendFlow {
         reset
     }
 
-    /// The flow is given up.
+    /// Returns whether the flow is given up.
     const fn is_given_up(&self) -> bool {
         matches!(&self.source, Source::Stream(stream) if stream.is_given_up())
     }
 
-    /// The code that the flow was given up with, until the receiver knows.
+    /// Returns the code with which the flow was given up, until the receiver knows it.
     pub(crate) const fn reset_code(&self) -> Option<u32> {
         match &self.source {
             Source::Object(_) => None,
@@ -256,21 +257,21 @@ impl SendFlow {
         }
     }
 
-    /// The receiver knows that the flow is given up.
+    /// Handles the receiver's confirmation that the flow is given up.
     pub(crate) const fn on_reset_delivered(&mut self) {
         if let Source::Stream(stream) = &mut self.source {
             stream.on_reset_delivered();
         }
     }
 
-    /// The receiver's program has read blocks of a stream of so many symbols in all.
+    /// Handles the report that the receiver's program has read blocks of `symbols` symbols of a stream in all.
     pub(crate) const fn on_peer_read(&mut self, symbols: u64) {
         if let Source::Stream(stream) = &mut self.source {
             stream.on_peer_read(symbols);
         }
     }
 
-    /// Symbols that a stream has out of the credit that all streams share.
+    /// Returns the symbols that a stream holds of the credit that all streams share.
     pub(crate) const fn shared_credit(&self) -> u64 {
         match &self.source {
             Source::Object(_) => 0,
@@ -278,12 +279,13 @@ impl SendFlow {
         }
     }
 
-    /// Bytes of a stream wait for credit.
+    /// Returns whether bytes of a stream wait for credit.
     pub(crate) const fn is_held_back(&self) -> bool {
         matches!(&self.source, Source::Stream(stream) if stream.is_held_back())
     }
 
-    /// The cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being made.
+    /// Returns the cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being
+    /// made.
     pub(crate) const fn held_symbols(&self) -> u64 {
         let digesting = match &self.source {
             Source::Object(object) => object.done_digesting(),
@@ -292,8 +294,8 @@ impl SendFlow {
         self.blocks.open_symbols() + digesting
     }
 
-    /// When the flow has something to do although nothing is heard: its schedule waits, a short block of a stream is to be opened, or
-    /// repair of it to be sent.
+    /// Returns when the flow has something to do if nothing is received: its schedule waits, a short block of a stream
+    /// is to be opened, or its repair sent.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let short = match &self.source {
             Source::Object(_) => None,
@@ -302,19 +304,20 @@ impl SendFlow {
         short.into_iter().chain(self.blocks.due_at()).min()
     }
 
-    /// The next symbol. `behind`: objects after this one have source to send. Bytes of a stream that only wait for their block to open
-    /// do not put off repair.
+    /// Returns the next symbol. `behind`: later objects have source to send. Bytes of a stream that only wait for their
+    /// block to open do not defer repair.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
         self.blocks.next(now, path, others_waiting)
     }
 
-    /// The symbol after `last` in the packet that ends with it so far.
+    /// Returns the symbol after `last` for the packet that so far ends with it.
     pub(crate) fn next_in_packet(&mut self, now: Time, path: &PathEstimate, behind: bool, last: SymbolId) -> Pick {
         self.blocks.next_in_packet(now, path, behind, last)
     }
 
-    /// The receiver's view of the blocks. Those that are done give their memory back to `pool`. The bytes newly known to have arrived.
+    /// Applies the receiver's view of the blocks. Those that are done return their memory to `pool`. Returns the number
+    /// of bytes newly known to have arrived.
     pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
         let Self { blocks, source, .. } = self;
         let mut bytes = 0;
@@ -330,7 +333,7 @@ impl SendFlow {
         bytes
     }
 
-    /// The receiver lacks something of the flow that is written.
+    /// Returns whether the receiver lacks any written part of the flow.
     pub(crate) fn is_unfinished(&self) -> bool {
         match &self.source {
             Source::Object(object) => !object.is_finished(&self.blocks),
@@ -338,7 +341,7 @@ impl SendFlow {
         }
     }
 
-    /// True once after a write to a stream that was cut short: when half of the room is free again.
+    /// Returns true once after a partial write to a stream: when half of the room is free again.
     pub(crate) fn newly_writable(&mut self) -> bool {
         match &mut self.source {
             Source::Object(_) => false,
@@ -346,7 +349,7 @@ impl SendFlow {
         }
     }
 
-    /// True once for a stream, until it is forgotten for an object: when every byte has arrived.
+    /// Returns true when every byte has arrived: once for a stream, until it is removed for an object.
     pub(crate) fn newly_sent(&mut self) -> bool {
         match &mut self.source {
             Source::Object(object) => object.is_finished(&self.blocks),
@@ -354,13 +357,13 @@ impl SendFlow {
         }
     }
 
-    /// Every byte of the flow has arrived, and the program knows.
+    /// Returns whether every byte of the flow has arrived and the program knows it.
     pub(crate) const fn is_sent(&self) -> bool {
         matches!(&self.source, Source::Stream(stream) if stream.is_sent())
     }
 
-    /// Nothing is left to be said of the flow: the receiver has an object wholly, has read a stream to its end, or knows that it is given
-    /// up.
+    /// Returns whether nothing is left to say about the flow: the receiver has the whole object, has read a stream to
+    /// its end, or knows that it is given up.
     pub(crate) fn is_over(&self) -> bool {
         match &self.source {
             Source::Object(object) => object.is_finished(&self.blocks),
@@ -384,7 +387,7 @@ impl Source {
         }
     }
 
-    /// Plans that have to arrive: a stream's are known by their numbers.
+    /// Returns the plans that have to arrive: a stream's are known by their numbers.
     fn plans(&self) -> &[Plan] {
         match self {
             Self::Object(object) => object.layout.plans(),

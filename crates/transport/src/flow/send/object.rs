@@ -1,4 +1,4 @@
-//! Where the blocks of an object come from: ranges that the program reads on request, kept until the receiver has them.
+//! The source of an object's blocks: ranges that the program reads on request, kept until the receiver has them.
 
 use super::block::SendBlock;
 use super::block_sender::BlockSender;
@@ -11,28 +11,29 @@ use crate::flow::sizing::BlockSizer;
 use crate::wire::{Announcement, FlowId, Plan};
 use std::collections::BTreeMap;
 
-/// Plans that an object has at most: their numbers are 8 bits, and what counts them too.
+/// Largest number of plans of an object: plan numbers, and their count, have 8 bits.
 const MOST_PLANS: usize = 255;
 
-/// The last of them are for larger blocks alone: those that are left to an object once there are no more plans are not to be its smallest.
+/// The last of them are reserved for larger blocks: once plans run out, the rest of an object should not be cut into
+/// its smallest blocks.
 const LAST_PLANS: usize = 16;
 
-/// The ranges of an object.
+/// The blocks of an object as they are read.
 #[derive(Debug)]
 pub(super) struct ObjectSource {
-    /// The id by which the program knows it.
+    /// The id by which the program knows the object.
     object: FlowId,
     pub(super) layout: ObjectLayout,
     digest: bool,
-    /// Blocks whose digest is asked for and not made yet, with their cost.
+    /// Blocks whose digest is requested and not made yet, with their cost.
     digesting: BTreeMap<u32, u32>,
     /// The cost of blocks that the receiver has and whose digest is still being made: their memory is held.
     done_digesting: u64,
-    /// Says how blocks are cut as they are opened; without it the plans stand.
+    /// Decides how blocks are cut as they are opened; without it the plans stand.
     sizer: Option<Sizer>,
 }
 
-/// A rule, and the most source symbols that the receiver takes in a block.
+/// A rule, and the most source symbols that the receiver accepts in a block.
 #[derive(Debug)]
 struct Sizer {
     rule: Box<dyn BlockSizer>,
@@ -51,7 +52,7 @@ impl ObjectSource {
         self.sizer = rule.map(|rule| Sizer { rule, largest_k });
     }
 
-    /// The receiver has every block and knows of the flow, and every digest is made.
+    /// Returns whether the receiver has every block and knows of the flow, and every digest is made.
     pub(super) fn is_finished(&self, blocks: &BlockSender) -> bool {
         blocks.announced() && blocks.span() == 0 && blocks.source_left() == 0 && self.digesting.is_empty()
     }
@@ -83,8 +84,8 @@ impl ObjectSource {
         Some(Request::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
     }
 
-    /// Asks how the next block is to be cut, and plans for it where that differs from the plan in force. A block whose plan was
-    /// made for it keeps it, and so do all once there are [`MOST_PLANS`].
+    /// Asks the sizer how to cut the next block, and plans it if that differs from the plan in force. A block that
+    /// already has a plan of its own keeps it, as do all once there are [`MOST_PLANS`].
     fn plan_next(&mut self, blocks: &mut BlockSender, path: &PathEstimate) {
         let Some(sizer) = &mut self.sizer else { return };
         let number = blocks.next_number();
@@ -103,13 +104,13 @@ impl ObjectSource {
             return;
         }
         let before = self.layout.source_from(number);
-        // A size that no block can have changes nothing.
+        // A size that no block can have is ignored.
         if self.layout.add(plan).is_ok() {
             blocks.recut(before, self.layout.source_from(number));
         }
     }
 
-    /// The bytes of a block have come.
+    /// Handles the bytes of a block.
     pub(super) fn on_read(&mut self, blocks: &mut BlockSender, number: u32, buffer: Vec<u8>) -> Option<Request> {
         let block = blocks.block_mut(number).filter(|block| !block.is_done() && !block.is_filled())?;
         let BlockShape { offset, length, cost, .. } = *block.shape();
@@ -122,7 +123,7 @@ impl ObjectSource {
         Some(Request::Digest { key, block: number, offset, length, data })
     }
 
-    /// A digest has been made.
+    /// Handles the digest of a block.
     pub(super) fn on_digest(&mut self, blocks: &BlockSender, number: u32) {
         let Some(cost) = self.digesting.remove(&number) else { return };
         if blocks.block(number).is_none_or(SendBlock::is_done) {
@@ -130,9 +131,9 @@ impl ObjectSource {
         }
     }
 
-    /// The receiver has a block; its bytes.
+    /// Handles the receipt of a block by the receiver; returns the block's bytes.
     pub(super) fn on_block_done(&mut self, shape: &BlockShape) -> u64 {
-        // While a worker digests it, its memory is held all the same.
+        // While a worker digests it, its memory is still held.
         self.done_digesting += self.digesting.get(&shape.number).map_or(0, |cost| u64::from(*cost));
         shape.length as u64
     }

@@ -1,5 +1,5 @@
-//! Where the blocks of a stream come from: bytes that the program writes are put into blocks as these may go out, and kept until the
-//! receiver has them.
+//! The source of a stream's blocks: bytes that the program writes are put into blocks when these may be sent, and kept
+//! until the receiver has them.
 
 use super::block_sender::BlockSender;
 use crate::flow::credit::StreamCredit;
@@ -13,44 +13,45 @@ use crate::time::Time;
 use crate::wire::{FlowStatus, STREAM_HEADER, StreamAnnouncement};
 use std::collections::VecDeque;
 
-/// Bytes written and not yet in a block that a stream keeps: a few milliseconds of the fastest path.
+/// Written bytes not yet in a block that a stream buffers: a few milliseconds of the fastest path.
 const MOST_WAITING: usize = 4 << 20;
 
-/// A block opens while fewer symbols of earlier ones are unsent: the later it does, the more bytes it takes along, and one
-/// batch must not run dry.
+/// A block opens while fewer symbols of earlier ones are unsent: the later it opens, the more bytes it takes along, but
+/// a batch must not run dry.
 const READ_AHEAD: u64 = 64;
 
-/// Blocks between the first that is not done and the last: fewer than a receiver takes ([`MOST_AHEAD`]), since each survey of the
-/// tail looks at them. Nobody surveys the blocks of a window code: there may be as many as the receiver takes.
+/// Blocks between the first that is not done and the last: fewer than a receiver accepts ([`MOST_AHEAD`]), since each
+/// survey of the tail looks at them. The blocks of a window code are not surveyed: there may be as many as the receiver
+/// accepts.
 const MOST_BLOCKS: usize = 1_024;
 
-/// Small writes that follow each other closely share a block: blocks that are not full open this often per round trip, as often
-/// as feedback tells of them. Larger blocks want less repair.
+/// Small writes in close succession share a block: short blocks open this often per round trip, as often as feedback
+/// reports them. Larger blocks need less repair.
 const SHORT_BLOCKS_PER_RTT: u32 = 32;
 
-/// Where a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The program may write.
     Writing,
-    /// It has finished; the end is in no block yet.
+    /// The program has finished it; the end is in no block yet.
     Finishing,
-    /// The end is on its way.
+    /// The end has been sent.
     Ended,
-    /// Every byte has arrived, and the program knows; the receiver's may not have read it.
+    /// Every byte has arrived, and the program knows it; the receiver's program may not have read it.
     Sent,
-    /// Given up with this code; the receiver is being told.
+    /// Given up with this code; the receiver does not know yet.
     Reset(u32),
     /// The receiver knows that it is given up.
     Over,
 }
 
-/// The bytes of a stream that are in no block yet, and how they get into one.
+/// The bytes of a stream that are in no block yet, and the rules for putting them into one.
 #[derive(Debug)]
 pub(super) struct StreamSource {
     pub(super) layout: StreamLayout,
     credit: StreamCredit,
-    /// Says how large blocks are as they are opened; without it, as the announcement has it.
+    /// Decides how large blocks are as they are opened; without it, the announcement does.
     sizer: Option<Box<dyn BlockSizer>>,
     phase: Phase,
     /// Written and in no block yet.
@@ -59,7 +60,7 @@ pub(super) struct StreamSource {
     offset: u64,
     /// The receiver's program has read all of it.
     read: bool,
-    /// A write was cut short, and the program waits to hear that there is room again.
+    /// A write was partial, and the program waits to hear that there is room again.
     wants_room: bool,
     opened_at: Option<Time>,
     held_back: bool,
@@ -88,12 +89,12 @@ impl StreamSource {
         self.sizer = rule;
     }
 
-    /// Symbols of it may have to go out yet.
+    /// Returns whether symbols of it may still have to be sent.
     pub(super) const fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Writing | Phase::Finishing | Phase::Ended)
     }
 
-    /// Takes as many of `bytes` as there is room for; `None` when the stream is finished or given up.
+    /// Accepts as many of `bytes` as there is room for; `None` when the stream is finished or given up.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.phase != Phase::Writing {
             return None;
@@ -104,16 +105,17 @@ impl StreamSource {
         Some(taken)
     }
 
-    /// No more is written. The end is a block's, not a packet's, so that repair brings it like any byte (lt-tcp §3.2): what waits goes into
-    /// blocks, the last of which is marked; where nothing waits, an empty block is.
-    /// Departs: a block that is open is not marked any more, sent or not. Its first symbol, and what is coded over it, says what it is.
+    /// Ends the stream: no more is written. The end is marked in a block, not a packet, so that repair covers it like
+    /// any byte (lt-tcp §3.2): waiting bytes go into blocks, the last of which is marked; if none wait, an empty block
+    /// is. Departs: a block already open is not marked, sent or not. Its first symbol, and the symbols coded over it,
+    /// state its content.
     pub(super) const fn finish(&mut self) {
         if matches!(self.phase, Phase::Writing) {
             self.phase = Phase::Finishing;
         }
     }
 
-    /// The stream is given up; false when it was before, or when there is nothing left to give up.
+    /// Gives the stream up; returns false when it already was, or when there is nothing left to give up.
     pub(super) fn reset(&mut self, code: u32) -> bool {
         if self.is_given_up() {
             return false;
@@ -128,19 +130,19 @@ impl StreamSource {
         matches!(self.phase, Phase::Reset(_) | Phase::Over)
     }
 
-    /// The code that it was given up with, until the receiver knows.
+    /// Returns the code with which it was given up, until the receiver knows it.
     pub(super) const fn reset_code(&self) -> Option<u32> {
         if let Phase::Reset(code) = self.phase { Some(code) } else { None }
     }
 
-    /// The receiver knows that the stream is given up.
+    /// Handles the receiver's confirmation that the stream is given up.
     pub(super) const fn on_reset_delivered(&mut self) {
         if matches!(self.phase, Phase::Reset(_)) {
             self.phase = Phase::Over;
         }
     }
 
-    /// The receiver's program has read blocks of so many symbols in all.
+    /// Handles the report that the receiver's program has read blocks of `symbols` symbols in all.
     pub(super) const fn on_peer_read(&mut self, symbols: u64) {
         self.credit.note_read(symbols);
     }
@@ -149,17 +151,17 @@ impl StreamSource {
         self.credit.shared()
     }
 
-    /// Bytes wait for credit.
+    /// Returns whether bytes wait for credit.
     pub(super) const fn is_held_back(&self) -> bool {
         self.held_back
     }
 
-    /// When a block that is not full is to be opened.
+    /// Returns when to open a block that is not full.
     pub(super) const fn short_block_at(&self) -> Option<Time> {
         self.short_block_at
     }
 
-    /// The receiver lacks something of the stream that is written.
+    /// Returns whether the receiver lacks any written part of the stream.
     pub(super) fn is_unfinished(&self, blocks: &BlockSender) -> bool {
         match self.phase {
             Phase::Writing => !blocks.announced() || !self.waiting.is_empty() || blocks.span() > 0,
@@ -168,17 +170,18 @@ impl StreamSource {
         }
     }
 
-    /// Nothing is left to be said of it: it is read to its end, or the receiver knows that it is given up.
+    /// Returns whether nothing is left to say about it: it is read to its end, or the receiver knows that it is given
+    /// up.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over) || (self.is_sent() && self.read)
     }
 
-    /// Every byte has arrived, and the program knows.
+    /// Returns whether every byte has arrived and the program knows it.
     pub(super) const fn is_sent(&self) -> bool {
         matches!(self.phase, Phase::Sent)
     }
 
-    /// True once: when every byte of a finished stream has arrived.
+    /// Returns true once: when every byte of a finished stream has arrived.
     pub(super) fn newly_sent(&mut self, blocks: &BlockSender) -> bool {
         let now = self.phase == Phase::Ended && blocks.span() == 0;
         if now {
@@ -187,15 +190,16 @@ impl StreamSource {
         now
     }
 
-    /// True once after a write that was cut short: when half of the room is free again.
+    /// Returns true once after a partial write: when half of the room is free again.
     pub(super) fn newly_writable(&mut self) -> bool {
         let now = self.wants_room && self.waiting.len() <= MOST_WAITING / 2;
         self.wants_room &= !now;
         now
     }
 
-    /// Opens a block with what waits: at once when it fills one, or when none has been opened lately. It has at most `room` symbols, and
-    /// `shared` may be out of the credit that all streams share. Answers whether it opened one.
+    /// Opens a block with the waiting bytes: at once when they fill one, or when none has been opened lately. It has at
+    /// most `room` symbols, and the stream may hold `shared` of the credit that all streams share. Returns whether it
+    /// opened one.
     pub(super) fn open_block(
         &mut self,
         blocks: &mut BlockSender,
@@ -213,7 +217,7 @@ impl StreamSource {
         let symbols = u32::try_from((self.waiting.len() + STREAM_HEADER).div_ceil(unit)).unwrap_or(u32::MAX);
         let largest = self.sizer.as_mut().map_or(u32::MAX, |rule| rule.next(symbols.into(), path).0);
         let full = self.layout.full().min(largest);
-        // Where every block is one symbol, it may not be filled.
+        // Where every block is one symbol, that symbol may not be full.
         let short = if full == 1 { self.waiting.len() + STREAM_HEADER < unit } else { symbols < full };
         let spacing = path.rtt.unwrap_or_default() / SHORT_BLOCKS_PER_RTT;
         let due = self.opened_at.map_or(now, |at| at + spacing);
@@ -223,7 +227,7 @@ impl StreamSource {
         }
         let most = u32::try_from(room.min(self.credit.left(shared))).unwrap_or(u32::MAX).min(full);
         let number = blocks.next_number();
-        // The last number of all stands for a stream that is over.
+        // The highest number is reserved for a stream that is over.
         let most_blocks = if self.layout.window().is_some() { MOST_AHEAD as usize } else { MOST_BLOCKS };
         if most == 0 || blocks.span() >= most_blocks || number >= u32::MAX - 1 {
             self.held_back = true;
@@ -252,12 +256,12 @@ impl StreamSource {
         true
     }
 
-    /// The receiver has a block; its bytes of the stream.
+    /// Handles the receipt of a block by the receiver; returns its bytes of the stream.
     pub(super) const fn on_block_done(&self, shape: &BlockShape) -> u64 {
         (shape.length - STREAM_HEADER) as u64
     }
 
-    /// The receiver may have read all of the stream.
+    /// Notes whether the receiver has read all of the stream.
     pub(super) fn on_status(&mut self, status: &FlowStatus) {
         self.read |= status.done_below == u32::MAX && matches!(self.phase, Phase::Ended | Phase::Sent);
     }

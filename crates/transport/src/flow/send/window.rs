@@ -1,7 +1,8 @@
-//! Repair symbols of a stream with a window code: when they are made, and of what.
+//! Repair symbols of a stream with a window code: when they are made, and over which symbols.
 //!
-//! They go between source symbols, as many as a full window needs against the loss that is expected; and when the stream has been
-//! idle for a moment, until what is on its way will do. What is lost is sent again all the same: whichever comes first counts.
+//! They are sent between source symbols, as many as a full window needs against the expected loss; and when the stream
+//! has been idle for a moment, until those in flight suffice. Lost source is resent all the same: whichever arrives
+//! first counts.
 
 use crate::flow::schedule::PathEstimate;
 use crate::flow::stream_layout::WindowShape;
@@ -11,42 +12,43 @@ use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::BlockCode;
 use erasure::rlc::{Density, Encoder, Field};
 
-/// A path that loses less is left without repair (law 5): a window would want it once in 1,000 windows or less.
+/// A path that loses less gets no repair (law 5): at most one window in 1,000 would need it.
 const LEAST_LOSS: f64 = 1e-4;
 
-/// Accepted chance that a window, or its last symbol, cannot be made good by the repair on its way (docs/design/tail-rule.md: 1e-3).
+/// Accepted probability that a window, or its last symbol, cannot be recovered with the repair in flight
+/// (docs/design/tail-rule.md: 1e-3).
 const FAILURE: f64 = 1e-3;
 
-/// A stream is idle when nothing was sent of it for this part of a round trip: what is written sooner brings repair along that is
-/// for all of the window.
+/// A stream is idle when nothing was sent of it for this part of a round trip: anything written sooner is followed by
+/// repair over the whole window.
 const IDLE_PER_RTT: u32 = 32;
 
-/// Repair symbols for each source symbol at most. Where more would be needed, feedback comes first.
+/// Most repair symbols for each source symbol. If more would be needed, feedback comes first.
 const MOST_SHARE: f64 = 2.0;
 
-/// How often random combinations fail, at most: a code over GF(256) with all coefficients drawn needs one symbol more in 1 of 255
-/// cases, two in 1 of 65,000. The bound taken for RaptorQ, 1e-2 and 1e-4, is above both.
+/// An upper bound on how often random combinations fail: a code over GF(256) with all coefficients drawn needs one
+/// symbol more in 1 of 255 cases, two in 1 of 65,000. The bound used for RaptorQ, 1e-2 and 1e-4, is above both.
 const ODDS_OF: BlockCode = BlockCode::RaptorQ;
 
-/// The repair of one stream on its way out.
+/// The repair of one stream being sent.
 #[derive(Debug)]
 pub(in crate::flow) struct WindowSender {
     shape: WindowShape,
-    /// The symbols sent last; none where the path loses nothing.
+    /// The symbols sent last; `None` while the path loses nothing.
     encoder: Option<Encoder>,
-    /// Repair symbols for each source symbol; to be worked out anew after each report.
+    /// Repair symbols for each source symbol; recomputed after each report.
     share: Option<f64>,
     /// Repair symbols that are due; made one at a time.
     owed: f64,
     key: u16,
-    /// The one made last.
+    /// The symbol made last.
     symbol: Vec<u8>,
     in_flight: u32,
-    /// Made since the last source symbol.
+    /// Repair symbols made since the last source symbol.
     since_source: u32,
     /// When the last source symbol went out.
     sent_at: Time,
-    /// Nothing has changed since what is on its way was found to do.
+    /// The repair in flight was found to suffice, and nothing has changed since.
     content: bool,
     /// When an idle stream wants repair.
     idle_at: Option<Time>,
@@ -69,12 +71,12 @@ impl WindowSender {
         }
     }
 
-    /// The number of a block's first symbol among all source symbols.
+    /// Returns the number of a block's first symbol among all source symbols.
     const fn first_of(&self, block: u32) -> u64 {
         block as u64 * self.shape.per_block as u64
     }
 
-    /// A source symbol goes out for the first time.
+    /// Handles a source symbol sent for the first time.
     pub(in crate::flow) fn on_source(&mut self, now: Time, id: SymbolId, symbol: &[u8], path: &PathEstimate) {
         if path.loss < LEAST_LOSS {
             self.encoder = None;
@@ -84,7 +86,7 @@ impl WindowSender {
         let WindowShape { symbol_size, symbols, .. } = self.shape;
         let encoder = self.encoder.get_or_insert_with(|| Encoder::new(Field::Gf256, symbol_size, symbols));
         if encoder.window().end != number || encoder.window().is_empty() {
-            // The first of a window is followed by repair at once: it tells the receiver to keep what comes.
+            // The first symbol of a window is followed by repair at once: it tells the receiver to keep what arrives.
             encoder.restart(number);
             self.owed = 1.0;
         } else {
@@ -94,7 +96,7 @@ impl WindowSender {
         (self.since_source, self.content, self.sent_at) = (0, false, now);
     }
 
-    /// As many for each source symbol as make a full window good.
+    /// Returns the number for each source symbol that makes a full window recoverable.
     fn share(known: &mut Option<f64>, window: u32, path: &PathEstimate) -> f64 {
         *known.get_or_insert_with(|| {
             let sent = Outstanding { need: window, in_flight: window, intact: true, k: window, code: ODDS_OF };
@@ -102,12 +104,12 @@ impl WindowSender {
         })
     }
 
-    /// A repair symbol that is due between source symbols. `base`: the first block that the receiver may lack.
+    /// Makes a repair symbol that is due between source symbols. `base`: the first block that the receiver may lack.
     pub(in crate::flow) fn due(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
         if self.owed < 1.0 { None } else { self.make(flow, base) }
     }
 
-    /// A repair symbol for a stream with nothing else to send, of which the receiver may need `lacking` blocks.
+    /// Makes a repair symbol for a stream with nothing else to send, of which the receiver may need `lacking` blocks.
     pub(in crate::flow) fn idle(
         &mut self,
         now: Time,
@@ -134,17 +136,17 @@ impl WindowSender {
         if wanted && due <= now { self.make(flow, base) } else { None }
     }
 
-    /// When the stream is to be asked again although nothing was heard or written.
+    /// Returns when to ask the stream again if nothing is received or written.
     pub(in crate::flow) const fn idle_at(&self) -> Option<Time> {
         self.idle_at
     }
 
-    /// One more repair symbol over all that was sent of the stream and may be missing.
+    /// Makes one more repair symbol over all symbols sent of the stream that may be missing.
     fn make(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
         let (first, per_block) = (self.first_of(base), u64::from(self.shape.per_block));
         let encoder = self.encoder.as_mut()?;
         encoder.forget_below(first);
-        // Its header names the last block, which is in the window as a whole.
+        // Its header names the last block, which is wholly in the window.
         let end = encoder.window().end;
         if !end.is_multiple_of(per_block) {
             return None;
@@ -163,17 +165,17 @@ impl WindowSender {
         Some(SymbolId { flow, block: (end / per_block - 1) as u32, esi })
     }
 
-    /// The bytes of the repair symbol that was made just now.
+    /// Returns the bytes of the repair symbol just made.
     pub(in crate::flow) fn symbol(&self) -> &[u8] {
         &self.symbol
     }
 
-    /// A repair symbol arrived or is called lost.
+    /// Notes that a repair symbol arrived or was declared lost.
     pub(in crate::flow) const fn on_settled(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// What is known of the path or of the receiver is new.
+    /// Notes that something new is known of the path or of the receiver.
     pub(in crate::flow) const fn on_report(&mut self) {
         self.share = None;
         self.content = false;
@@ -198,7 +200,7 @@ mod tests {
         WindowSender::new(WindowShape { symbol_size: 8, per_block: 1, symbols })
     }
 
-    /// Sends `blocks` symbols with the repair that is due between them; the ids of the repair.
+    /// Sends `blocks` symbols with the repair that is due between them; returns the ids of the repair.
     fn send(sender: &mut WindowSender, blocks: std::ops::Range<u32>, loss: f64) -> Vec<SymbolId> {
         let mut repairs = Vec::new();
         for block in blocks {
@@ -216,13 +218,13 @@ mod tests {
         assert_eq!(send(&mut sender, 0..500, 0.0), []);
         assert_eq!(sender.idle(LATER, FLOW, 0, 500, &path(0.0)), None);
         assert!(sender.encoder.is_none() && sender.symbol.is_empty());
-        // The first symbol of a window brings the first repair, which is of it alone.
+        // The first symbol of a window is followed by the first repair, which covers only it.
         assert_eq!(send(&mut sender, 500..501, 0.01), [SymbolId { flow: FLOW, block: 500, esi: 1 << 12 | 1 }]);
         assert_eq!(send(&mut sender, 501..502, 0.0), []);
         assert!(sender.encoder.is_none(), "its memory is free again");
     }
 
-    /// Enough for a window but for one in a thousand, and no more: 64 symbols lose 3.2 at 5 %, and more than 9 seldom.
+    /// Enough for all but one window in a thousand, and no more: 64 symbols lose 3.2 at 5 %, and seldom more than 9.
     #[test]
     fn repair_follows_the_loss() {
         for (loss, least, most) in [(0.001, 2.0, 4.0), (0.05, 9.0, 13.0), (0.2, 28.0, 36.0)] {
@@ -265,7 +267,7 @@ mod tests {
         assert!(count(&mut sender, LATER, 40, 0.05) >= 7);
         sender.on_report();
         assert_eq!(count(&mut sender, LATER, 0, 0.05), 0, "all of them are known to have arrived");
-        // One symbol alone, which is lost with all of its repair once in a thousand times.
+        // A single symbol, which is lost with all of its repair once in a thousand times.
         for (loss, least, most) in [(0.05, 2, 3), (0.2, 4, 6)] {
             let mut sender = self::sender(64);
             sender.on_source(NOW, SymbolId { flow: FLOW, block: 0, esi: 0 }, &[1; 8], &path(loss));

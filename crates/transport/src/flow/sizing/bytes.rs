@@ -4,10 +4,10 @@ use super::CODES;
 use crate::settings::{Count, Setting, Settings, field};
 use erasure::BlockCode;
 
-/// Blocks of so many bytes: as many symbols as hold them.
+/// Blocks of a number of bytes: as many symbols as hold them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BytesBlocks {
-    /// B: bytes of a block. What is over of its last symbol belongs to it too, so that blocks begin with a symbol.
+    /// B: bytes of a block. It is rounded up to whole symbols, so that blocks begin with a symbol.
     pub bytes: u32,
     /// The code of every block.
     pub code: BlockCode,
@@ -15,7 +15,8 @@ pub struct BytesBlocks {
 
 impl Default for BytesBlocks {
     fn default() -> Self {
-        // rc-udp §IV-C: blocks of 1 MB, for the shortest times of coding. §III: an LT code over K symbols and those of a pre-code.
+        // rc-udp §IV-C: blocks of 1 MB, for the shortest coding times. §III: an LT code over K symbols and those of a
+        // pre-code.
         Self { bytes: 1_000_000, code: BlockCode::PrecodedLt }
     }
 }
@@ -26,7 +27,7 @@ impl Settings for BytesBlocks {
 }
 
 impl BytesBlocks {
-    /// K = ceil(B / L), as far as the code has such blocks.
+    /// Returns K = ceil(B / L), limited to what the code supports.
     pub(super) fn k(&self, symbol_size: u16) -> u32 {
         self.bytes.div_ceil(u32::from(symbol_size.max(1))).clamp(1, self.code.max_source_symbols())
     }

@@ -1,12 +1,12 @@
-//! The packet and block size calculator of lt-tcp (§4.2), which the document names and leaves open.
+//! The packet and block size calculator of lt-tcp (§4.2), which the document names but does not specify.
 
 use super::{BlockSizer, CODES};
 use crate::flow::schedule::PathEstimate;
 use crate::settings::{Count, Setting, Settings, field};
 use erasure::BlockCode;
 
-/// Blocks that span about a window: what is heard of the first symbols of one comes while its last go out. Packets are as large as the
-/// path carries.
+/// Blocks that span about a window: feedback on the first symbols of a block arrives while its last are sent. Packets
+/// are as large as the path carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LtTcpBlocks {
     /// Source symbols of the smallest full block.
@@ -19,7 +19,8 @@ pub struct LtTcpBlocks {
 
 impl Default for LtTcpBlocks {
     fn default() -> Self {
-        // lt-tcp §3.4: any k of the n packets decode. Reed-Solomon does so with the least work up to 128 symbols, n being 256.
+        // lt-tcp §3.4: any k of the n packets decode. Reed-Solomon achieves that with the least work up to 128 symbols,
+        // n being 256.
         Self { least: 8, most: 128, code: BlockCode::ReedSolomon }
     }
 }
@@ -33,25 +34,25 @@ impl Settings for LtTcpBlocks {
 }
 
 impl LtTcpBlocks {
-    /// Source symbols of a block that goes out now: of the window, what is not repair. Powers of two, so that a window that breathes leads to
-    /// few plans.
+    /// Returns the source symbols of a block sent now: the part of the window that is not repair. Rounded to powers of
+    /// two, so that a varying window leads to few plans.
     pub(super) fn k(&self, path: &PathEstimate) -> u32 {
         let source = self.source(path).clamp(1.0, f64::from(self.largest())) as u32;
         (1 << source.ilog2()).clamp(self.least, self.largest().max(self.least))
     }
 
-    /// Source symbols in the window.
+    /// Returns the source symbols in the window.
     fn source(&self, path: &PathEstimate) -> f64 {
         path.window as f64 * (1.0 - path.loss)
     }
 
-    /// Source symbols of the largest block.
+    /// Returns the source symbols of the largest block.
     pub(super) fn largest(&self) -> u32 {
         self.most.min(self.code.max_source_symbols())
     }
 }
 
-/// Sizes the blocks of one object, each by the window that there is then.
+/// Sizes the blocks of one object, each by the window at that time.
 #[derive(Debug)]
 pub(super) struct Calculator {
     blocks: LtTcpBlocks,
@@ -67,8 +68,8 @@ impl Calculator {
 impl BlockSizer for Calculator {
     fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
         let wanted = self.blocks.k(path);
-        // A window about a power of two would lead to a plan with every few blocks, and an object has 255: a size stands until the window
-        // is a quarter beyond what it is for.
+        // A window that varies around a power of two would need a plan every few blocks, and an object has 255: a size
+        // stands until the window is a quarter beyond the range for it.
         let source = self.blocks.source(path);
         let fits = |k: &u32| source >= f64::from(*k) * 0.75 && source < f64::from(*k) * 2.5;
         let k = self.k.filter(fits).unwrap_or(wanted);
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(k("lt-tcp:least=200", 10, 0.0), 200);
     }
 
-    /// A window that breathes about a power of two leads to no plan.
+    /// A window that varies around a power of two needs no plan.
     #[test]
     fn a_size_stands_while_the_window_is_about_it() {
         let mut calculator = Calculator::new(LtTcpBlocks::default());

@@ -7,17 +7,18 @@ use erasure::{BlockCode, raptorq_padded};
 /// Source blocks of an object, RFC 6330 §4.4.1.2: their numbers have 8 bits there.
 const MOST_BLOCKS: u64 = 256;
 
-/// The smallest legal number of source symbols per block of an object of so many.
+/// Returns the smallest legal number of source symbols per block of an object of `symbols`.
 ///
-/// The document goes through WS, the memory that a receiver decodes in, from a small number on until the derivation of RFC 6330 §4.4.1.2 gives
-/// a legal number of blocks. With one sub-block, KL is the largest K' of the RFC's Table 2 that WS holds and Z = ceil(Kt / KL): what the
-/// search ends with is the smallest K' by which Z is at most 256, which the table says at once. `None` above 256 blocks of the largest K'.
+/// The document increases WS, the memory that a receiver decodes in, from a small number until the derivation of RFC
+/// 6330 §4.4.1.2 gives a legal number of blocks. With one sub-block, KL is the largest K' of the RFC's Table 2 that WS
+/// holds and Z = ceil(Kt / KL): the search ends with the smallest K' for which Z is at most 256, which the table gives
+/// at once. `None` above 256 blocks of the largest K'.
 fn smallest_legal(symbols: u64) -> Option<u32> {
     u32::try_from(symbols.div_ceil(MOST_BLOCKS).max(1)).ok().and_then(raptorq_padded)
 }
 
-/// Partition[Kt, Z] of RFC 6330 §4.4.1.2: the first blocks have one symbol more than the others. Blocks have at most `most` symbols, where
-/// that is less than what is legal there are more than 256.
+/// Returns Partition[Kt, Z] of RFC 6330 §4.4.1.2: the first blocks have one symbol more than the others. Blocks have at
+/// most `most` symbols; if that is below the legal size, there are more than 256.
 pub(super) fn plans(flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
     let largest = most.clamp(1, BlockCode::RaptorQ.max_source_symbols());
     let k = smallest_legal(symbols).unwrap_or(largest).min(largest);
@@ -27,7 +28,7 @@ pub(super) fn plans(flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
     let plan = |number, first_block: u64, k: u64| Plan {
         flow,
         number,
-        // Fits: a block has a symbol at least, and a flow that needs more blocks cannot be announced.
+        // Fits: a block has at least one symbol, and a flow that needs more blocks cannot be announced.
         first_block: u32::try_from(first_block).unwrap_or(u32::MAX),
         first_symbol: first_block * large,
         k: k.max(1) as u32,
@@ -37,10 +38,11 @@ pub(super) fn plans(flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
     if larger == 0 { vec![first] } else { vec![first, plan(1, larger, small)] }
 }
 
-/// An object as a row of files of one size, each of which would have at most 256 blocks (tornado-transfer §3.3: regular times whatever the
-/// size of the file).
+/// An object as a row of files of one size, each of which would have at most 256 blocks (tornado-transfer §3.3: stable
+/// times whatever the size of the file).
 ///
-/// Departs: blocks run over the borders of these files, since all have one k; only the last of the object is smaller.
+/// Departs: blocks cross the boundaries of these files, since all have one k; only the last block of the object is
+/// smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubFiles {
     /// Bytes of each.
@@ -49,7 +51,7 @@ pub struct SubFiles {
 
 impl Default for SubFiles {
     fn default() -> Self {
-        // The document leaves the size open; the largest file that it speaks of (§2.1.1) has 100 MB.
+        // The document leaves the size open; the largest file that it mentions (§2.1.1) has 100 MB.
         Self { bytes: 100_000_000 }
     }
 }
@@ -59,7 +61,7 @@ impl Settings for SubFiles {
 }
 
 impl SubFiles {
-    /// The smallest legal number of source symbols per block of one such file.
+    /// Returns the smallest legal number of source symbols per block of one such file.
     pub(super) fn k(&self, symbol_size: u16) -> u32 {
         let symbols = self.bytes.div_ceil(symbol_size.max(1).into());
         smallest_legal(symbols).unwrap_or(BlockCode::RaptorQ.max_source_symbols())
@@ -75,7 +77,8 @@ mod tests {
         plans(FlowId(1), bytes.div_ceil(1_400), most).iter().map(|plan| (plan.first_block, plan.k)).collect()
     }
 
-    /// tornado-transfer §2.1.1 says 296 for its 100 MB. 296 is no K' of Table 2, and what the table gives for 10^8 bytes is 280.
+    /// tornado-transfer §2.1.1 gives 296 for its 100 MB. 296 is no K' of Table 2, and the table gives 280 for 10^8
+    /// bytes.
     #[test]
     fn a_hundred_megabytes_have_blocks_of_280() {
         assert_eq!(smallest_legal(100_000_000u64.div_ceil(1_400)), Some(280));

@@ -1,4 +1,4 @@
-//! Chunks of ttp: so many bits each, and a Tornado code whose rate follows the loss estimate (ttp §II-A).
+//! Chunks of ttp: a number of bits each, and a Tornado code whose rate follows the loss estimate (ttp §II-A).
 
 use super::BlockSizer;
 use crate::flow::schedule::PathEstimate;
@@ -6,12 +6,13 @@ use crate::settings::{Count, Setting, Settings, Share, field};
 use erasure::BlockCode;
 use erasure::tornado::Rate;
 
-/// Chunks of so many bits.
+/// Chunks of a number of bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TtpBlocks {
     /// Bits of a chunk, rounded up to whole symbols.
     pub bits: u64,
-    /// Room in the code beyond what 99 of 100 chunks need, of k: the schedule pads as far as it has room.
+    /// Capacity of the code beyond what 99 of 100 chunks need, as a share of k: the schedule's padding is limited to
+    /// it.
     pub spare: f64,
 }
 
@@ -28,14 +29,14 @@ impl Settings for TtpBlocks {
 }
 
 impl TtpBlocks {
-    /// Source symbols of a full chunk.
+    /// Returns the source symbols of a full chunk.
     pub(super) fn k(&self, symbol_size: u16) -> u32 {
         let bits = u64::from(symbol_size.max(1)) * 8;
         self.bits.div_ceil(bits).clamp(1, u64::from(BlockCode::Tornado(Rate::HALF).max_source_symbols())) as u32
     }
 
-    /// The rate for a chunk of `k` where so much is lost. Departs: a chunk that goes out with more than it has source, as ttp's does where more
-    /// than half is lost, has no rate on the wire; it gets the largest.
+    /// Returns the rate for a chunk of `k` at this loss. Departs: a chunk sent with more check symbols than source, as
+    /// ttp's is where more than half is lost, has no rate on the wire; it gets the largest.
     pub(super) fn rate(&self, k: u32, loss: f64) -> Rate {
         Rate::for_loss(k, loss, self.spare).unwrap_or(Rate::HALF)
     }
@@ -59,14 +60,15 @@ impl BlockSizer for Chunker {
     fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
         let k = self.blocks.k(self.symbol_size);
         let wanted = self.blocks.rate(k, path.loss);
-        // Room that is not used costs next to nothing, and an object has 255 plans: the rate follows a lower loss in halves.
+        // Unused capacity costs next to nothing, and an object has 255 plans: the rate follows a falling loss in
+        // halves.
         let fits = |rate: &Rate| *rate >= wanted && rate.of_128() <= 2 * wanted.of_128();
         let rate = self.rate.filter(fits).unwrap_or(wanted);
         self.rate = Some(rate);
         (k, BlockCode::Tornado(rate))
     }
 
-    /// ttp §II-C: one chunk is encoded while one is sent, by what is known then.
+    /// ttp §II-C: one chunk is encoded while one is sent, with what is known then.
     fn read_ahead(&self, _path: &PathEstimate) -> u64 {
         self.blocks.k(self.symbol_size).into()
     }
@@ -84,7 +86,7 @@ mod tests {
         assert_eq!([k(1, 1_408), k(u64::MAX, 1), k(8_000, 0)], [1, 65_536, 1_000]);
     }
 
-    /// Up at once, down in halves: chance alone makes few plans.
+    /// Up at once, down in halves: chance alone causes few plans.
     #[test]
     fn the_rate_follows_the_loss() {
         let mut chunker = Chunker::new(TtpBlocks::default(), 1_408);
@@ -97,7 +99,7 @@ mod tests {
         let losses = [0.5, 0.3, 0.1, 0.08, 0.12, 0.01, 0.0, 0.2];
         let rates = losses.map(&mut rate);
         assert_eq!(rates.map(|(rate, _)| rate), [64, 64, 28, 28, 30, 11, 11, 42]);
-        // There is room for the padding that completes 999 of 1000, but for the half that is assumed at first.
+        // The code has room for the padding that completes 999 of 1000, except with the half that is assumed at first.
         for (loss, (rate, room)) in losses.into_iter().zip(rates).skip(1) {
             let code = BlockCode::Tornado(Rate::new(rate).expect("a rate"));
             let path = PathEstimate { rtt: None, loss, burst: 1.0, window: 1 };

@@ -1,5 +1,6 @@
-//! lt-tcp §3.5 wants packets in flight counted block by block, lest a single count drift. Blocks have these counts, and the flight, which
-//! counts packet by packet, is their sum: nothing in it outlives the fate of its packet.
+//! lt-tcp §3.5 wants packets in flight counted block by block, lest a single count drift. Blocks have these counts, and
+//! the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its fate is
+//! known.
 
 use crate::flow::SendBlock;
 use crate::flow::schedule::harness::Line;
@@ -12,7 +13,7 @@ use std::time::Duration;
 const BLOCKS: u32 = 6;
 const RTT: Duration = Duration::from_millis(50);
 
-/// lt-tcp's schedule over six blocks of eight symbols, and the flight its symbols are in.
+/// lt-tcp's schedule over six blocks of eight symbols, and the packets in flight that carry its symbols.
 struct Rig {
     line: Line,
     recovery: Recovery,
@@ -39,7 +40,7 @@ impl Rig {
         Self { line, recovery, open, sent, arrived, now: Time::ZERO }
     }
 
-    /// At most so many symbols go out; how many there were.
+    /// Sends at most `most` symbols; returns how many were sent.
     fn send(&mut self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
@@ -64,7 +65,7 @@ impl Rig {
         count
     }
 
-    /// These packets have arrived too, and feedback says so a round trip later.
+    /// Delivers these packets as well; feedback says so a round trip later.
     fn hear(&mut self, numbers: impl IntoIterator<Item = u64>) {
         self.now += RTT;
         self.arrived.extend(numbers);
@@ -83,7 +84,7 @@ impl Rig {
         self.learn();
     }
 
-    /// What recovery has found out goes to the blocks, as a connection does it.
+    /// Passes what recovery has found out on to the blocks, as a connection does.
     fn learn(&mut self) {
         let Self { recovery, line, open, .. } = self;
         let report = recovery.report();
@@ -104,21 +105,21 @@ impl Rig {
         self.check();
     }
 
-    /// The timeout passes.
+    /// Lets the timeout expire.
     fn time_out(&mut self) {
         self.now = self.recovery.next_timeout().expect("something is in flight");
         assert_eq!(self.recovery.on_timeout(self.now), Timeout::Lost);
         self.learn();
     }
 
-    /// What is in flight of each block, and of those that the receiver has.
+    /// Returns what is in flight of each block, and of those that the receiver has.
     fn counts(&self) -> (Vec<u32>, u32) {
         let block = |number| self.line.flow.block(number).filter(|block| !block.is_done());
         let retired = self.open.values().filter(|&&number| block(number).is_none()).count();
         ((0..BLOCKS).map(|number| block(number).map_or(0, SendBlock::in_flight)).collect(), retired as u32)
     }
 
-    /// The flight is the sum of its blocks, and of what of retired ones is still under way.
+    /// Checks that the flight is the sum of its blocks and of symbols of retired ones still in flight.
     fn check(&self) {
         let (blocks, retired) = self.counts();
         let of = |number: u32| self.open.values().filter(|&&block| block == number).count() as u32;
@@ -144,25 +145,27 @@ fn a_block_counts_what_was_sent_less_what_has_left() {
     assert_eq!((&blocks[..4], retired, symbols as u32), (&[whole, whole, whole, 1][..], 0, 3 * whole + 1));
     let whole = u64::from(whole);
 
-    // Acknowledged, or lost as the detector of §3.3 finds: both have left.
+    // Acknowledged, or declared lost by the detector of §3.3: both have left.
     rig.hear((0..whole).filter(|number| *number != 2 && *number != whole - 1));
     assert_eq!(rig.counts().0[..2], [1, whole as u32], "its last packet has not been overtaken by three");
     rig.hear(whole..whole + 3);
     assert_eq!(rig.counts().0[..2], [0, whole as u32 - 3]);
 
-    // Retired with packets under way: they are in no block's count any more, and in the flight until their fate is known, which it will be.
+    // A block retired with packets in flight: they are in no block's count any more, but in the flight until their fate
+    // is known, which it will be.
     rig.line.acknowledge(0);
     rig.line.acknowledge(1);
     let (blocks, retired) = rig.counts();
     assert_eq!((blocks[1], u64::from(retired)), (0, whole - 3));
     rig.check();
 
-    // A timeout: the network is empty, block by block, the retired ones too.
+    // A timeout: nothing is in flight of any block, including the retired ones.
     rig.time_out();
     assert_eq!((rig.recovery.report().cause, rig.counts()), (Cause::Timeout, (vec![0; BLOCKS as usize], 0)));
     assert_eq!((rig.recovery.packets_in_flight(), rig.recovery.bytes_in_flight()), (0, 0));
 
-    // What is acknowledged after that counts towards completeness, and not towards what has left: the count is of what was sent since.
+    // An acknowledgement after that counts towards completeness, but not as having left: the count is of what was sent
+    // since.
     let first = rig.sent.len() as u64;
     let again = rig.send(4) as u32;
     let (before, need) = (rig.counts(), rig.line.flow.block(2).expect("open").need());
@@ -174,8 +177,8 @@ fn a_block_counts_what_was_sent_less_what_has_left() {
     assert_eq!(rig.counts(), (vec![0; BLOCKS as usize], 0));
 }
 
-/// The single counter of §3.5 drifts as blocks are received with packets of theirs under way. This one ends at zero, whatever comes in what
-/// order.
+/// The single counter of §3.5 drifts as blocks are received while packets of theirs are in flight. This one ends at
+/// zero, whatever arrives in whatever order.
 #[test]
 fn nothing_is_left_over_when_all_is_known() {
     for seed in 0..200u64 {

@@ -1,9 +1,10 @@
-//! Symbols given again: what is known of a block may be wrong, and a schedule that goes by it would wait for ever.
+//! Repetition of symbols for stalled blocks: what is known of a block may be wrong, and a schedule that relies on it
+//! would wait for ever.
 //!
-//! Who is told how many packets arrived, and not which, guesses what was lost. Who is told of blocks that are done, and not what the others
-//! need, does not know how much beyond k a code wants. So a block that the receiver does not have, although all of it is sent, nothing of
-//! it is under way and the schedule has nothing more for it, gets symbols again: few at first, since it may be with the decoder, and
-//! more each time.
+//! A sender that hears how many packets arrived, but not which, has to guess what was lost. A sender that hears which
+//! blocks are done, but not what the others need, does not know the code's overhead beyond k. So symbols are repeated
+//! for a block that the receiver lacks although all of it is sent, none of it is in flight and the schedule has nothing
+//! more for it: few at first, since it may be with the decoder, and more each time.
 
 use super::{BlockSender, Pick};
 use crate::flow::SendBlock;
@@ -14,23 +15,24 @@ use crate::wire::SymbolId;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a receiver may take beyond two round trips to say that it has a block: it decodes, or holds feedback back.
+/// Time allowed to a receiver, beyond two round trips, to report that it has a block: it decodes, or withholds
+/// feedback.
 const SLACK: Duration = Duration::from_millis(25);
 
-/// Where nothing is given again, a block has failed once it was found waiting so often.
+/// Where nothing is repeated, a block has failed when it was found waiting this often.
 const GIVEN_UP_AFTER: u32 = 40;
 
-/// Blocks that wait although nothing is under way for them.
+/// Blocks that wait with nothing of them in flight.
 #[derive(Debug, Default)]
 pub(super) struct Stalled {
-    /// When the blocks are looked at next.
+    /// When to look at the blocks next.
     look_at: Time,
     /// Blocks that get symbols again, and how many.
     waiting: VecDeque<(u32, u32)>,
 }
 
 impl BlockSender {
-    /// What goes out where the schedule has nothing.
+    /// Returns what to send when the schedule has nothing.
     pub(super) fn recover_stalled(&mut self, now: Time, path: &PathEstimate) -> Pick {
         if self.blocks.unfinished == 0 {
             return Pick::Idle;
@@ -57,7 +59,8 @@ impl BlockSender {
         Pick::Idle
     }
 
-    /// Looks for blocks of which nothing has been under way since the last look; whether of any nothing is.
+    /// Looks for blocks of which nothing has been in flight since the last look; returns whether there is a block with
+    /// nothing in flight.
     fn look(&mut self, now: Time, path: &PathEstimate) -> bool {
         self.stalled.look_at = now + path.rtt.unwrap_or(INITIAL_RTT) * 2 + SLACK;
         self.stalled.waiting.clear();
@@ -73,8 +76,8 @@ impl BlockSender {
         quiet
     }
 
-    /// One more symbol of a block: repair as long as there is any, since it is worth something whatever is missing; then source, what is
-    /// known lost first, and then each in turn.
+    /// Repeats one more symbol of a block: repair while there is any, since it helps whatever is missing; then source,
+    /// known losses first, then each in turn.
     fn recover(&mut self, number: u32, left: u32) -> Option<Pick> {
         let flow = self.blocks.id;
         let block = self.blocks.block_mut(number).filter(|block| !block.is_done())?;
@@ -90,7 +93,7 @@ impl BlockSender {
 }
 
 impl SendBlock {
-    /// The receiver does not have it, all of it is sent, and nothing of it is under way.
+    /// Returns whether the receiver lacks the block although all of it is sent and none of it is in flight.
     const fn is_quiet(&self) -> bool {
         self.is_filled() && !self.is_done() && !self.is_encoding() && self.in_flight() == 0 && self.source_left() == 0
     }
@@ -108,10 +111,10 @@ mod tests {
 
     const FLOW: FlowId = FlowId(1);
     const RTT: Duration = Duration::from_millis(10);
-    /// Two round trips and what the receiver may take.
+    /// Two round trips and the receiver's slack.
     const ROUND: Duration = Duration::from_millis(45);
 
-    /// One block of 10 symbols, all of which are sent and said to have arrived.
+    /// One block of 10 symbols, all of which are sent and reported as arrived.
     fn arrived(schedule: &str, code: &str) -> BlockSender {
         let schedule: ScheduleConfig = schedule.parse().expect("a schedule");
         let code = code.parse().expect("a code");
@@ -124,7 +127,7 @@ mod tests {
         flow
     }
 
-    /// What goes out at this time, and arrives as far as the sender can tell.
+    /// Sends what is due at this time; it arrives as far as the sender can tell.
     fn send(flow: &mut BlockSender, now: Time) -> Option<Vec<u32>> {
         let path = PathEstimate { rtt: Some(RTT), loss: 0.0, burst: 1.0, window: 100 };
         let mut sent = Vec::new();
@@ -145,7 +148,7 @@ mod tests {
         Some(sent)
     }
 
-    /// What goes out each time that the flow wants to be asked.
+    /// Sends what is due each time the flow asks to be asked again.
     fn rounds(flow: &mut BlockSender, count: usize) -> Vec<Vec<u32>> {
         let mut now = Time::ZERO;
         let mut sent = Vec::new();
@@ -156,7 +159,7 @@ mod tests {
         sent
     }
 
-    /// Which symbol is missing is not known: each comes by again.
+    /// Which symbol is missing is unknown, so each is repeated in turn.
     #[test]
     fn source_goes_again_in_turn() {
         for schedule in ["arq", "chunks:padding=document", "proactive", "windowed"] {
@@ -170,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A block may be with the decoder: nothing goes out before the receiver could have said that it has it.
+    /// A block may be with the decoder: nothing is sent before the receiver could have reported that it has it.
     #[test]
     fn a_receiver_has_time_to_answer() {
         let mut flow = arrived("arq", "uncoded");
@@ -184,7 +187,7 @@ mod tests {
         assert_eq!((send(&mut flow, due + ROUND), flow.due_at()), (Some(vec![]), None));
     }
 
-    /// Repair is worth something whatever is missing, and what the receiver says it needs counts.
+    /// Repair helps whatever is missing, and the receiver's reported need counts.
     #[test]
     fn repair_goes_where_there_is_any() {
         let mut flow = arrived("proactive", "raptorq");
@@ -195,7 +198,7 @@ mod tests {
         assert_eq!(rounds(&mut flow, 1), [vec![10, 11, 12]]);
     }
 
-    /// ttp §I: a chunk that cannot be completed fails the transfer; nobody waits for ever.
+    /// ttp §I: a chunk that cannot be completed fails the transfer rather than leaving it to wait for ever.
     #[test]
     fn without_mending_a_block_fails() {
         let mut flow = arrived("chunks:mend=off", "uncoded");

@@ -4,7 +4,7 @@ use crate::wire::{BlockId, BlockStatus};
 use erasure::BlockCode;
 use std::time::Duration;
 
-/// The flow's own count, which must be what a scan finds.
+/// Returns the flow's own count, after checking it against a scan.
 fn lacking(flow: &BlockSender) -> usize {
     let scanned = flow.blocks.open_blocks().filter(|block| block.need() > 0).count();
     assert_eq!(flow.blocks.lacking, scanned);
@@ -87,7 +87,7 @@ fn repair_alone(code: BlockCode, k: u32) -> BlockSender {
     flow
 }
 
-/// The next symbol's number, with all the work done that it takes; its bytes are what the code says.
+/// Does all outstanding work and returns the number of the next symbol, after checking its bytes against the code.
 fn next_esi(flow: &mut BlockSender) -> Option<u32> {
     loop {
         match flow.next(Time::ZERO, &PATH, false) {
@@ -113,11 +113,11 @@ fn a_block_of_repair_alone_sends_no_source() {
     assert_eq!((flow.source_left(), flow.blocks.more_to_come(), flow.blocks.source_ready()), (0, false, false));
     let block = flow.block(0).expect("it is open");
     assert_eq!((block.source_sent(), block.repair_sent(), block.in_flight()), (0, 25, 25));
-    // A probe carries one of those that are made, and none of the source.
+    // A probe carries one of the symbols that are made, and no source.
     assert_eq!(flow.probe().map(|picked| picked.id.esi), Some(29));
 }
 
-/// Where a code has no more repair, source is the last resort: a transfer must not stall for want of symbols.
+/// When a code has no more repair, source is the last resort: a transfer must not stall for want of symbols.
 #[test]
 fn when_repair_runs_out_source_goes_out() {
     let mut flow = repair_alone(BlockCode::Raptor, 4);
@@ -141,7 +141,7 @@ fn other_codes_keep_their_source() {
     assert_eq!(flow.source_left(), 4);
 }
 
-/// What is made while symbols go out follows those that are left, and those sent are forgotten.
+/// The number of symbols made ahead follows the number left, and those sent are dropped.
 #[test]
 fn repair_made_ahead_follows_what_is_left() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);

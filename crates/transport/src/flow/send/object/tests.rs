@@ -5,7 +5,7 @@ use erasure::BlockCode;
 
 const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
-/// Sizes by turns, then the last one for ever.
+/// Sizes in turn, then the last one for ever.
 #[derive(Debug)]
 struct ByTurns(Vec<(u32, BlockCode)>);
 
@@ -30,7 +30,7 @@ fn plans(object: &SendFlow) -> Vec<Plan> {
     (0..=u8::MAX).map_while(|number| object.plan(number)).collect()
 }
 
-/// Opens all blocks; the offset and length of each.
+/// Opens all blocks; returns the offset and length of each.
 fn open_all(object: &mut SendFlow) -> Vec<(u64, usize)> {
     let (mut credit, mut pool) = (SendCredit::default(), Pool::default());
     credit.grant(1_000_000);
@@ -53,7 +53,7 @@ fn each_block_is_cut_as_its_sizer_says() {
     assert_eq!(object.further_plans(), 1..3);
 }
 
-/// No block is larger than the receiver takes, whatever the sizer says.
+/// No block is larger than the receiver accepts, whatever the sizer says.
 #[test]
 fn blocks_keep_to_the_receivers_limit() {
     let mut object = object(300, vec![(100_000, BlockCode::RaptorQ)]);
@@ -61,7 +61,7 @@ fn blocks_keep_to_the_receivers_limit() {
     assert_eq!(lengths, [40, 1_000, 1_000, 960]);
 }
 
-/// When plans run out the last one stays, and it is none of a small block.
+/// When plans run out the last one stays, and it is not for a small block.
 #[test]
 fn there_are_255_plans_at_most() {
     // Two and three symbols in turn, then one more with each block.
@@ -74,7 +74,7 @@ fn there_are_255_plans_at_most() {
     assert!(opened[316..opened.len() - 1].iter().all(|(_, length)| *length == 250));
 }
 
-/// After symbols became smaller, what is left to go out is counted by the plans that hold.
+/// After symbols shrink, the source left to send is counted by the plans in force.
 #[test]
 fn a_plan_after_a_shrink_keeps_count_of_what_is_left() {
     let mut object = object(50, vec![(7, BlockCode::RaptorQ), (3, BlockCode::RaptorQ)]);

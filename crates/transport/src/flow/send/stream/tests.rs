@@ -15,7 +15,8 @@ fn stream() -> SendFlow {
     SendFlow::stream(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
 }
 
-/// Opens what can be opened; of each block from `first` on how many bytes it has, and whether it ends the stream.
+/// Opens what can be opened; returns for each block from `first` on how many bytes it has, and whether it ends the
+/// stream.
 fn open(stream: &mut SendFlow, first: u32) -> Vec<(u32, bool)> {
     while stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
     let block = |number| stream.blocks().block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
@@ -46,7 +47,7 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
     assert!(!stream.newly_sent(), "the end has to arrive too");
 }
 
-/// Whether what is sent of it suffices to decode it or not: what a block says of itself is said in its first symbol.
+/// Whether or not the symbols sent suffice to decode a block, its first symbol states its content.
 #[test]
 fn an_empty_block_follows_one_that_is_on_its_way() {
     for sent in [1, 8] {
@@ -61,7 +62,7 @@ fn an_empty_block_follows_one_that_is_on_its_way() {
     }
 }
 
-/// A stream whose profile changes on the way follows with its next block, and never passes what the receiver was told.
+/// A stream whose profile changes midway follows with its next block, and never exceeds the announced limits.
 #[test]
 fn other_sizes_hold_from_the_next_block_on() {
     let mut stream = stream();
