@@ -1,11 +1,11 @@
-//! A run of datagrams to one destination, of equal size except for the last: what one send with segmentation offload takes.
+//! A run of datagrams to one destination, of equal size except for the last, for one send with segmentation offload.
 
 use crate::recovery::EcnCodepoint;
 use crate::secure::Sealer;
 use crate::wire::{PacketHeader, TAG};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Largest payload of one offloaded send: what an IPv4 datagram can carry.
+/// Largest payload of one offloaded send: the most that an IPv4 datagram can carry.
 const MAX_BYTES: usize = 65_507;
 
 /// Most segments that kernels accept in one offloaded send (Linux: UDP_MAX_SEGMENTS).
@@ -30,7 +30,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty batch; reuse it, its memory stays.
+    /// Creates an empty batch; reuse it to keep its memory.
     pub fn new() -> Self {
         Self {
             bytes: Vec::new(),
@@ -43,32 +43,32 @@ impl Batch {
         }
     }
 
-    /// The address to send to.
+    /// Returns the address to send to.
     pub const fn destination(&self) -> SocketAddr {
         self.destination
     }
 
-    /// The local address to send from, if the peer's packets are known to arrive at one.
+    /// Returns the local address to send from, if the peer's packets are known to arrive at one.
     pub const fn source(&self) -> Option<IpAddr> {
         self.source
     }
 
-    /// The ECN codepoint of every datagram.
+    /// Returns the ECN codepoint of every datagram.
     pub const fn ecn(&self) -> EcnCodepoint {
         self.ecn
     }
 
-    /// Bytes of every datagram but the last, which may be shorter.
+    /// Returns the bytes of every datagram but the last, which may be shorter.
     pub const fn segment_size(&self) -> usize {
         self.segment_size
     }
 
-    /// The datagrams, one after the other.
+    /// Returns the datagrams, one after the other.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The number of datagrams.
+    /// Returns the number of datagrams.
     pub const fn segments(&self) -> usize {
         self.segments
     }
@@ -104,18 +104,18 @@ impl Batch {
         self.sealer = sealer;
     }
 
-    /// Whether one more datagram of `size` bytes fits.
+    /// Returns whether one more datagram of `size` bytes fits.
     pub(crate) const fn has_room(&self, size: usize) -> bool {
         self.segments == 0
             || (self.segments < MAX_SEGMENTS && size == self.segment_size && self.bytes.len() + size <= MAX_BYTES)
     }
 
-    /// Appends a packet whose plaintext `parts` make; room for the tag is left.
+    /// Appends a packet with the plaintext `parts`, and leaves room for the tag.
     pub(crate) fn push_packet(&mut self, header: PacketHeader, parts: [&[u8]; 2]) {
         self.fill_packet(header, |out| parts.iter().for_each(|part| out.extend_from_slice(part)));
     }
 
-    /// Appends a packet whose plaintext `write` appends; its size.
+    /// Appends a packet whose plaintext `write` appends; returns its size.
     pub(crate) fn fill_packet(&mut self, header: PacketHeader, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         self.push_datagram(|out| {
             out.extend_from_slice(&header.encode());
@@ -124,7 +124,7 @@ impl Batch {
         })
     }
 
-    /// The datagram that `write` appends; its size.
+    /// Appends a datagram that `write` appends; returns its size.
     pub(crate) fn push_datagram(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let start = self.bytes.len();
         write(&mut self.bytes);

@@ -1,26 +1,28 @@
-//! How a connection ends: the side that closes repeats its close frame until the peer answers with its own; the other side answers
-//! each repetition.
+//! How a connection ends: the side that closes repeats its close frame until the peer answers with its own; the other
+//! side answers each repetition.
 //!
-//! Neither has to stay that long. A normal end is closed by a side that holds the peer's confirmation of everything, so a peer that
-//! never hears the close loses nothing but time: the frame goes out in several copies, and then that side may leave. The peer may leave
-//! as soon as it has answered once. A close that carries news, such as an error, is worth repeating until it is answered.
+//! Neither has to stay that long. A normal end is closed by a side that holds the peer's confirmation of everything, so
+//! a peer that never hears the close only loses time: the side that closes sends several copies of the frame, and may
+//! then leave. The peer may leave as soon as it has answered once. A close with information for the peer, such as an
+//! error, is repeated until it is answered.
 
 use super::CloseCode;
 use crate::time::Time;
 use crate::wire::{Frame, limits::MAX_REASON};
 use std::time::Duration;
 
-/// How long an unanswered close is repeated, at least.
+/// Shortest time for which an unanswered close is repeated.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time over which the first copies of a close are spread, at least: on a short path, loss comes in bursts longer than a round trip.
+/// Shortest time over which the first copies of a close are spread: on a short path, loss comes in bursts longer than a
+/// round trip.
 const MIN_SPREAD: Duration = Duration::from_millis(10);
 
 /// Accepted probability that all of the first copies are lost.
 const ALL_LOST: f64 = 1e-4;
 
-/// Bounds of the loss rate that the number of copies is computed from: a low estimate says little about so few packets, and the
-/// number of copies is to stay small.
+/// Bounds of the loss rate from which the number of copies is computed: a low estimate says little about so few
+/// packets, and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
 /// A connection that is over for its program.
@@ -30,25 +32,25 @@ pub(super) struct Closing {
     reason: String,
     until: Time,
     repetition: Option<Repetition>,
-    /// Something arrived that is to be answered with a close.
+    /// A packet has arrived that must be answered with a close.
     owes_answer: bool,
-    /// A close went out at least once.
+    /// The close was sent at least once.
     said: bool,
     rtt: Duration,
 }
 
-/// When a close that the peer has not answered goes out again.
+/// The schedule for repeating a close that the peer has not answered.
 #[derive(Debug)]
 struct Repetition {
     next: Time,
     spacing: Duration,
-    /// First copies that are still to go out, evenly spaced. After them the spacing doubles each time.
+    /// First copies yet to be sent, evenly spaced. After them the spacing doubles each time.
     copies: u32,
 }
 
 impl Closing {
-    /// This side closes, on a path that loses the fraction `loss` of packets: several copies of the frame within half a round trip, then
-    /// rarer ones, until the peer's own close arrives.
+    /// Closes from this side, on a path that loses the fraction `loss` of packets: sends several copies of the frame
+    /// within half a round trip, then fewer, until the peer's own close arrives.
     pub(super) fn ours(now: Time, (rtt, loss): (Duration, f64), code: u32, reason: &str) -> Self {
         let copies = copies(loss);
         let spread = (rtt / 2).max(MIN_SPREAD);
@@ -63,7 +65,7 @@ impl Closing {
         }
     }
 
-    /// The peer closed: one answer now, and one for each packet that shows that the peer did not hear it.
+    /// Answers the peer's close: once now, and once for each packet that shows that the peer did not hear it.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
         Self {
             code: 0,
@@ -80,7 +82,7 @@ impl Closing {
         now >= self.until
     }
 
-    /// Whether the program may end: nothing that is still to be said would tell the peer more than it needs to know.
+    /// Returns whether the program may end: anything left to send would tell the peer no more than it needs to know.
     pub(super) fn may_leave(&self) -> bool {
         match &self.repetition {
             None => self.said,
@@ -88,32 +90,32 @@ impl Closing {
         }
     }
 
-    /// When there is something to do.
+    /// Returns when there is something to do.
     pub(super) fn due(&self) -> Time {
         self.repetition.as_ref().map_or(self.until, |repetition| repetition.next.min(self.until))
     }
 
-    /// A packet of the peer arrived, with a close in it or not. True when nothing is left to say.
+    /// Handles a packet from the peer, with or without a close in it. Returns true when nothing is left to say.
     pub(super) fn on_packet(&mut self, now: Time, closes: bool) -> bool {
         self.owes_answer = true;
         if !closes || self.repetition.is_none() {
             return false;
         }
         if !self.said {
-            // The peer's close crosses ours, which it would never hear: answer as if the peer had been first.
+            // The peer's close crossed ours, which it would never hear: answer as if the peer had closed first.
             self.repetition = None;
             self.until = after_answer(now, self.rtt);
         }
         self.said
     }
 
-    /// The peer sends from another address, which has proved nothing: each of its packets gets one answer, hardly larger.
+    /// Follows the peer to another, unvalidated address: each of its packets gets one answer, which is hardly larger.
     pub(super) fn follow(&mut self) {
         self.repetition = None;
         self.reason.clear();
     }
 
-    /// The frame, when it is due.
+    /// Returns the frame, when it is due.
     pub(super) fn poll(&mut self, now: Time) -> Option<Frame<'_>> {
         let mut due = std::mem::take(&mut self.owes_answer);
         if let Some(repetition) = self.repetition.as_mut().filter(|repetition| repetition.next <= now) {
@@ -126,7 +128,7 @@ impl Closing {
 }
 
 impl Repetition {
-    /// A copy goes out.
+    /// Schedules the next copy.
     fn advance(&mut self, now: Time, rtt: Duration) {
         self.copies = self.copies.saturating_sub(1);
         if self.copies == 0 {
@@ -136,24 +138,25 @@ impl Repetition {
     }
 }
 
-/// Copies of a close that are all lost with probability [`ALL_LOST`] at most, where losses are independent; at least two.
+/// Returns how many copies of a close are all lost with probability [`ALL_LOST`] at most, if losses are independent; at
+/// least two.
 fn copies(loss: f64) -> u32 {
     let loss = loss.clamp(LOSS_BOUNDS.0, LOSS_BOUNDS.1);
     (ALL_LOST.ln() / loss.ln()).ceil() as u32
 }
 
-/// How long a peer that may be gone is waited for: an unanswered close is repeated, and a hint that the peer is gone is doubted, for
-/// this long.
+/// Returns how long to wait for a peer that may be gone: for this long, an unanswered close is repeated, and a hint
+/// that the peer is gone is doubted.
 pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }
 
-/// Until when the peer may show that it has not heard an answer.
+/// Returns until when the peer may show that it has not heard an answer.
 fn after_answer(now: Time, rtt: Duration) -> Time {
     now + rtt * 4 + MIN_SPREAD * 5
 }
 
-/// A reason cut to what the wire carries, at a character's edge.
+/// Truncates a reason to the wire's limit, at a character boundary.
 fn limited(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(reason.len().min(MAX_REASON))]
 }
@@ -164,7 +167,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(60);
 
-    /// When the close goes out until it is given up, in milliseconds.
+    /// Returns when the close is sent until it is given up, in milliseconds.
     fn times(closing: &mut Closing, from: Time) -> Vec<u128> {
         let mut times = Vec::new();
         let mut now = from;
@@ -210,7 +213,7 @@ mod tests {
         assert!(!closing.may_leave());
         assert!(closing.poll(Time::ZERO).is_some());
         assert!(closing.may_leave() && !closing.is_over(Time::ZERO + RTT * 4));
-        // One that stays answers each repetition.
+        // A side that stays answers each repetition.
         assert!(closing.poll(Time::ZERO + RTT).is_none());
         assert!(!closing.on_packet(Time::ZERO + RTT, true));
         assert!(closing.poll(Time::ZERO + RTT).is_some());

@@ -1,4 +1,4 @@
-//! What has to arrive beside the data: the program's control stream, and frames that are sent again until they arrive.
+//! Reliable delivery beside the data: the program's control stream, and frames that are resent until they arrive.
 
 use crate::flow::{BeyondCredit, ControlReceiver, ControlSender};
 use crate::recovery::{Content, Report};
@@ -6,29 +6,29 @@ use crate::wire::{CONTROL_FRAME_HEADER, FlowId, Frame};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Frames that one probe repeats at most: about a packet of them.
+/// Most frames that one probe repeats: about a packet of them.
 const REPEATED_AT_MOST: usize = 32;
 
-/// A frame that has to arrive. Its bytes are made anew each time it is sent.
+/// A frame that has to arrive. It is encoded anew each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReliableFrame {
-    /// Nothing but the wish for feedback; not sent again.
+    /// Only asks for feedback; not resent.
     Ping,
     /// Announces the flow with this id in its packets.
     Announce(FlowId),
     /// A further plan of that flow.
     Plan(FlowId, u8),
-    /// A flow of ours is given up.
+    /// Gives up a flow of ours.
     Reset(FlowId),
-    /// A stream of the peer is wanted no more, for this reason.
+    /// Stops a stream of the peer, for this reason.
     Stop(FlowId, u32),
-    /// How much of a stream of the peer has been read.
+    /// How much of a peer's stream has been read.
     StreamRead(FlowId, u64),
     /// A range of the control stream.
     Control(Range<u64>),
 }
 
-/// The control stream, either way, and the frames that have to arrive.
+/// The control stream, in both directions, and the frames that have to arrive.
 #[derive(Debug)]
 pub(super) struct Control {
     sender: ControlSender,
@@ -36,13 +36,13 @@ pub(super) struct Control {
     pending: VecDeque<ReliableFrame>,
     /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols without their flow.
     echoes: VecDeque<ReliableFrame>,
-    /// What each packet on its way carries, under the packet's key.
+    /// The content of each packet in flight, under the packet's key.
     in_flight: Vec<Vec<ReliableFrame>>,
     free: Vec<u32>,
 }
 
 impl Control {
-    /// The peer may send `room` bytes of its control stream that are not read yet.
+    /// Creates the state; the peer may have `room` unread bytes of its control stream outstanding.
     pub(super) fn new(room: u64) -> Self {
         Self {
             sender: ControlSender::default(),
@@ -54,7 +54,7 @@ impl Control {
         }
     }
 
-    /// The peer takes this side's control stream up to this offset.
+    /// Handles the peer's credit: it accepts this side's control stream up to this offset.
     pub(super) fn grant(&mut self, limit: u64) {
         self.sender.grant(limit);
     }
@@ -64,25 +64,25 @@ impl Control {
         self.sender.write(bytes);
     }
 
-    /// Bytes of this side's control stream that the peer is not known to have.
+    /// Returns the bytes of this side's control stream that the peer is not known to have.
     pub(super) fn backlog(&self) -> usize {
         self.sender.backlog()
     }
 
-    /// Bytes of the peer's control stream arrived; true when more can be read now.
+    /// Handles bytes of the peer's control stream; returns whether more can be read now.
     ///
     /// # Errors
-    /// [`BeyondCredit`] when they lie past what was granted.
+    /// [`BeyondCredit`] when they exceed the granted limit.
     pub(super) fn on_data(&mut self, offset: u64, data: &[u8]) -> Result<bool, BeyondCredit> {
         self.receiver.on_data(offset, data)
     }
 
-    /// Appends what came of the peer's control stream to `out`; how many bytes.
+    /// Appends received bytes of the peer's control stream to `out`; returns how many.
     pub(super) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         self.receiver.read(out)
     }
 
-    /// The offset up to which the peer may send its control stream.
+    /// Returns the offset up to which the peer may send its control stream.
     pub(super) const fn granted(&self) -> u64 {
         self.receiver.granted()
     }
@@ -92,30 +92,30 @@ impl Control {
         self.pending.push_back(frame);
     }
 
-    /// Sends a frame now and twice more with the data that follows.
+    /// Sends a frame now, and twice more with the data that follows.
     pub(super) fn push_thrice(&mut self, frame: ReliableFrame) {
         self.echoes.extend([frame.clone(), frame.clone()]);
         self.pending.push_back(frame);
     }
 
-    /// A batch of data went out: the next echo may follow it.
+    /// Notes that a batch of data was sent: the next echo may follow it.
     pub(super) fn on_batch(&mut self) {
         self.pending.extend(self.echoes.pop_front());
     }
 
-    /// Something can be sent now.
+    /// Returns whether something can be sent now.
     pub(super) fn is_ready(&self) -> bool {
         !self.pending.is_empty() || self.sender.is_ready()
     }
 
-    /// No data is left that would reveal the loss of what went out last: it is sent a second time.
+    /// Sends the last bytes a second time, since no data follows that would reveal their loss.
     pub(super) fn double(&mut self) {
         self.sender.double();
     }
 
-    /// Queues what is on its way once more, if it does not wait already, with the oldest `most` bytes of the control stream: what a
-    /// probe is for. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses, unacknowledged, more of
-    /// them than it keeps.
+    /// Queues everything in flight once more, unless it is queued already, with the oldest `most` bytes of the control
+    /// stream, for a probe. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses,
+    /// unacknowledged, those beyond what it keeps.
     pub(super) fn repeat(&mut self, most: usize) {
         for frame in self.in_flight.iter().flatten() {
             if self.pending.len() >= REPEATED_AT_MOST {
@@ -128,8 +128,8 @@ impl Control {
         self.sender.repeat_oldest(most);
     }
 
-    /// Fills a packet's plaintext with what is pending, at most `most` bytes in all. `flow_frame` makes the frames about flows of ours;
-    /// those that nobody needs any more are dropped. The key of what the packet carries; `None` if that is nothing.
+    /// Fills a packet's plaintext with pending frames, at most `most` bytes in all. `flow_frame` makes the frames about
+    /// flows of ours; obsolete ones are dropped. Returns the key of the packet's content; `None` if there is none.
     pub(super) fn take_frames(
         &mut self,
         most: usize,
@@ -164,7 +164,7 @@ impl Control {
         self.dispatch(taken)
     }
 
-    /// Keeps what a packet carries until its fate is known.
+    /// Keeps a packet's content until its fate is known.
     fn dispatch(&mut self, frames: Vec<ReliableFrame>) -> Option<u32> {
         if frames.is_empty() {
             return None;
@@ -177,7 +177,7 @@ impl Control {
         Some((self.in_flight.len() - 1) as u32)
     }
 
-    /// The fate of packets. `on_delivered` hears of the frames that have arrived.
+    /// Handles the fate of packets. Passes frames that have arrived to `on_delivered`.
     pub(super) fn on_report(&mut self, report: &Report<'_>, mut on_delivered: impl FnMut(&ReliableFrame)) {
         for sent in report.delivered {
             let Content::Control(key) = sent.content else { continue };
@@ -188,7 +188,7 @@ impl Control {
                 }
             }
         }
-        // Those that come late are on their way again already, under another key.
+        // Those that arrive late are already in flight again, under another key.
         for sent in report.lost {
             let Content::Control(key) = sent.content else { continue };
             for frame in self.settle(key) {
@@ -201,7 +201,7 @@ impl Control {
         }
     }
 
-    /// The fate of a packet is known; what it carried.
+    /// Removes and returns the content of a packet whose fate is known.
     fn settle(&mut self, key: u32) -> Vec<ReliableFrame> {
         let frames = self.in_flight.get_mut(key as usize).map(std::mem::take).unwrap_or_default();
         if !frames.is_empty() {
@@ -226,7 +226,7 @@ mod tests {
         control
     }
 
-    /// The frames of the next packet, of at most `most` bytes; those about flow 2 are of no use any more.
+    /// Returns the frames of the next packet, of at most `most` bytes; those about flow 2 are obsolete.
     fn take(control: &mut Control, most: usize) -> (Option<u32>, Vec<String>) {
         let mut out = Vec::new();
         let key = control.take_frames(most, &mut out, |frame| match frame {

@@ -28,7 +28,7 @@ struct Keys {
 }
 
 impl Crypto {
-    /// Without keys yet. All randomness of the connection comes from `seed`.
+    /// Creates the state without keys. All randomness of the connection comes from `seed`.
     pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
         let skip_at = 1 + u64::from(random.next_u32() % SKIP_EVERY);
@@ -42,9 +42,9 @@ impl Crypto {
         }
     }
 
-    /// The handshake has agreed on `secrets`.
+    /// Installs the `secrets` that the handshake has agreed on.
     pub(super) fn on_handshake(&mut self, secrets: &Secrets, peer: &Parameters) {
-        // The responder names the one cipher that it chose; the endpoint has checked that it is known.
+        // The responder names only the cipher that it chose; the endpoint has checked that it is known.
         let cipher = peer.ciphers.first().and_then(|number| Cipher::from_wire(*number)).unwrap_or(Cipher::preferred());
         self.remote_id = peer.connection;
         self.keys = Some(Keys {
@@ -53,12 +53,13 @@ impl Crypto {
         });
     }
 
-    /// Bytes that nobody can guess.
+    /// Returns unpredictable bytes.
     pub(super) fn random_bytes(&mut self) -> [u8; 8] {
         self.random.next_u64().to_be_bytes()
     }
 
-    /// The header of the next packet, and the packet number before it if that one is skipped. Keys follow the number.
+    /// Returns the header of the next packet, and the preceding packet number if it is skipped. Updates the keys to the
+    /// packet number.
     pub(super) fn next_header(&mut self, kind: PacketKind) -> (PacketHeader, Option<u64>) {
         let skipped = (self.next_number == self.skip_at).then_some(self.next_number);
         if skipped.is_some() {
@@ -75,17 +76,18 @@ impl Crypto {
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
 
-    /// Seals this connection's packets; `None` before the handshake is done.
+    /// Returns the sealer of this connection's packets; `None` before the handshake is done.
     pub(super) fn sealer(&self) -> Option<Sealer> {
         self.keys.as_ref().map(|keys| keys.sealer.clone())
     }
 
-    /// Opens packets for this connection; `None` before the handshake is done. Pure: may be used on any thread.
+    /// Returns the opener of this connection's packets; `None` before the handshake is done. It is pure and may be used
+    /// on any thread.
     pub(super) fn opener(&self) -> Option<Opener> {
         self.keys.as_ref().map(|keys| keys.opener.clone())
     }
 
-    /// Whether an authentic packet is new, and not a replay.
+    /// Returns whether an authentic packet is new, and not a replay.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         if !self.replay.check_and_set(number) {
             return false;

@@ -2,14 +2,14 @@
 
 use crate::wire::FlowId;
 
-/// Something that the program has to know.
+/// An event for the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is complete: the peer has proved that it holds the key.
+    /// The handshake is complete: the peer has proved that it has the key.
     Connected,
     /// The control stream has bytes to read.
     ControlReadable,
-    /// The peer opens an object; its blocks wait for [`accept_flow`](super::Connection::accept_flow).
+    /// The peer opens an object; its blocks are buffered until [`accept_flow`](super::Connection::accept_flow).
     Announced {
         /// The flow.
         flow: FlowId,
@@ -52,7 +52,7 @@ pub enum Event {
         /// The peer's code.
         code: u32,
     },
-    /// A stream of ours has room again, after a write that was cut short.
+    /// A stream of ours has room again, after a partial write.
     StreamWritable {
         /// The flow.
         flow: FlowId,
@@ -62,7 +62,7 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer wants no more of a stream of ours, which ends with that: its last event.
+    /// The peer has stopped a stream of ours, which ends with that: its last event.
     StreamStopped {
         /// The flow.
         flow: FlowId,
@@ -73,7 +73,7 @@ pub enum Event {
     Closed(Closed),
 }
 
-/// Why a connection is over.
+/// The reason why a connection is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
     /// This side closed it.
@@ -85,16 +85,16 @@ pub enum Closed {
         /// The peer's reason, as text.
         reason: String,
     },
-    /// There was no answer: the peer is unreachable, UDP is blocked, or the key is another one.
+    /// There was no answer: the peer is unreachable, UDP is blocked, or the keys differ.
     HandshakeTimeout,
     /// The only answer was that the peer speaks other versions.
     VersionMismatch {
         /// The peer's versions.
         offered: Vec<u32>,
     },
-    /// No authentic packet came for too long, or no symbol arrived although packets without symbols did.
+    /// No authentic packet arrived for too long, or no symbol did although packets without symbols arrived.
     Dead,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Violation(&'static str),
     /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.
     Undecodable,
@@ -106,7 +106,7 @@ pub enum Closed {
 pub enum CloseCode {
     /// A normal end.
     Done = 0,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Violation = 1,
     /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing beside a transfer, and at 10 % loss each
-/// way they make a wait of half a second a matter of one connection in a million.
+/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing beside a transfer, and at
+/// 10 % loss each way they limit waits of half a second to one connection in a million.
 const EARLY_ROUNDS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(20),
@@ -23,8 +23,8 @@ const EARLY_ROUNDS: [Duration; 7] = [
     Duration::from_millis(250),
 ];
 
-/// Later rounds back off to one a second, as probes do. Doubling for ever, ten rounds in half a minute, would fail where most packets
-/// are lost each way.
+/// Later rounds back off to one a second, as probes do. Doubling without limit, ten rounds in half a minute, would fail
+/// where most packets are lost each way.
 const LATE_SPACING: Duration = Duration::from_secs(1);
 
 /// A handshake under way.
@@ -32,7 +32,8 @@ const LATE_SPACING: Duration = Duration::from_secs(1);
 pub(super) enum Handshake {
     /// The first message has been sent.
     Initiator(Box<Initiation>),
-    /// The second message has been sent; nothing else is until the peer has proved that it holds the key and its address.
+    /// The second message has been sent; nothing else is sent until the peer has proved that it has the key and its
+    /// address.
     Responder {
         /// When to stop waiting.
         until: Time,
@@ -40,7 +41,7 @@ pub(super) enum Handshake {
 }
 
 impl Handshake {
-    /// When another round is to be sent, or the wait ends.
+    /// Returns when to send another round, or when the wait ends.
     pub(super) fn deadline(&self) -> Time {
         match self {
             Self::Initiator(initiation) => initiation.deadline(),
@@ -48,7 +49,7 @@ impl Handshake {
         }
     }
 
-    /// The deadline has come. Why the connection is over, if it is; else there is something to transmit.
+    /// Handles the deadline. Returns why the connection is over, if it is; otherwise there is something to transmit.
     pub(super) fn on_timer(&mut self, now: Time) -> Option<Closed> {
         match self {
             Self::Initiator(initiation) => initiation.failure(now),
@@ -56,14 +57,15 @@ impl Handshake {
         }
     }
 
-    /// Another copy of the first message came: the peer is still trying, so its proof may still come.
+    /// Extends the wait because another copy of the first message arrived: the peer is still trying, so its proof may
+    /// yet arrive.
     pub(super) const fn await_proof(&mut self, until: Time) {
         if let Self::Responder { until: patience } = self {
             *patience = until;
         }
     }
 
-    /// The next datagram, when one is due.
+    /// Writes the next datagram, when one is due.
     pub(super) fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         match self {
             Self::Initiator(initiation) => initiation.poll_transmit(now, batch),
@@ -71,7 +73,7 @@ impl Handshake {
         }
     }
 
-    /// An answer came in a datagram of `size` bytes. One that is not authentic changes nothing.
+    /// Handles an answer in a datagram of `size` bytes. One that is not authentic changes nothing.
     pub(super) fn on_answer(
         &mut self,
         now: Time,
@@ -85,7 +87,8 @@ impl Handshake {
         }
     }
 
-    /// Somebody answers that the peer speaks other versions. Anybody could: the handshake goes on until its time is up.
+    /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
+    /// up.
     pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
         let Self::Initiator(initiation) = self else { return Err(Refused::HandshakeLate) };
         let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
@@ -97,7 +100,7 @@ impl Handshake {
     }
 }
 
-/// First messages that wait for an answer.
+/// First messages that await an answer.
 #[derive(Debug)]
 pub(crate) struct Initiation {
     initiator: Initiator,
@@ -109,20 +112,20 @@ pub(crate) struct Initiation {
     gives_up: Time,
     /// Rounds begun.
     rounds: usize,
-    /// When each copy went out.
+    /// When each copy was sent.
     sent: Vec<Time>,
-    /// Versions that somebody who answered speaks. Not authentic: it explains a failure and causes none.
+    /// Versions that some answer offered. Not authentic: it explains a failure and causes none.
     versions: Option<Vec<u32>>,
-    /// Datagrams that the current round still has to send: destination, size, number of the copy.
+    /// Datagrams that the current round has yet to send: destination, size, number of the copy.
     queue: VecDeque<(SocketAddr, usize, u8)>,
 }
 
-/// What an answer establishes.
+/// The result of an answer.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) established: Established,
     pub(super) remote: SocketAddr,
-    /// Payload bytes of the largest datagram known to pass both ways.
+    /// Payload bytes of the largest datagram known to pass in both directions.
     pub(super) payload: usize,
     pub(super) rtt: Option<Duration>,
 }
@@ -152,7 +155,7 @@ impl Initiation {
         }
     }
 
-    /// When the next round, or the end of the wait, is due.
+    /// Returns when the next round, or the end of the wait, is due.
     fn deadline(&self) -> Time {
         let last = EARLY_ROUNDS[EARLY_ROUNDS.len() - 1];
         let after = EARLY_ROUNDS.get(self.rounds).copied().unwrap_or_else(|| {
@@ -165,7 +168,7 @@ impl Initiation {
         (self.started + after).min(self.gives_up)
     }
 
-    /// Why the handshake has failed, if its time is up.
+    /// Returns why the handshake has failed, if its time is up.
     fn failure(&self, now: Time) -> Option<Closed> {
         let failure =
             || self.versions.clone().map_or(Closed::HandshakeTimeout, |offered| Closed::VersionMismatch { offered });
@@ -176,7 +179,7 @@ impl Initiation {
         now >= self.gives_up
     }
 
-    /// The next copy for the next address, when it is due.
+    /// Writes the next copy for the next address, when it is due.
     fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         if self.queue.is_empty() && now >= self.deadline() && !self.is_over(now) {
             self.begin_round(now);
@@ -190,8 +193,8 @@ impl Initiation {
         true
     }
 
-    /// From the third round on both sizes are sent together, so that random loss does not cost the packet size of the whole connection
-    /// (docs/design/handshake.md).
+    /// Begins a round. From the third round on both sizes are sent together, so that random loss does not reduce the
+    /// packet size of the whole connection (docs/design/handshake.md).
     fn begin_round(&mut self, now: Time) {
         let sizes: &[usize] = match self.rounds {
             0 => &[self.full_size],
@@ -213,7 +216,7 @@ impl Initiation {
         message: &Message2<'_>,
         size: usize,
     ) -> Result<Answered, Refused> {
-        // A copy of the answer that somebody sends from elsewhere must not decide where the peer is.
+        // A copy of the answer sent from elsewhere must not decide the peer's address.
         if !self.remotes.iter().any(|asked| is_same(*asked, from)) {
             return Err(Refused::Unacceptable);
         }
@@ -223,7 +226,8 @@ impl Initiation {
     }
 }
 
-/// The same port of the same address, however written. The unspecified address stands for any of this host's.
+/// Returns whether both are the same port of the same address, however written. The unspecified address matches any of
+/// this host's.
 fn is_same(asked: SocketAddr, from: SocketAddr) -> bool {
     let (ip, other) = (asked.ip().to_canonical(), from.ip().to_canonical());
     asked.port() == from.port() && (ip == other || ip.is_unspecified())

@@ -1,4 +1,4 @@
-//! Whether the peer is still there: when silence calls for a PING or a probe, and when the peer is given up.
+//! Whether the peer is still there: when silence requires a PING or a probe, and when the peer is given up.
 
 use super::closing::patience;
 use super::options::Limits;
@@ -7,35 +7,35 @@ use super::timer::{Expired, Timer};
 use crate::time::Time;
 use std::time::Duration;
 
-/// What a peer may take to answer beyond two round trips: it writes, decodes, or holds feedback back.
+/// Time a peer may take to answer beyond two round trips: it writes, decodes, or withholds feedback.
 const PING_SLACK: Duration = Duration::from_millis(25);
 
-/// The most time between two PINGs or probes, whatever the retransmission timeout backs off to.
+/// Longest time between two PINGs or probes, whatever the retransmission timeout backs off to.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
 /// Doublings of the time between two PINGs; any cap is reached long before.
 const MAX_BACKOFF: u32 = 10;
 
-/// A peer that was heard within this time, or within four round trips, is there whatever anybody says.
+/// A peer heard within this time, or within four round trips, is alive whatever the network says.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
-/// A silent peer is probed once this part of the time has passed after which it is given up, whatever the retransmission timeout.
+/// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
-/// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with what has to arrive, and a symbol.
+/// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.
 const PROBES: u8 = 2;
 
-/// What the connection is doing, which decides how long a silence may last.
+/// The connection's activity, which decides how long a silence may last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     pub(super) rtt: Duration,
-    /// What the probe or retransmission timeout backs off to.
+    /// Limit of the probe or retransmission timeout's backoff.
     pub(super) longest_timeout: Duration,
     /// Whether packets are in flight.
     pub(super) in_flight: bool,
     /// When the oldest packet in flight became the oldest.
     pub(super) oldest_since: Time,
-    /// When the first symbol was sent since one was acknowledged, if any was.
+    /// When the first unanswered symbol was sent, if there is one: no symbol has been acknowledged since.
     pub(super) unanswered: Option<Time>,
     /// Something of ours is unfinished.
     pub(super) sending: bool,
@@ -43,7 +43,7 @@ pub(super) struct Activity {
     pub(super) receiving: bool,
 }
 
-/// Probes and PINGs are no rarer than this: a timeout that backs off to more must not outlast the connection.
+/// Returns the longest spacing of probes and PINGs: a timeout that backs off further must not outlast the connection.
 pub(super) fn max_spacing(longest_timeout: Duration) -> Duration {
     longest_timeout.min(MAX_SPACING)
 }
@@ -54,26 +54,26 @@ pub(super) struct Liveness {
     dead_after: Duration,
     keep_alive: Duration,
     last_heard: Time,
-    /// When the last packet was sent, or queued, that asks for feedback.
+    /// When the last packet that asks for feedback was sent or queued.
     last_asked: Time,
     last_early_probe: Time,
-    /// When the network said that nobody is there; void once something has been heard since.
+    /// When the network reported the peer unreachable; ignored once something has been heard since.
     unreachable: Option<Time>,
     /// The peer is not known to have received anything under the new keys (RFC 9001 section 4.1.2: not confirmed).
     unconfirmed: bool,
-    /// Nothing is left but to hear the peer's close.
+    /// Nothing is outstanding but the peer's close.
     expects_close: bool,
-    /// PINGs sent in a row while something of ours was unfinished, and no report came.
+    /// PINGs sent in a row without a report while something of ours was unfinished.
     send_pings: u32,
-    /// The same while something of the peer's was unfinished, and no packet came.
+    /// PINGs sent in a row without a packet from the peer while something of the peer's was unfinished.
     receive_pings: u32,
-    /// Probes that are to be sent whatever the window says.
+    /// Probes to send regardless of the window.
     probes: u8,
     pings: u64,
 }
 
 impl Liveness {
-    /// Of a connection that begins.
+    /// Creates the state of a connection that begins.
     pub(super) const fn new(now: Time, limits: &Limits) -> Self {
         Self {
             dead_after: limits.dead_after,
@@ -91,56 +91,58 @@ impl Liveness {
         }
     }
 
-    /// The handshake has been answered. The peer sends nothing until it hears us under the new keys.
+    /// Handles the answer to the handshake. The peer sends nothing until it hears us under the new keys.
     pub(super) const fn on_handshake(&mut self, now: Time) {
         self.last_heard = now;
         self.unconfirmed = true;
     }
 
-    /// The peer is known to have received a packet of ours, or nothing depends on it any more.
+    /// Notes that the peer is known to have received a packet of ours, or that nothing depends on it any more.
     pub(super) const fn confirm(&mut self) {
         self.unconfirmed = false;
     }
 
-    /// Whether the peer may still wait for our first packet.
+    /// Returns whether the peer may still wait for our first packet.
     pub(super) const fn is_unconfirmed(&self) -> bool {
         self.unconfirmed
     }
 
-    /// An authentic, new packet came.
+    /// Handles an authentic, new packet.
     pub(super) const fn on_packet(&mut self, now: Time) {
         self.last_heard = now;
         self.receive_pings = 0;
     }
 
-    /// When the last authentic, new packet came.
+    /// Returns when the last authentic, new packet arrived.
     pub(super) const fn last_heard(&self) -> Time {
         self.last_heard
     }
 
-    /// A packet was sent that asks for feedback.
+    /// Notes that a packet was sent that asks for feedback.
     pub(super) const fn on_packet_sent(&mut self, now: Time) {
         self.last_asked = now;
     }
 
-    /// Recovery knows what became of packets.
+    /// Notes that recovery has learned the fate of packets.
     pub(super) const fn on_report(&mut self) {
         self.probes = 0;
         self.send_pings = 0;
     }
 
-    /// The probe timeout has expired.
+    /// Handles the expiry of the probe timeout.
     pub(super) const fn on_probe_timeout(&mut self) {
         self.probes = PROBES;
     }
 
-    /// The program has nothing left to send or to learn: a peer that leaves without its close being heard is missed by nobody.
+    /// Notes that the program has nothing left to send or to learn: nothing is lost if the peer leaves without its close
+    /// being received.
     pub(super) const fn expect_close(&mut self) {
         self.expects_close = true;
     }
 
-    /// The network says that nobody is there. Anybody may have forged that: it is probed. Whether it is believed so far, which it is
-    /// not when the peer was heard lately, or while an earlier hint is being looked into.
+    /// Handles the network's report that the peer is unreachable. It may be forged, so it leads to probes. Returns
+    /// whether it is plausible so far, which it is not when the peer was heard lately or an earlier hint is under
+    /// examination.
     pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
         let surely_there = if self.expects_close { rtt } else { (rtt * 4).max(SURELY_THERE) };
         if now < self.last_heard + surely_there || self.unreachable_since().is_some() {
@@ -151,12 +153,12 @@ impl Liveness {
         true
     }
 
-    /// When the network said that nobody is there, if nothing has been heard since.
+    /// Returns when the network reported the peer unreachable, if nothing has been heard since.
     fn unreachable_since(&self) -> Option<Time> {
         self.unreachable.filter(|at| self.last_heard < *at)
     }
 
-    /// The next probe to send, whatever the window says; true for the first of two. It counts as sent.
+    /// Takes the next probe to send regardless of the window, and counts it as sent; true for the first of two.
     pub(super) const fn next_probe(&mut self) -> Option<bool> {
         if self.probes == 0 {
             return None;
@@ -165,7 +167,7 @@ impl Liveness {
         Some(self.probes > 0)
     }
 
-    /// When to give up the peer, one that is said to be gone, or a path that carries small packets and no symbols.
+    /// Returns when to give up the peer, or one reported gone, or a path that carries small packets and no symbols.
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
         let since = activity.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
         let dead = since + self.dead_after;
@@ -173,22 +175,24 @@ impl Liveness {
         self.unreachable_since().map_or(dead, |at| dead.min(at + patience))
     }
 
-    /// Packets are in flight, and the timeout that would send more may back off for longer than the connection lives (RFC 6298: to a
-    /// minute and more). The peer is probed meanwhile; nothing is called lost for that.
+    /// Returns when to probe while packets are in flight: the timeout that would send more may back off for longer than
+    /// the connection lives (RFC 6298: to a minute and more). Such a probe declares nothing lost.
     pub(super) fn early_probe_deadline(&self, activity: &Activity) -> Option<Time> {
         let longest = self.dead_after / PROBED_BEFORE_DEATH;
         // A peer that has not heard us under the new keys waits for that alone.
         let patience = if self.unconfirmed { longest.min(MAX_SPACING) } else { longest };
-        // Small packets may be answered all along; and what was sent lately, probes too, does not tell how long the silence has lasted.
+        // Small packets may be answered all along; and recent packets, including probes, do not tell how long the
+        // silence has lasted.
         let first = activity.unanswered.unwrap_or(activity.oldest_since) + patience;
         let outlasts = activity.longest_timeout > patience && activity.in_flight;
         outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
     }
 
-    /// Something of ours is unfinished and nothing is in flight whose feedback would tell how it stands: credit, or the end of
-    /// a block, may have been told in feedback that was lost. A peer that has not heard us under the new keys waits for that, and
-    /// forgets us otherwise: a retransmission timeout does not repeat a PING. And where only the peer's close is missing, a PING finds
-    /// out that it has left. Spaced like probes.
+    /// Returns when to send a PING while something of ours is unfinished and nothing is in flight whose feedback would
+    /// report its state: a grant of credit, or the completion of a block, may have been in feedback that was lost. A
+    /// peer that has not heard us under the new keys waits for that, and forgets us otherwise: a retransmission timeout
+    /// does not repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced like
+    /// probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.
@@ -197,14 +201,14 @@ impl Liveness {
         waits.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout)))
     }
 
-    /// Something of the peer's is unfinished and nothing comes: it may be sending to an address that we have left. A PING shows it
-    /// the new one. Spaced like probes.
+    /// Returns when to send a PING while something of the peer's is unfinished and nothing arrives: it may be sending
+    /// to an address that we have left, and a PING shows it the new one. Spaced like probes.
     pub(super) fn receive_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let spacing = backed_off(activity.rtt * 4 + QUIET, self.receive_pings);
         activity.receiving.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout).max(QUIET)))
     }
 
-    /// When a connection that has nothing to say says so.
+    /// Returns when an idle connection sends a PING.
     pub(super) fn keep_alive_deadline(&self) -> Time {
         self.last_exchange() + self.keep_alive
     }
@@ -213,7 +217,7 @@ impl Liveness {
         self.last_asked.max(self.last_heard)
     }
 
-    /// These timers have expired, perhaps others than ours. Whether a PING is to be sent.
+    /// Handles expired timers, which may not be liveness's own. Returns whether to send a PING.
     pub(super) fn on_timers(&mut self, now: Time, expired: Expired, activity: &Activity) -> bool {
         if expired.contains(Timer::EarlyProbe) {
             self.probes = PROBES;
@@ -230,7 +234,7 @@ impl Liveness {
         true
     }
 
-    /// PINGs sent so far for want of a sign of life.
+    /// Returns the number of PINGs sent for want of a sign of life.
     pub(super) const fn pings(&self) -> u64 {
         self.pings
     }

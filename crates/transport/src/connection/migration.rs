@@ -1,4 +1,4 @@
-//! What follows from a new path: where the peer, or this host, is reached at another address (RFC 9000 section 9).
+//! The consequences of a new path: the peer, or this host, has another address (RFC 9000 section 9).
 
 use super::path_mtu::ProbeResponse;
 use super::path_validator::{AddressPair, Arrival, PATH_FRAME, PathFrame, Validation};
@@ -10,13 +10,13 @@ use crate::wire::{Frame, PacketKind, Refused};
 use std::time::Duration;
 
 impl Connection {
-    /// Whether the peer may be elsewhere than at [`Connection::remote`]: either that address has not been validated, or another
-    /// one is under validation.
+    /// Returns whether the peer may be elsewhere than at [`Connection::remote`]: either that address has not been
+    /// validated, or another one is under validation.
     pub fn is_validating(&self) -> bool {
         self.paths.is_validating()
     }
 
-    /// An authentic, new packet came.
+    /// Handles the path of an authentic, new packet.
     pub(super) fn on_packet_path(&mut self, now: Time, packet: Arrival) {
         if let Phase::Closing(closing) = &mut self.phase {
             if self.paths.on_packet_while_closing(now, packet) {
@@ -30,7 +30,7 @@ impl Connection {
         paths.on_packet(now, packet, rtt, || crypto.random_bytes());
     }
 
-    /// A challenge came in a packet with `plaintext` bytes of frames.
+    /// Handles a challenge in a packet with `plaintext` bytes of frames.
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], plaintext: usize) {
         if self.paths.on_challenge(now, path, data, plaintext == PATH_FRAME) {
             self.restart_path(now);
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// The peer is at another address.
+    /// Moves to the peer's new address.
     fn on_migration(&mut self, now: Time, rtt: Option<Duration>) {
         self.mtu.on_migration(self.datagram_overhead());
         self.recovery.set_max_packet(self.mtu.full_packet());
@@ -67,27 +67,28 @@ impl Connection {
             None => self.mtu.measure_at_once(),
         }
         self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
-        // The last feedback went to the old address.
+        // The last feedback was sent to the old address.
         self.feedback.hurry();
         if self.send_flows.has_objects() {
             self.begin_mtu_search();
         }
     }
 
-    /// Finds out whether the path carries what the profile wants in a packet.
+    /// Begins to find out whether the path carries what the profile wants in a packet.
     pub(super) fn begin_mtu_search(&mut self) {
         let Self { mtu, crypto, .. } = self;
         mtu.begin_search(|| crypto.random_bytes());
     }
 
-    /// Another path: nothing is known of it, and what is in flight on the old one is sent again unless it is acknowledged first.
+    /// Starts over on another path: nothing is known of it, and packets in flight on the old one are resent unless
+    /// acknowledged first.
     pub(super) fn restart_path(&mut self, now: Time) {
         self.mtu.on_restart();
         self.recovery.restart(&self.profile.recovery, now);
         self.spread_report();
     }
 
-    /// Challenges and responses. Neither window nor pacer counts them.
+    /// Sends challenges and responses. Neither window nor pacer counts them.
     pub(super) fn transmit_path_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
         let Some(probe) = self.paths.poll_probe(now) else { return false };
         let mut frames = Vec::new();

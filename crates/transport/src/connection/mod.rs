@@ -1,10 +1,11 @@
 //! One connection: ties wire, secure, recovery and flow together.
 //!
-//! [`Connection`] is the list of calls that a driver makes, and the order in which the components hear of what happens: the
-//! handshake, packet protection, path validation, path MTU discovery, liveness, recovery, and the sending and receiving halves of
-//! the flows. A component owns its state and its deadlines, knows no other, and is tested without a connection. It is told what
-//! happened (`on_packet`, `on_report`, `on_timer`, ...) and asked what is to be sent (`poll_...`) and when (`..._deadline`).
-//! `transmit` and `receive` hold the calls in the order of packets, `timeouts` in the order of time, `migration` those of a new path.
+//! [`Connection`] is the list of calls that a driver makes, and the order in which the components hear of events: the
+//! handshake, packet protection, path validation, path MTU discovery, liveness, recovery, and the sending and receiving
+//! halves of the flows. A component owns its state and its deadlines, knows no other, and is tested without a
+//! connection. It receives events (`on_packet`, `on_report`, `on_timer`, ...) and is asked what to send (`poll_...`)
+//! and when (`..._deadline`). `transmit` and `receive` hold the calls in the order of packets, `timeouts` in the order
+//! of time, `migration` those of a new path.
 
 mod batch;
 mod closing;
@@ -65,27 +66,28 @@ use std::time::Duration;
 /// Source symbols that may be open at once on any path: 8 MB.
 const OPEN_SYMBOLS: f64 = 6_000.0;
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Debug)]
 enum Phase {
     /// The keys are not agreed on, or the peer has not proved that it has them.
     Handshake(Handshake),
-    /// Data goes both ways.
+    /// Data flows in both directions.
     Open,
-    /// The peer is being told that the connection is over, or has said so.
+    /// The peer is being told that the connection is over, or has said so itself.
     Closing(Closing),
     /// Nothing is left to do.
     Drained,
 }
 
-/// A secured association of two endpoints that carries flows both ways.
+/// A secured association of two endpoints that carries flows in both directions.
 ///
-/// Each component owns its state and is told what happens; none reads another's fields. What is here is the list of those calls.
+/// Each component owns its state and receives events; none reads another's fields. This type is the list of those
+/// calls.
 #[derive(Debug)]
 pub struct Connection {
     phase: Phase,
     profile: Profile,
-    /// What the peer accepts, once the handshake has told.
+    /// The peer's parameters, once the handshake has delivered them.
     peer: Option<Parameters>,
     crypto: Crypto,
     paths: PathValidator,
@@ -105,14 +107,14 @@ pub struct Connection {
     trace: Trace,
 }
 
-/// What initiator and responder are made from.
+/// The inputs from which initiator and responder are made.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) now: Time,
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
     pub(crate) path: AddressPair,
-    /// The connection draws all its randomness from it.
+    /// The source of all the connection's randomness.
     pub(crate) seed: [u8; 32],
     pub(crate) qlog: bool,
 }
@@ -125,7 +127,7 @@ impl Connection {
         let Parts { now, profile, limits, path, seed, qlog } = parts;
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
-        // The peer's choice of feedback is known with its parameters; none is sent before.
+        // The peer's choice of feedback arrives with its parameters; none is sent before.
         Self {
             phase,
             peer: None,
@@ -153,7 +155,7 @@ impl Connection {
         Self::new(parts, Phase::Handshake(Handshake::Initiator(Box::new(initiation))))
     }
 
-    /// A connection to a `peer` whose first message has been answered.
+    /// Creates a connection to a `peer` whose first message has been answered.
     pub(crate) fn respond(parts: Parts, secrets: &Secrets, peer: Parameters, until: Time) -> Self {
         let mut connection = Self::new(parts, Phase::Handshake(Handshake::Responder { until }));
         connection.establish(secrets, peer);
@@ -171,34 +173,34 @@ impl Connection {
         self.peer = Some(peer);
     }
 
-    /// Datagrams of `payload` bytes are known to pass.
+    /// Notes that datagrams of `payload` bytes are known to pass.
     fn on_first_payload(&mut self, payload: usize) {
         self.mtu.on_handshake(payload, self.datagram_overhead());
         self.recovery.set_max_packet(self.mtu.full_packet());
     }
 
-    /// Bytes that IP and UDP add to a payload on the path in use.
+    /// Returns the bytes that IP and UDP add to a payload on the path in use.
     fn datagram_overhead(&self) -> u32 {
         self.paths.active().datagram_overhead()
     }
 
-    /// The symbol size of flows that begin now, if the peer accepts it.
+    /// Returns the symbol size of flows that begin now, if the peer accepts it.
     fn acceptable_symbol_size(&self, peer: &Parameters) -> Result<u16, FlowError> {
         let (size, most) = (self.mtu.symbol_size(), peer.max_symbol_size);
         if size > most { Err(FlowError::SymbolsTooLarge { smallest: size, most }) } else { Ok(size) }
     }
 
-    /// The next event, in order.
+    /// Returns the next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// The next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
+    /// Returns the next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
 
-    /// Takes the answer to a request.
+    /// Handles the answer to a request.
     pub fn handle_reply(&mut self, now: Time, reply: Reply) {
         if !matches!(self.phase, Phase::Open) {
             return;
@@ -213,7 +215,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// After anything that moves flows: opens blocks, collects requests, and reports what has ended.
+    /// Follows up on anything that moves flows: opens blocks, collects requests, and reports what has ended.
     fn settle(&mut self, now: Time) {
         self.open_blocks(now);
         for event in self.send_flows.take_events(&mut self.control) {
@@ -262,12 +264,12 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends a PING: a peer that is there answers within about a round trip.
+    /// Sends a PING: a live peer answers within about a round trip.
     pub fn ping(&mut self) {
         self.control.push(ReliableFrame::Ping);
     }
 
-    /// Accepts an announced flow: its blocks are to be written from now on, and digested if `digest`.
+    /// Accepts an announced flow: from now on its blocks are written, and digested if `digest` is set.
     pub fn accept_flow(&mut self, now: Time, flow: FlowId, digest: bool) {
         self.recv_flows.accept(flow, digest);
         self.settle(now);
@@ -278,12 +280,14 @@ impl Connection {
         self.control.write(bytes);
     }
 
-    /// Bytes of the control stream that the peer is not known to have. A program that writes ahead bounds this.
+    /// Returns the bytes of the control stream that the peer is not known to have. A program that writes ahead bounds
+    /// this.
     pub fn control_backlog(&self) -> usize {
         self.control.backlog()
     }
 
-    /// Appends what has come of the peer's control stream to `out`, and gives the peer credit for as much again. Returns the bytes read.
+    /// Appends received bytes of the peer's control stream to `out`, and gives the peer credit for as many again.
+    /// Returns the number of bytes read.
     pub fn read_control(&mut self, out: &mut Vec<u8>) -> usize {
         let read = self.control.read(out);
         if read > 0 {
@@ -316,14 +320,14 @@ impl Connection {
         }
     }
 
-    /// The round-trip time, measured here or told by the peer.
+    /// Returns the round-trip time, measured here or reported by the peer.
     fn known_rtt(&self) -> Duration {
         let own = self.recovery.rtt();
         let told = self.feedback.peer_rtt();
         if own.has_sample() || told.is_zero() { own.smoothed() } else { told }
     }
 
-    /// Nothing is requested any more, and the last event says why.
+    /// Drops all requests, and reports the reason in the last event.
     fn end(&mut self, closed: Closed) {
         self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
         self.phase = Phase::Drained;
@@ -332,27 +336,28 @@ impl Connection {
         self.events.push_back(Event::Closed(closed));
     }
 
-    /// Limits the rate from now on, in IP bits per second, whatever the controller; `None` lifts the limit. A connection starts with
-    /// the profile's.
+    /// Limits the rate from now on, in IP bits per second, whatever the controller; `None` lifts the limit. A
+    /// connection starts with the profile's limit.
     pub fn set_limit(&mut self, now: Time, limit: Option<Rate>) {
         self.profile.limit = limit;
         self.recovery.set_limit(limit);
         self.pause.on_rate_change(now);
     }
 
-    /// Whether [`Event::Closed`] has been made.
+    /// Returns whether [`Event::Closed`] has been made.
     pub const fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closing(_) | Phase::Drained)
     }
 
-    /// Whether nothing is left to send or to wait for: the connection may be removed.
+    /// Returns whether nothing is left to send or to wait for: the connection may be removed.
     pub const fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Drained)
     }
 
-    /// Whether the program may end without the peer failing or waiting for it. After a normal end that is so once the peer is very likely
-    /// to have heard of it (several copies of the close are out, or the peer closed first and was answered), otherwise once the
-    /// connection is drained. An endpoint that stays goes on answering until [`Connection::is_drained`].
+    /// Returns whether the program may end without making the peer fail or wait. After a normal end, that is once the
+    /// peer has very likely heard of it (several copies of the close are sent, or the peer closed first and was
+    /// answered), otherwise once the connection is drained. An endpoint that stays continues to answer until
+    /// [`Connection::is_drained`].
     pub fn may_leave(&self) -> bool {
         match &self.phase {
             Phase::Closing(closing) => closing.may_leave(),
@@ -361,17 +366,17 @@ impl Connection {
         }
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub const fn remote(&self) -> SocketAddr {
         self.paths.active().remote
     }
 
-    /// The application's bytes in the peer's handshake.
+    /// Returns the application's bytes in the peer's handshake.
     pub fn peer_application(&self) -> &[u8] {
         self.peer.as_ref().map_or(&[], |peer| &peer.application)
     }
 
-    /// IP bytes in flight.
+    /// Returns the IP bytes in flight.
     pub fn bytes_in_flight(&self) -> u64 {
         self.recovery.bytes_in_flight()
     }
@@ -381,12 +386,12 @@ impl Connection {
         self.trace.take(out);
     }
 
-    /// Datagrams that were refused, by reason.
+    /// Returns the number of refused datagrams, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
         &self.counters.refused
     }
 
-    /// The present state and all counts.
+    /// Returns the present state and all counts.
     pub fn stats(&self) -> ConnectionStats {
         let recovery = self.recovery.stats();
         let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
@@ -430,9 +435,9 @@ impl Connection {
         }
     }
 
-    /// Source symbols that may be open at once: what a path can use, so that memory follows the path and neither the credit nor
-    /// a window that fills queues. Three times what is on its way leaves room for a window that doubles and for blocks that
-    /// wait for a lost symbol.
+    /// Returns how many source symbols may be open at once: as many as the path can use, so that memory follows the
+    /// path rather than the credit or a window that fills queues. Three times the symbols in flight leaves room for a
+    /// window that doubles and for blocks that wait for a lost symbol.
     fn open_limit(&self) -> u64 {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
@@ -450,8 +455,8 @@ impl Connection {
         }
     }
 
-    /// Another copy of the first message came: the peer is still trying, so its proof may still come. When copies come from
-    /// several addresses, some may have been sent by anybody.
+    /// Handles another copy of the first message: the peer is still trying, so its proof may yet arrive. If copies come
+    /// from several addresses, some may be forged.
     pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
         self.paths.on_first_message(from);
         if let Phase::Handshake(handshake) = &mut self.phase {

@@ -1,22 +1,24 @@
-//! What a program may ask of a connection, and why that may fail.
+//! Options that a program may set for a connection, and the errors of doing so.
 
 use crate::flow::{BadPlan, FlowLimits};
 use crate::wire::{Credit, StreamsAllowed};
 use std::time::Duration;
 
-/// What this side accepts, and how long it waits.
+/// The limits of this side, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Blocks of the peer's objects, in source symbols, and bytes of its control stream that may wait here at most. Once the
-    /// path is known, of symbols no more are granted than it needs, from 6,000 up.
+    /// Limits on buffered data: blocks of the peer's objects, in source symbols, and bytes of its control stream. Once
+    /// the path is known, only as many symbols are granted as it needs, from 6,000 up.
     pub credit: Credit,
-    /// What flows may look like.
+    /// The shape that flows may have.
     pub flows: FlowLimits,
-    /// The peer's streams. What waits here of them, beside what the credit is for, is at most `count x window + shared` symbols.
-    /// One with a window code keeps five eighths of its window again, and w^2 bytes of coefficients where the code's window has w
-    /// symbols: at most a quarter of `window`, and half of it once the stream goes on in smaller symbols.
+    /// The peer's streams. Besides what the credit covers, at most `count x window + shared` symbols of them are
+    /// buffered. A stream with a window code keeps five eighths of its window again, and w^2 bytes of coefficients
+    /// where the code's window has w symbols: at most a quarter of `window`, and half of it once the stream continues
+    /// in smaller symbols.
     pub streams: StreamsAllowed,
-    /// A connection ends when no authentic packet has come for this long, or none of the symbols sent has arrived for this long.
+    /// A connection ends when no authentic packet has arrived for this long, or none of the symbols sent has arrived
+    /// for this long.
     pub dead_after: Duration,
     /// An idle connection sends a PING this often (RFC 8085 section 3.5: not under 15 s).
     pub keep_alive: Duration,
@@ -28,7 +30,7 @@ impl Default for Limits {
             // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
             credit: Credit { symbols: 24_000, control: 1 << 20 },
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
-            // 23 MB and as much again: a stream alone may have what a round trip of 600 ms takes at 150 Mbit/s.
+            // 23 MB and as much again: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
             streams: StreamsAllowed { count: 64, window: 256, shared: 16_000 },
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
@@ -43,11 +45,11 @@ pub struct ObjectOptions {
     pub length: u64,
     /// The program's name for it; the peer sees it.
     pub tag: u64,
-    /// Whether the digest of each block is to be computed after it is first read.
+    /// Whether to compute the digest of each block after it is first read.
     pub digest: bool,
 }
 
-/// Why an object or a stream cannot be sent.
+/// The reason why an object or a stream cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The connection is not open yet, or no longer.
@@ -63,13 +65,13 @@ pub enum FlowError {
     SymbolsTooLarge {
         /// The profile's smallest, in bytes.
         smallest: u16,
-        /// What the peer takes, in bytes.
+        /// The peer's limit, in bytes.
         most: u16,
     },
     /// The profile's blocks do not fit the object or the peer's limits.
     #[error("the object cannot be cut into blocks that the peer accepts")]
     Unsendable,
-    /// The peer takes no streams.
+    /// The peer accepts no streams.
     #[error("the peer takes no streams")]
     NoStreams,
     /// The stream is finished or reset, or was never opened here.

@@ -1,15 +1,16 @@
-//! Where the peer is: the path in use, and the addresses that the peer seems to have moved to (RFC 9000 sections 8.2 and 9).
+//! The location of the peer: the path in use, and the addresses to which the peer seems to have moved (RFC 9000
+//! sections 8.2 and 9).
 //!
-//! A packet that opens proves that the peer made it, not that the peer is where it came from: anybody on the way can send a copy
-//! from elsewhere. So a new address is challenged, gets at most three times the bytes that came from it, and becomes the path when
-//! it answers, unless something newer has come over the path in use.
+//! A packet that opens proves that the peer made it, but not that the peer sent it from its source address: an on-path
+//! attacker can send a copy from elsewhere. So a new address is challenged, is sent at most three times the bytes
+//! received from it, and becomes the path when it answers, unless something newer has arrived over the path in use.
 
 use crate::time::Time;
 use crate::wire::{HEADER, TAG};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Addresses under challenge at once. When there are more, the one with the oldest packet is forgotten.
+/// Addresses under challenge at once. Beyond that, the one with the oldest packet is dropped.
 const MAX_CANDIDATES: usize = 4;
 
 /// Bytes sent to an unvalidated address for each byte received from it (RFC 9000 section 8).
@@ -18,16 +19,16 @@ const AMPLIFICATION: u64 = 3;
 /// An address is challenged for at least this long (RFC 9000 section 8.2.4: three probe timeouts of 1 s).
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What an answer may take beyond two round trips of the path in use.
+/// Time that an answer may take beyond two round trips of the path in use.
 const SLACK: Duration = Duration::from_millis(25);
 
-/// The most time between two challenges to one address.
+/// Longest time between two challenges to one address.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// A challenge of the peer restarts our congestion control no more often than this, whatever it sends.
+/// Shortest time between two restarts of our congestion control by the peer's challenges, whatever it sends.
 const RESTART_SPACING: Duration = Duration::from_secs(1);
 
-/// A silence that no round trip explains: feedback held back, a block being written, a busy machine.
+/// A silence that no round trip explains: feedback withheld, a block being written, a busy machine.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
 /// Bytes of a PATH_CHALLENGE or PATH_RESPONSE frame.
@@ -38,12 +39,12 @@ pub(super) const PATH_FRAME: usize = 9;
 pub(crate) struct AddressPair {
     /// The peer's address, as seen from here.
     pub(crate) remote: SocketAddr,
-    /// The local address that the peer's packets arrive at, if known: answers leave from there.
+    /// The local address at which the peer's packets arrive, if known: answers are sent from there.
     pub(crate) local: Option<IpAddr>,
 }
 
 impl AddressPair {
-    /// Bytes that IP and UDP add to a payload on this path.
+    /// Returns the bytes that IP and UDP add to a payload on this path.
     pub(super) fn datagram_overhead(&self) -> u32 {
         let v4 = match self.remote.ip() {
             IpAddr::V4(_) => true,
@@ -61,14 +62,14 @@ pub(super) struct Arrival {
     pub(super) ip_bytes: u64,
 }
 
-/// What a path probe asks or answers.
+/// The content of a path probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathFrame {
     Challenge([u8; 8]),
     Response([u8; 8]),
 }
 
-/// A packet with nothing but a path frame, to an address that is not, or need not be, the one in use.
+/// A packet with only a path frame, to an address that is not, or need not be, the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathProbe {
     pub(super) to: AddressPair,
@@ -76,12 +77,12 @@ pub(super) struct PathProbe {
     pub(super) ip_bytes: u32,
 }
 
-/// An address that the peer may have moved to.
+/// An address to which the peer may have moved.
 #[derive(Debug)]
 struct Candidate {
     path: AddressPair,
     data: [u8; 8],
-    /// Highest packet number that came from it.
+    /// Highest packet number received from it.
     highest: u64,
     /// IP bytes received from it and sent to it.
     received: u64,
@@ -100,15 +101,16 @@ impl Candidate {
     }
 }
 
-/// What a response to a challenge leads to.
+/// The result of a response to a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validation {
-    /// The peer has moved: the path in use is the one it answered on.
+    /// The peer has moved: the path in use is the one on which it answered.
     Migrated {
-        /// The round-trip time of the new path, if only one challenge was sent, so that it is clear which one was answered.
+        /// The round-trip time of the new path, if only one challenge was sent, so that it is clear which one was
+        /// answered.
         rtt: Option<Duration>,
     },
-    /// It answers for an address that the peer has left again, or again for the one in use.
+    /// It validates an address that the peer has left again, or once more the one in use.
     Ignored,
     /// No challenge carried this data.
     Unsolicited,
@@ -122,14 +124,14 @@ pub(super) struct PathValidator {
     highest: Option<u64>,
     /// When the last packet came over it.
     last_heard: Time,
-    /// The peer is there. Until that is known, nothing is sent but path probes.
+    /// The peer's address is validated. Before that, only path probes are sent.
     validated: bool,
-    /// The first message came from several addresses, so a packet from one of them proves nothing about the address.
+    /// The first message came from several addresses, so a packet from one of them does not validate it.
     contested: bool,
     candidates: Vec<Candidate>,
-    /// The response that is to be sent.
+    /// The response to send.
     response: Option<(AddressPair, [u8; 8])>,
-    /// The last challenge that was answered, and when one last restarted the path.
+    /// The last challenge that was answered, and when a challenge last restarted the path.
     last_challenge: Option<[u8; 8]>,
     last_restart: Option<Time>,
     /// The challenge that the path in use has answered.
@@ -138,7 +140,7 @@ pub(super) struct PathValidator {
 }
 
 impl PathValidator {
-    /// Nothing has come over `path` yet.
+    /// Creates the state for `path`, over which nothing has arrived yet.
     pub(super) const fn new(now: Time, path: AddressPair) -> Self {
         Self {
             active: path,
@@ -155,38 +157,39 @@ impl PathValidator {
         }
     }
 
-    /// The path in use.
+    /// Returns the path in use.
     pub(super) const fn active(&self) -> AddressPair {
         self.active
     }
 
-    /// Whether the peer is known to be where packets are sent to.
+    /// Returns whether the address to which packets are sent is validated.
     pub(super) const fn is_validated(&self) -> bool {
         self.validated
     }
 
-    /// Whether the peer may be elsewhere than on the path in use.
+    /// Returns whether the peer may be elsewhere than on the path in use.
     pub(super) const fn is_validating(&self) -> bool {
         !self.validated || !self.candidates.is_empty()
     }
 
-    /// Times that the peer was found to have moved.
+    /// Returns how often the peer was found to have moved.
     pub(super) const fn migrations(&self) -> u64 {
         self.migrations
     }
 
-    /// The handshake was answered from `remote`, which proves that the peer is there.
+    /// Notes that the handshake was answered from `remote`, which validates that address.
     pub(super) const fn on_handshake(&mut self, remote: SocketAddr) {
         self.active.remote = remote;
         self.validated = true;
     }
 
-    /// A copy of the first message came from this address.
+    /// Notes that a copy of the first message came from this address.
     pub(super) fn on_first_message(&mut self, remote: SocketAddr) {
         self.contested |= remote != self.active.remote;
     }
 
-    /// An authentic, new packet came. Answers to a challenge are expected after `rtt`; `data` draws the bytes of one.
+    /// Handles an authentic, new packet. Answers to a challenge are expected after `rtt`; `data` draws the bytes of
+    /// one.
     pub(super) fn on_packet(&mut self, now: Time, packet: Arrival, rtt: Duration, data: impl FnOnce() -> [u8; 8]) {
         if self.is_from_active(packet) {
             return self.on_active_packet(now, packet);
@@ -198,7 +201,7 @@ impl PathValidator {
             known.received += ip_bytes;
             return;
         }
-        // The newest packet of all tells where the peer may be now.
+        // The newest packet of all shows where the peer may be now.
         if !self.is_newest(number) {
             return;
         }
@@ -221,8 +224,8 @@ impl PathValidator {
         });
     }
 
-    /// An authentic, new packet came to a connection that is closing: there is no time to validate another address, and no need to,
-    /// as each packet gets one answer at most. Whether the path in use has changed.
+    /// Handles an authentic, new packet on a closing connection, where there is no time to validate another address,
+    /// and no need to, as each packet gets one answer at most. Returns whether the path in use has changed.
     pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: Arrival) -> bool {
         let moved = !self.is_from_active(packet);
         if moved && !self.is_newest(packet.number) {
@@ -244,15 +247,15 @@ impl PathValidator {
         self.validated = true;
     }
 
-    /// Whether packet `number` was sent after all that have come so far.
+    /// Returns whether packet `number` was sent after all that have arrived so far.
     fn is_newest(&self, number: u64) -> bool {
         let highest = self.candidates.iter().map(|candidate| candidate.highest).max().max(self.highest);
         highest.is_none_or(|highest| number > highest)
     }
 
-    /// A challenge came; it is answered where it came from. `alone`: its packet has room for nothing else, so it asks where we are and
-    /// not which packet sizes pass. True when it shows that the peer sees us at another address than before, so that our packets
-    /// take another path too.
+    /// Handles a challenge, which is answered on the path it came from. `alone`: its packet has no other content, so it
+    /// asks for our address and does not test packet sizes. Returns true if it shows that the peer sees us at another
+    /// address than before, so that our packets take another path too.
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], alone: bool) -> bool {
         self.response = Some((path, data));
         let repeated = || self.last_challenge == Some(data);
@@ -267,8 +270,8 @@ impl PathValidator {
         true
     }
 
-    /// A response came. It counts only from the address that was challenged: from elsewhere the peer may be answering a
-    /// challenge that somebody at that address has passed on.
+    /// Handles a response. It counts only from the address that was challenged: from elsewhere the peer may be
+    /// answering a challenge that an attacker at that address has relayed.
     pub(super) fn on_response(&mut self, now: Time, path: AddressPair, data: [u8; 8]) -> Validation {
         let challenged = |candidate: &Candidate| candidate.data == data && candidate.copies > 0;
         let Some(at) = self.candidates.iter().position(challenged) else {
@@ -291,7 +294,7 @@ impl PathValidator {
         Validation::Migrated { rtt: first.map(|first| now.since(first)) }
     }
 
-    /// The next probe to send. It counts as sent.
+    /// Takes the next probe to send, and counts it as sent.
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<PathProbe> {
         let ip_bytes = self.probe_bytes();
         let (to, frame) = match self.response.take() {
@@ -315,12 +318,12 @@ impl PathValidator {
         Some((candidate.path, PathFrame::Challenge(candidate.data)))
     }
 
-    /// IP bytes of a path probe.
+    /// Returns the IP bytes of a path probe.
     fn probe_bytes(&self) -> u32 {
         (HEADER + PATH_FRAME + TAG) as u32 + self.active.datagram_overhead()
     }
 
-    /// When a probe is to be sent, or a candidate given up.
+    /// Returns when a probe is to be sent, or a candidate given up.
     pub(super) fn deadline(&self) -> Option<Time> {
         if self.response.is_some() {
             return Some(Time::ZERO);
@@ -332,13 +335,13 @@ impl PathValidator {
         self.candidates.iter().map(due).min()
     }
 
-    /// Forgets addresses that have not answered in time. If the peer speaks from one again, it is challenged again.
+    /// Drops addresses that have not answered in time. If the peer sends from one again, it is challenged again.
     pub(super) fn on_timer(&mut self, now: Time) {
         self.candidates.retain(|candidate| candidate.expires > now);
     }
 
-    /// The peer speaks from elsewhere, and the path in use has been silent for longer than three round trips: only probes are worth
-    /// sending over it.
+    /// Returns whether the peer sends from elsewhere and the path in use has been silent for longer than three round
+    /// trips: only probes are worth sending over it.
     pub(super) fn is_in_doubt(&self, now: Time, rtt: Duration) -> bool {
         let newer = |candidate: &Candidate| Some(candidate.highest) > self.highest;
         now.since(self.last_heard) > rtt * 3 + QUIET && self.candidates.iter().any(newer)

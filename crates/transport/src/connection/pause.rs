@@ -1,4 +1,4 @@
-//! Why data is not being sent, and until when.
+//! Why no data is being sent, and until when.
 
 use super::stats::LimitedBy;
 use crate::time::Time;
@@ -6,43 +6,44 @@ use crate::time::Time;
 /// The state of sending after the last attempt.
 #[derive(Debug, Default)]
 pub(super) struct Pause {
-    /// When the pacer lets the next batch out.
+    /// When the pacer allows the next batch.
     pacer: Option<Time>,
-    /// When a schedule has something again.
+    /// When a schedule has something to send again.
     schedule: Option<Time>,
     limited_by: LimitedBy,
 }
 
 impl Pause {
-    /// An attempt to send begins: it finds out anew when to make the next.
+    /// Begins an attempt to send, which determines anew when to make the next.
     pub(super) const fn on_attempt(&mut self) {
         self.stop();
     }
 
-    /// Nothing is waited for any more.
+    /// Stops waiting.
     pub(super) const fn stop(&mut self) {
         self.pacer = None;
         self.schedule = None;
     }
 
-    /// Nothing can be sent until something else happens.
+    /// Notes that nothing can be sent until something else happens.
     pub(super) const fn on_blocked(&mut self, by: LimitedBy) {
         self.limited_by = by;
     }
 
-    /// The pacer has to be waited for.
+    /// Notes that the pacer has to be waited for.
     pub(super) const fn on_paced(&mut self, until: Time) {
         self.limited_by = LimitedBy::Pacing;
         self.pacer = Some(until);
     }
 
-    /// The schedules had nothing although the path would have taken it; `until`: one of them waits for a time.
+    /// Notes that the schedules had nothing to send although the path would have accepted it. `until`: one of them
+    /// waits for that time.
     pub(super) const fn on_idle(&mut self, by: LimitedBy, until: Option<Time>) {
         self.limited_by = by;
         self.schedule = until;
     }
 
-    /// The pacer has another rate: its deadline no longer holds.
+    /// Handles a change of the pacer's rate: its deadline no longer holds.
     pub(super) fn on_rate_change(&mut self, now: Time) {
         for until in [&mut self.pacer, &mut self.schedule].into_iter().flatten() {
             *until = now.min(*until);
@@ -57,7 +58,7 @@ impl Pause {
         self.schedule
     }
 
-    /// What keeps data from being sent faster.
+    /// Returns what keeps data from being sent faster.
     pub(super) const fn limited_by(&self) -> LimitedBy {
         self.limited_by
     }

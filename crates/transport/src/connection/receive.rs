@@ -1,4 +1,4 @@
-//! Receiving: opened packets, their frames, and what follows from them.
+//! Receiving: opened packets, their frames, and the consequences.
 
 use super::closing::Closing;
 use super::control::ReliableFrame;
@@ -21,14 +21,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 impl Connection {
-    /// Opens this connection's packets; `None` before the handshake is done. Pure: it may work on any thread.
+    /// Returns the opener of this connection's packets; `None` before the handshake is done. It is pure and may be used
+    /// on any thread.
     pub fn opener(&self) -> Option<Opener> {
         self.crypto.opener()
     }
 
     /// Processes packets that were received together and have been opened, all with the same ECN mark.
     ///
-    /// `from` is the address they came from, `local` the one they were sent to, if known: answers are sent from there.
+    /// `from` is the address they came from, `local` the one to which they were sent, if known: answers are sent from
+    /// there.
     pub fn handle_packets(
         &mut self,
         now: Time,
@@ -51,7 +53,7 @@ impl Connection {
             match &mut self.phase {
                 Phase::Handshake(Handshake::Responder { .. }) => {
                     self.phase = Phase::Open;
-                    // The peer's first packet has the size that it knows to pass both ways.
+                    // The peer's first packet has the size that it knows to pass in both directions.
                     self.on_first_payload(HEADER + packet.plaintext.len() + TAG);
                     self.events.push_back(Event::Connected);
                 }
@@ -73,12 +75,12 @@ impl Connection {
         }
     }
 
-    /// IP bytes of the datagram that brought a packet.
+    /// Returns the IP bytes of the datagram that carried a packet.
     fn ip_bytes(&self, packet: &Opened<'_>) -> u32 {
         (HEADER + packet.plaintext.len() + TAG) as u32 + self.datagram_overhead()
     }
 
-    /// A datagram for this connection was refused.
+    /// Counts a refused datagram of this connection.
     pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
         self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
@@ -123,7 +125,7 @@ impl Connection {
         Ok(())
     }
 
-    /// One of the frames of a packet with `plaintext` bytes of them, which came over `path`.
+    /// Handles a frame of a packet with `plaintext` bytes of frames, which arrived over `path`.
     fn handle_frame(
         &mut self,
         now: Time,
@@ -158,7 +160,8 @@ impl Connection {
             Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
             Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
-                // What has come before it counts: the program hears what the peer acknowledged and then that it has closed.
+                // Everything before it counts: the program learns what the peer acknowledged, and then that it has
+                // closed.
                 self.settle(now);
                 if !matches!(self.phase, Phase::Open) {
                     return Ok(());
@@ -182,13 +185,13 @@ impl Connection {
         self.send_flows.grant(feedback.credit.symbols);
         self.control.grant(feedback.credit.control);
         self.send_flows.on_statuses(feedback.number, &feedback.statuses());
-        // Last: flows that go on under other numbers would not recognise what the feedback says of them.
+        // Last: flows that continue under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
         self.seen.on_feedback(feedback.number);
         Ok(())
     }
 
-    /// Passes recovery's report to those whose packets it is about.
+    /// Passes recovery's report to the components whose packets it concerns.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
         self.trace.report(&report, &self.recovery, self.send_flows.symbols());
@@ -198,7 +201,8 @@ impl Connection {
         self.liveness.on_report();
     }
 
-    /// After each report: whether large packets vanish, and what a search has found. What is to be smaller is made so.
+    /// Updates path MTU discovery after a report: checks whether large packets vanish, and applies the result of a
+    /// search.
     pub(super) fn update_path_mtu(&mut self, now: Time) {
         let pto = self.recovery.probe_timeout();
         match self.mtu.on_report(&self.recovery.report(), pto) {
@@ -212,7 +216,7 @@ impl Connection {
                 self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
             }
             Some(Shrunk::PerPacket(count)) => {
-                // Fewer of the same symbols: the flows go on as they are.
+                // Fewer of the same symbols: the flows continue unchanged.
                 self.mtu.set_per_packet(count);
                 self.send_flows.forget_unanswered();
                 self.trace.record(now, TraceEvent::PerPacketChanged { count });
@@ -220,13 +224,14 @@ impl Connection {
         }
         self.recovery.set_max_packet(self.mtu.full_packet());
         let rtt = self.recovery.rtt().smoothed();
-        // What was lost lately was lost for its size: it says nothing of the path but its round trip.
+        // Recent losses were due to size: they say nothing of the path but its round trip.
         self.restart_path(now);
         self.recovery.set_rtt_from_handshake(now, rtt);
     }
 
-    /// What the sender has forgotten, or does not send again, cannot be had any more: both sides are to know, and nobody is to wait (rc-udp IV
-    /// acknowledges before it decodes, and leaves open what follows then; ttp I lets transfers fail).
+    /// Closes the connection because a block cannot be decoded: the sender has dropped it, or does not send it again.
+    /// Both sides should learn it rather than wait (rc-udp IV acknowledges before it decodes, and leaves open what
+    /// follows; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.counters.undecodable_blocks += 1;
         self.close_as(now, CloseCode::Undecodable as u32, why, Closed::Undecodable);
@@ -236,7 +241,7 @@ impl Connection {
         self.close_as(now, CloseCode::Violation as u32, what, Closed::Violation(what));
     }
 
-    /// The second message of the handshake came, in a datagram of `size` bytes.
+    /// Handles the second message of the handshake, in a datagram of `size` bytes.
     pub(crate) fn handle_answer(
         &mut self,
         now: Time,
@@ -259,21 +264,21 @@ impl Connection {
             self.recovery.set_rtt_from_handshake(now, rtt);
         }
         self.events.push_back(Event::Connected);
-        // The peer sends nothing until it has heard from us under the new keys: two packets say so, in case one is lost.
+        // The peer sends nothing until it has heard from us under the new keys: two packets, in case one is lost.
         self.liveness.on_handshake(now);
         self.control.push(ReliableFrame::Ping);
         self.feedback.hurry();
         Ok(())
     }
 
-    /// The first message was answered with a list of versions.
+    /// Handles a list of versions in answer to the first message.
     pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
         let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
         handshake.on_versions(answer)
     }
 }
 
-/// What feedback says of packets. A receiver that does not know the form that was asked for names what arrived.
+/// Returns what feedback says of packets. A receiver that does not support the requested form names what arrived.
 const fn told(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
     match (asked, feedback.count, &feedback.packets) {
         (PacketFeedback::Count, Some(count), _) => {

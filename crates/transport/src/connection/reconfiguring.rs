@@ -5,10 +5,10 @@ use crate::profile::{Profile, ProfileError};
 use crate::time::Time;
 use crate::wire::Parameters;
 
-/// Keys that are fixed once the handshake has told them to the receiver.
+/// Keys that are fixed once the handshake has sent them to the receiver.
 const SETTLED: [&str; 2] = ["symbols", "feedback"];
 
-/// Why the profile could not be changed.
+/// The reason why the profile could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// There is no such key or value.
@@ -22,11 +22,11 @@ pub enum SetError {
 impl Connection {
     /// Changes a setting of the profile from now on, as [`Profile::set`] does.
     ///
-    /// Controller, loss detection, timeout, estimators and limit change at once, and what is in flight stays in flight. Schedules change
-    /// with the next symbol of each flow. Block sizes and codes change with the next block that is opened, as far as blocks are not
-    /// planned yet: where the last block of an object has a code of its own, all are planned from the beginning. The blocks of a stream
-    /// stay within the largest size that it was announced with. How streams are coded, and sizes that divide a whole object at once,
-    /// change for flows opened from now on.
+    /// Controller, loss detection, timeout, estimators and limit change at once; packets in flight stay in flight.
+    /// Schedules change with the next symbol of each flow. Block sizes and codes change with the next block opened,
+    /// unless it is already planned: if the last block of an object has a code of its own, all are planned from the
+    /// beginning. The blocks of a stream stay within the largest size with which it was announced. The coding of
+    /// streams, and sizes that divide a whole object at once, change for flows opened from now on.
     ///
     /// # Errors
     /// When there is no such key or value, or the handshake has fixed it. Nothing has changed then.

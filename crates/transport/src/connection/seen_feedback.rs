@@ -1,4 +1,4 @@
-//! What the peer's receiving half is told of its feedback: which was seen, so that it need not repeat what that said.
+//! What this side tells the peer about its feedback: which has been seen, so that the peer need not repeat its content.
 
 use crate::time::Time;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Times per round trip that the newest feedback seen is named (docs/design/feedback.md).
 const PER_RTT: u32 = 4;
 
-/// The newest feedback that was seen, until the peer is told.
+/// The newest feedback seen, until the peer is told.
 #[derive(Debug, Default)]
 pub(super) struct SeenFeedback {
     newest: Option<u32>,
@@ -14,18 +14,18 @@ pub(super) struct SeenFeedback {
 }
 
 impl SeenFeedback {
-    /// Feedback of this number was processed.
+    /// Notes that feedback of this number was processed.
     pub(super) fn on_feedback(&mut self, number: u32) {
         self.newest = self.newest.max(Some(number));
     }
 
-    /// When to tell the peer.
+    /// Returns when to tell the peer.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
         self.newest?;
         Some(self.last_told.map_or(Time::ZERO, |told| told + rtt / PER_RTT))
     }
 
-    /// The number to tell now, with whatever else is sent.
+    /// Takes the number to tell now, with whatever else is sent.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
         let number = self.newest.take()?;
         self.last_told = Some(now);

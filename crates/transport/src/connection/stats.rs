@@ -22,7 +22,7 @@ pub enum LimitedBy {
     Receiver,
 }
 
-/// What a connection counts that none of its components does.
+/// Counts that belong to no component.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) refused: RefusedCounts,
@@ -71,7 +71,7 @@ pub struct ConnectionStats {
     pub probe_timeouts: u64,
     /// Retransmission timeouts (RFC 6298), for profiles that have them.
     pub retransmission_timeouts: u64,
-    /// PINGs sent because nothing was heard.
+    /// PINGs sent because nothing was received.
     pub pings: u64,
     /// Packets sent to find out which sizes the path carries.
     pub mtu_probes: u64,
@@ -79,7 +79,7 @@ pub struct ConnectionStats {
     pub timers_expired: u64,
     /// Bytes of a symbol of the flows that are sent.
     pub symbol_size: u16,
-    /// The most symbols that a packet has: those that the profile wants, as far as the path is known to carry them.
+    /// The most symbols that a packet has: as many as the profile wants and the path is known to carry.
     pub per_packet: u8,
     /// The congestion window, in IP bytes.
     pub window: u64,

@@ -1,4 +1,4 @@
-//! Streams: ordered bytes, either way, any number of them.
+//! Streams: ordered bytes, in either direction, any number of them.
 
 use super::control::ReliableFrame;
 use super::recv_flows::Violation;
@@ -20,8 +20,9 @@ impl Connection {
     /// Opens a stream to the peer. Streams and, as one, the objects take turns on the path.
     ///
     /// # Errors
-    /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::NoStreams`] when the peer takes
-    /// none, [`FlowError::Exhausted`], [`FlowError::Unsendable`] when the profile's symbols cannot carry a stream.
+    /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::NoStreams`] when the
+    /// peer accepts none, [`FlowError::Exhausted`], [`FlowError::Unsendable`] when the profile's symbols cannot carry a
+    /// stream.
     pub fn open_stream(&mut self, now: Time, options: StreamOptions) -> Result<FlowId, FlowError> {
         let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
             return Err(FlowError::NotConnected);
@@ -34,7 +35,7 @@ impl Connection {
         let symbol_size = self.acceptable_symbol_size(peer)?;
         let (blocks, schedule) = (&self.profile.blocks, &self.profile.schedule);
         let (k, code, short_code, schedule) = match self.profile.streams {
-            // No block larger than what is the stream's own: it can always go on when that is read.
+            // No block is larger than the stream's own credit: it can always continue once that much is read.
             StreamCoding::Blocks => {
                 let blocks = blocks.of_streams(symbol_size);
                 (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
@@ -61,12 +62,12 @@ impl Connection {
         Ok(flow)
     }
 
-    /// Takes as many of `bytes` as there is room for: a stream keeps at most 4 MiB that are in no block yet, and blocks as far as
-    /// the path and the peer's credit go. Where not all are taken, [`Event::StreamWritable`] follows.
+    /// Accepts as many of `bytes` as there is room for: a stream buffers at most 4 MiB that are in no block yet, and
+    /// blocks as far as the path and the peer's credit allow. After a partial write [`Event::StreamWritable`] follows.
     ///
     /// # Errors
-    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up, or was never
-    /// opened here.
+    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up,
+    /// or was never opened here.
     pub fn write_stream(&mut self, now: Time, flow: FlowId, bytes: &[u8]) -> Result<usize, FlowError> {
         if !matches!(self.phase, Phase::Open) {
             return Err(FlowError::NotConnected);
@@ -77,7 +78,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Ends a stream after what has been written. [`Event::StreamSent`] follows when all of it has arrived.
+    /// Ends a stream after the bytes written so far. [`Event::StreamSent`] follows when all of it has arrived.
     ///
     /// # Errors
     /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when there is no such stream.
@@ -92,8 +93,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives a stream up that this side sends: nothing more of it is sent, and the peer's program is told `code`. Nothing
-    /// happens where the peer has read all of it.
+    /// Gives up a stream that this side sends: nothing more of it is sent, and the peer's program is told `code`. Has
+    /// no effect if the peer has read all of it.
     pub fn reset_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, Phase::Open) && self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
@@ -101,8 +102,9 @@ impl Connection {
         }
     }
 
-    /// Appends at most `max` bytes of a stream of the peer, the next in order, to `out`; how many. The room for blocks that are
-    /// read to their end is the peer's again. What has come can be read after the end of the connection too.
+    /// Appends at most `max` bytes of a stream of the peer, the next in order, to `out`; returns how many. The credit
+    /// for blocks read to their end goes back to the peer. Received bytes can be read after the end of the connection
+    /// too.
     pub fn read_stream(&mut self, now: Time, flow: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
         let read = self.recv_flows.read(flow, out, max);
         if matches!(self.phase, Phase::Open) {
@@ -111,13 +113,14 @@ impl Connection {
         read
     }
 
-    /// Whether every byte of a stream of the peer has been read. It tells the end of a stream from a break once the connection has
-    /// ended, when no [`Event::StreamFinished`] follows any more.
+    /// Returns whether every byte of a stream of the peer has been read. Once the connection has ended, when no
+    /// [`Event::StreamFinished`] follows any more, it distinguishes the end of a stream from an interruption.
     pub fn is_stream_read(&self, flow: FlowId) -> bool {
         self.recv_flows.is_read(flow)
     }
 
-    /// Wants no more of a stream of the peer: what has come of it is dropped, and its sender is to give it up with `code`.
+    /// Stops a stream of the peer that is no longer wanted: its unread bytes are dropped, and its sender is asked to
+    /// give it up with `code`.
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, Phase::Open) && self.recv_flows.stop(flow) {
             self.trace.record(now, TraceEvent::StreamStopped { flow, code });
@@ -125,12 +128,12 @@ impl Connection {
         }
     }
 
-    /// The peer wants no more of a stream that this side sends.
+    /// Handles the peer's request to stop a stream that this side sends.
     pub(super) fn on_stop(&mut self, now: Time, flow: FlowId, code: u32) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
             return Err(Violation("a flow was stopped that is no stream"));
         }
-        // Of a stream that has arrived, read or not, the program has heard the last.
+        // For a stream that has arrived, read or not, the program has had its last event.
         let sent = self.send_flows.named_mut(flow).is_some_and(|stream| stream.is_sent());
         if self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
@@ -141,7 +144,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer's program has read so much of a stream.
+    /// Handles the report of how much of a stream the peer's program has read.
     pub(super) fn on_stream_read(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
             return Err(Violation("a flow was read that is no stream"));
@@ -150,20 +153,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Opens blocks as far as credit, the read-ahead and what the path can use go.
+    /// Opens blocks as far as credit, the read-ahead and the path's capacity allow.
     pub(super) fn open_blocks(&mut self, now: Time) {
         let (path, most) = (self.path_estimate(), self.open_limit());
         self.send_flows.open_blocks(now, &path, most, &mut self.control, &mut self.requests);
     }
 
-    /// Moves out what the flows of the peer led to.
+    /// Moves out the events of the peer's flows.
     pub(super) fn move_recv_events(&mut self, now: Time) {
         while let Some(event) = self.recv_flows.poll_event() {
             self.push_flow_event(now, event);
         }
     }
 
-    /// A flow led to something that the program is to hear.
+    /// Queues a flow's event for the program.
     pub(super) fn push_flow_event(&mut self, now: Time, event: Event) {
         let record = match event {
             Event::Announced { flow, length, .. } => Some(TraceEvent::FlowAnnounced { flow, length }),

@@ -1,4 +1,4 @@
-//! What a connection does when time passes: whose timer it was, and what follows.
+//! The passing of time: which timers have expired, and what follows.
 
 use super::control::ReliableFrame;
 use super::liveness::{Activity, max_spacing};
@@ -17,12 +17,12 @@ const SENDING: [Timer; 6] =
     [Timer::Feedback, Timer::FeedbackSeen, Timer::BlackHole, Timer::MtuSearch, Timer::Pacer, Timer::Schedule];
 
 impl Connection {
-    /// When to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
+    /// Returns when to call [`Connection::handle_timeout`], if nothing else happens before; then poll for packets too.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.timers().earliest()
     }
 
-    /// Time has come to [`Connection::poll_timeout`], or past it.
+    /// Handles all timers due by `now`; call it at [`Connection::poll_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Time) {
         let mut table = self.timers();
         if table.earliest().is_none_or(|at| at > now) {
@@ -33,15 +33,15 @@ impl Connection {
             return;
         }
         if self.on_loss_detection_timer(now, &table) {
-            // What is in flight decides whether the peer is to be asked.
+            // Packets in flight decide whether the peer has to be probed.
             table = self.timers();
         }
         self.on_liveness_timers(now, &table);
-        // What these wait for is done by the next `poll_transmit`.
+        // The next `poll_transmit` does what these wait for.
         self.expire(now, &table, &SENDING);
     }
 
-    /// Every deadline of the connection, by its owner.
+    /// Returns every deadline of the connection, by its owner.
     fn timers(&self) -> TimerTable {
         let mut table = TimerTable::default();
         match &self.phase {
@@ -57,7 +57,7 @@ impl Connection {
         let (activity, times) = (self.activity(), self.probe_times());
         table.set(Timer::Idle, self.liveness.idle_deadline(&activity));
         table.set(Timer::PathValidation, self.paths.deadline());
-        // Nothing but path probes is sent to an address that has proved nothing.
+        // Only path probes are sent to an unvalidated address.
         if !self.paths.is_validated() {
             return;
         }
@@ -74,7 +74,7 @@ impl Connection {
         table.set(Timer::Schedule, self.pause.schedule_deadline());
     }
 
-    /// What liveness has to know of the others.
+    /// Returns what liveness has to know of the other components.
     fn activity(&self) -> Activity {
         Activity {
             rtt: self.known_rtt(),
@@ -87,7 +87,7 @@ impl Connection {
         }
     }
 
-    /// What path MTU discovery has to know of the others.
+    /// Returns what path MTU discovery has to know of the other components.
     pub(super) fn probe_times(&self) -> ProbeTimes {
         ProbeTimes {
             rtt: self.known_rtt(),
@@ -97,12 +97,12 @@ impl Connection {
         }
     }
 
-    /// Which of these timers have expired. Each is counted and recorded.
+    /// Returns which of these timers have expired. Each is counted and recorded.
     fn expire(&mut self, now: Time, table: &TimerTable, timers: &[Timer]) -> Expired {
         let expired = table.expired(now, timers);
         for timer in expired.iter() {
             self.counters.timers_expired += 1;
-            // Loss detection says more precisely itself what has expired.
+            // Loss detection itself records more precisely what has expired.
             if timer != Timer::LossDetection {
                 self.trace.record(now, TraceEvent::TimerExpired { timer: timer.name() });
             }
@@ -110,7 +110,7 @@ impl Connection {
         expired
     }
 
-    /// Something may have ended: the connection, or the validation of an address.
+    /// Handles ends: of the connection, or of the validation of an address.
     fn on_ends(&mut self, now: Time, table: &TimerTable) {
         let expired = self.expire(now, table, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
         match &mut self.phase {
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// True when the timer had expired.
+    /// Handles the loss detection timer; returns whether it had expired.
     fn on_loss_detection_timer(&mut self, now: Time, table: &TimerTable) -> bool {
         if self.expire(now, table, &[Timer::LossDetection]).is_empty() {
             return false;
@@ -163,10 +163,11 @@ impl Connection {
         }
     }
 
-    /// The network says that nobody listens at the peer's address (ICMP port unreachable). Anybody may have forged that, so it ends
-    /// nothing by itself: a peer that was not heard lately is probed twice at once, and given up without `dead_after` if nothing
-    /// authentic comes for 3 s or six round trips, or for two after [`Connection::expect_close`]. Further hints change nothing about
-    /// that. During the handshake hints are ignored, as the peer may only be about to listen. Poll for packets then.
+    /// Handles the network's report that nothing listens at the peer's address (ICMP port unreachable). It may be
+    /// forged, so it ends nothing by itself: a peer not heard lately is probed twice at once, and given up before
+    /// `dead_after` if nothing authentic arrives for 3 s or six round trips, or for two after
+    /// [`Connection::expect_close`]. Further hints do not change that. During the handshake hints are ignored, as the
+    /// peer may not be listening yet. Poll for packets afterwards.
     pub fn hint_unreachable(&mut self, now: Time) {
         if matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
             self.trace.record(now, TraceEvent::UnreachableHint);

@@ -2,7 +2,7 @@
 
 use crate::time::Time;
 
-/// What a connection may wait for.
+/// An event that a connection may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The handshake: another round of first messages, or its end.
@@ -19,13 +19,13 @@ pub(super) enum Timer {
     EarlyProbe,
     /// Liveness: something of ours is unfinished, and nothing is in flight.
     SendPing,
-    /// Liveness: something of the peer's is unfinished, and nothing comes.
+    /// Liveness: something of the peer's is unfinished, and nothing arrives.
     ReceivePing,
-    /// Liveness: there is nothing to say.
+    /// Liveness: the connection is idle.
     KeepAlive,
     /// The receiving half: feedback.
     Feedback,
-    /// The sending half: it tells that feedback was seen.
+    /// The sending half: the report that feedback was seen.
     FeedbackSeen,
     /// Path MTU discovery: a small packet that tells whether large ones vanish.
     BlackHole,
@@ -33,7 +33,7 @@ pub(super) enum Timer {
     MtuSearch,
     /// The pacer: data again.
     Pacer,
-    /// The flows' schedules: data that was held back.
+    /// The flows' schedules: data held back.
     Schedule,
 }
 
@@ -56,7 +56,7 @@ impl Timer {
         Self::Schedule,
     ];
 
-    /// Its name in qlog; qlog's own where it has one.
+    /// Returns its name in qlog; qlog's own where it has one.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Handshake => "handshake_timeout",
@@ -78,7 +78,7 @@ impl Timer {
     }
 }
 
-/// When each timer expires. [`Time::ZERO`]: at once.
+/// The expiry time of each timer. [`Time::ZERO`]: at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimerTable([Option<Time>; Timer::ALL.len()]);
 
@@ -88,12 +88,12 @@ impl TimerTable {
         self.0[timer as usize] = at.into();
     }
 
-    /// When the first of them expires.
+    /// Returns when the first of them expires.
     pub(super) fn earliest(&self) -> Option<Time> {
         self.0.iter().flatten().min().copied()
     }
 
-    /// Which of these timers have expired.
+    /// Returns which of these timers have expired.
     pub(super) fn expired(&self, now: Time, of: &[Timer]) -> Expired {
         let due = of.iter().filter(|timer| self.0[**timer as usize].is_some_and(|at| at <= now));
         Expired(due.fold(0, |set, timer| set | 1 << *timer as u32))

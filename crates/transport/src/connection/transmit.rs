@@ -10,13 +10,13 @@ use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
-/// Packet numbers remembered before the connection to a peer is closed that provokes feedback and never acknowledges what else was
-/// sent: several round trips of the fastest long path.
+/// Most packet numbers remembered before closing a connection whose peer provokes feedback but never acknowledges other
+/// packets: several round trips of the fastest long path.
 const MAX_REMEMBERED: usize = 1 << 18;
 
 impl Connection {
-    /// Fills `batch` with the next datagrams to one destination; false when there is nothing to send now. Their packet numbers
-    /// are assigned and they count as sent: what is not sealed and sent after all is found lost later.
+    /// Fills `batch` with the next datagrams to one destination; returns false when there is nothing to send now. Their
+    /// packet numbers are assigned and they count as sent: any not sealed and sent after all is later declared lost.
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.pause.on_attempt();
         match &mut self.phase {
@@ -40,12 +40,12 @@ impl Connection {
             || self.transmit_paced(now, batch)
     }
 
-    /// When feedback is due.
+    /// Returns when feedback is due.
     pub(super) fn feedback_due(&self) -> Option<Time> {
         self.feedback.deadline(|| self.recv_flows.awaits_more())
     }
 
-    /// Feedback, and the number of the newest feedback seen. Neither window nor pacer counts it.
+    /// Sends feedback, and the number of the newest feedback seen. Neither window nor pacer counts it.
     fn transmit_feedback(&mut self, now: Time, batch: &mut Batch) -> bool {
         let feedback_due = self.feedback_due().is_some_and(|at| at <= now);
         let seen_due = self.seen.deadline(self.recovery.rtt().smoothed()).is_some_and(|at| at <= now);
@@ -79,7 +79,7 @@ impl Connection {
         true
     }
 
-    /// A packet that asks which sizes the path carries. Neither window nor pacer is asked.
+    /// Sends a packet that tests which sizes the path carries. Neither window nor pacer is consulted.
     fn transmit_mtu_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
         let times = self.probe_times();
         let Self { mtu, crypto, .. } = self;
@@ -106,12 +106,13 @@ impl Connection {
         true
     }
 
-    /// After a silence: packets that ask for feedback, and carry what the peer most likely lacks (RFC 9002 section 6.2.4).
+    /// Sends probes after a silence: packets that ask for feedback, and carry what the peer most likely lacks (RFC 9002
+    /// section 6.2.4).
     fn transmit_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
         let Some(first) = self.liveness.next_probe() else { return false };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
-        // Unacknowledged control frames are the likelier cause of the silence. But the second probe carries a symbol: until one of many
-        // copies is answered there is always a control frame to repeat.
+        // Unacknowledged control frames are the likelier cause of the silence. But the second probe carries a symbol:
+        // until one of many copies is answered there is always a control frame to repeat.
         if first {
             self.control.repeat(self.mtu.frame_room());
         }
@@ -129,7 +130,7 @@ impl Connection {
         true
     }
 
-    /// Control frames and data, as far as window and pacer allow.
+    /// Sends control frames and data, as far as window and pacer allow.
     fn transmit_paced(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.open_blocks(now);
         if !self.send_flows.has_source() && self.recovery.loss().loss() > 0.0 {
@@ -190,7 +191,7 @@ impl Connection {
         true
     }
 
-    /// The schedules had nothing to send although window and pacer would have allowed it.
+    /// Notes that the schedules had nothing to send although window and pacer would have allowed it.
     fn on_idle(&mut self) {
         self.recovery.set_app_limited();
         let limited_by = if self.send_flows.is_credit_limited() {
@@ -217,7 +218,8 @@ impl Connection {
         self.trace.record(now, TraceEvent::PacketSent { number, bytes, kind: "control" });
     }
 
-    /// Appends a packet with a symbol and those that follow it, at most `most` and no more than were announced. Returns their number.
+    /// Appends a packet with a symbol and those that follow it, at most `most` and no more than were announced. Returns
+    /// their number.
     fn push_symbols(
         &mut self,
         now: Time,
@@ -251,7 +253,7 @@ impl Connection {
     /// Appends a control packet. Returns its number and IP bytes.
     fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
         let header = self.next_header(PacketKind::Control);
-        // Until the peer has heard us, our packets have to prove what size the path carries.
+        // Until the peer has heard us, our packets have to prove which size the path carries.
         let padding =
             if self.liveness.is_unconfirmed() { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);
@@ -277,7 +279,8 @@ impl Connection {
         header
     }
 
-    /// A packet left that asks for feedback. A `probe` was not admitted by window and pacer, but counts in flight all the same.
+    /// Notes that a packet was sent that asks for feedback. A `probe` was not admitted by window and pacer, but counts
+    /// in flight all the same.
     fn on_packet_sent(&mut self, sent: SentPacket, probe: bool) {
         self.mtu.on_packet_sent(&sent);
         self.liveness.on_packet_sent(sent.time);

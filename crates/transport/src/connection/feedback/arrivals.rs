@@ -1,35 +1,35 @@
-//! What arrived, and what feedback says of it: the receiver's half of acknowledging packets.
+//! Which packets arrived, and how feedback reports them: the receiver's half of acknowledgement.
 
 use crate::time::{Time, micros};
 use crate::wire::{EcnCounts, FeedbackConfig, FeedbackTiming, LastPackets, PacketCount, PacketFeedback, PacketRanges};
 use std::collections::VecDeque;
 
-/// Ranges kept at most: a path that loses every other packet still has the newest 4096 packets told.
+/// Most ranges kept: on a path that loses every other packet, the newest 4096 packets are still reported.
 const MAX_RANGES: usize = 2048;
 
-/// Feedbacks remembered for when the sender names one of them as seen.
+/// Feedbacks remembered until the sender names one of them as seen.
 const MAX_HISTORY: usize = 4_096;
 
-/// Which packets arrived, as ranges, newest first.
+/// The packets that arrived, as ranges, newest first.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     packets: PacketFeedback,
-    /// So many of the last packet numbers are remembered, whatever the sender has seen.
+    /// Number of most recent packet numbers that are remembered, whatever the sender has seen.
     remembered: u64,
     ranges: VecDeque<(u64, u64)>,
     largest_at: Time,
-    /// What lies below was told in a feedback that the sender has seen.
+    /// Packets below were reported in a feedback that the sender has seen.
     floor: u64,
-    /// Feedbacks sent: number, and the floor once it is known to be seen.
+    /// Feedbacks sent: their number, and the floor once the feedback is known to be seen.
     told: VecDeque<(u32, u64)>,
-    /// What lies below had arrived, or not, when the last feedback was made.
+    /// One above the largest packet number when the last feedback was made.
     before: u64,
-    /// Packets that ask for feedback: how many, the highest number, and when that one came.
+    /// Packets that ask for feedback: their count, the highest number, and its arrival time.
     asking: Option<(PacketCount, Time)>,
     marks: EcnCounts,
 }
 
-/// The mark a datagram arrived with.
+/// The ECN codepoint with which a datagram arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedEcn {
     /// Not ECN-capable.
@@ -59,7 +59,7 @@ impl Arrivals {
         }
     }
 
-    /// Counts a packet that is authentic and new.
+    /// Counts an authentic, new packet.
     pub(super) fn count(&mut self, number: u64, ecn: ReceivedEcn, asks: bool, now: Time) {
         match ecn {
             ReceivedEcn::NotEct => {}
@@ -76,7 +76,7 @@ impl Arrivals {
         }
     }
 
-    /// From now on a packet that came at `at` is one of those that feedback names.
+    /// Makes feedback name a packet that arrived at `at` from now on.
     pub(super) fn name(&mut self, number: u64, at: Time) {
         match self.ranges.front_mut() {
             Some((_, high)) if number == *high + 1 => *high = number,
@@ -87,9 +87,9 @@ impl Arrivals {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// A packet that others have overtaken.
+    /// Names a packet that others have overtaken.
     fn name_late(&mut self, number: u64) {
-        // Whatever was told so far did not name it. What is told rises, so the rest of it lies below.
+        // No feedback so far named it. The floors rise with the feedback number, so the others are below it.
         for (_, floor) in self.told.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
             *floor = number;
         }
@@ -109,7 +109,8 @@ impl Arrivals {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// Which packets feedback `number` names: everything since the last one the sender is known to have seen, or of the last packets.
+    /// Returns the packets that feedback `number` names: those since the last feedback that the sender is known to have
+    /// seen, or among the last packets.
     pub(super) fn tell(&mut self, number: u32, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
@@ -119,7 +120,7 @@ impl Arrivals {
                 return None;
             }
             PacketFeedback::Last(LastPackets { packets }) => {
-                // Feedback that is rarer than every `packets` would leave some out, and call them lost.
+                // Feedback sent less often than every `packets` would leave some out, and so report them lost.
                 let lowest = (largest + 1).saturating_sub(packets.into()).min(self.before);
                 self.pass(largest);
                 let of_these = self.ranges.iter().take_while(|(_, high)| *high >= lowest);
@@ -131,28 +132,28 @@ impl Arrivals {
                 if self.told.len() > MAX_HISTORY {
                     self.told.pop_front();
                 }
-                // What was told is told again until it is seen, the newest packet always.
+                // Reports are repeated until seen; the newest packet is always reported.
                 if since.is_empty() { vec![(largest, largest)] } else { since }
             }
         };
         Some(PacketRanges { delay_micros, ranges })
     }
 
-    /// How many packets arrived, where that is wanted.
+    /// Returns how many packets arrived, if the sender wants counts.
     pub(super) fn tell_count(&self, now: Time) -> Option<PacketCount> {
         let (count, largest_at) = self.asking?;
         let wanted = matches!(self.packets, PacketFeedback::Count | PacketFeedback::InOrder);
         wanted.then_some(PacketCount { delay_micros: micros(now.since(largest_at)), ..count })
     }
 
-    /// A feedback was made that nobody asks for again.
+    /// Notes that a feedback was made that will not be repeated.
     fn pass(&mut self, largest: u64) {
         self.floor = self.before;
         self.before = largest + 1;
         self.forget();
     }
 
-    /// The sender has seen feedback `number`.
+    /// Handles the sender's confirmation that it has seen feedback `number`.
     pub(super) fn on_seen(&mut self, number: u32) {
         while let Some((told, floor)) = self.told.front().copied().filter(|(told, _)| *told <= number) {
             self.told.pop_front();
@@ -171,7 +172,7 @@ impl Arrivals {
         }
     }
 
-    /// How many of the last `packets` numbers are not known to have arrived. A name that is withheld counts with them.
+    /// Returns how many of the last `packets` numbers are not known to have arrived. Withheld packets count too.
     pub(super) fn missing(&self, packets: u16) -> u16 {
         let Some(&(_, largest)) = self.ranges.front() else { return 0 };
         let lowest = (largest + 1).saturating_sub(packets.into());

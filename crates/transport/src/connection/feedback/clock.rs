@@ -1,27 +1,27 @@
-//! When feedback goes out.
+//! When to send feedback.
 
 use super::arrivals::Arrivals;
 use crate::time::Time;
 use crate::wire::{Counting, FeedbackTiming, Heartbeat, MILLION, Spacing};
 use std::time::Duration;
 
-/// A pause between packets that ends the waiting for more, where feedback comes every so many packets: the sender may have nothing to
-/// send until it hears, and what comes after the pause may be its question whether all arrived. A quarter of a round trip, but
-/// longer than a paced batch and its neighbours are apart.
+/// With feedback every so many packets, a pause of this length between packets ends the wait for more: the sender may
+/// have nothing to send until it hears, and the packet after the pause may be its probe. A quarter of a round trip, but
+/// longer than the gap between paced batches.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Round trips shorter than this do not make heartbeats more frequent.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
-/// Packet numbers are skipped on purpose about so far apart (PROTOCOL section 7): so many missing ones are no loss.
+/// Packet numbers are skipped on purpose about this far apart (PROTOCOL section 7): such gaps are no loss.
 const SKIPPED_EVERY: u16 = 512;
 
-/// When feedback goes out: as the sender has chosen, but always the first one and the urgent ones. Spaced feedback is at most 2 % of the
-/// bytes received, but always sixteen per round trip (docs/design/feedback.md).
+/// When to send feedback: as the sender has chosen, but always the first one and the urgent ones. Spaced feedback is at
+/// most 2 % of the bytes received, but always sixteen per round trip (docs/design/feedback.md).
 ///
-/// Departs: the 2 % alone would block all but one per round trip. A window of five packets is then answered once, its packets
-/// wait for half a round trip on average, and loss-based controllers get half of what their response functions promise. Sixteen are
-/// what a window of sixteen packets needs for an answer to each; they cost 2 kB a round trip.
+/// Departs: the 2 % alone would block all but one per round trip. A window of five packets is then answered once, its
+/// packets wait for half a round trip on average, and loss-based controllers get half of what their response functions
+/// promise. Sixteen let each packet of a window of sixteen be answered; they cost 2 kB per round trip.
 #[derive(Debug)]
 pub(super) struct FeedbackClock {
     timing: FeedbackTiming,
@@ -33,7 +33,7 @@ pub(super) struct FeedbackClock {
     prompt: bool,
     received: u64,
     sent: u64,
-    /// Packets that ask for feedback since the last one, and when the last of them came.
+    /// Packets that ask for feedback since the last one, and when the last of them arrived.
     unsaid: u32,
     last_asked: Option<Time>,
 }
@@ -41,9 +41,9 @@ pub(super) struct FeedbackClock {
 impl FeedbackClock {
     /// Bytes received for each byte of spaced feedback (docs/design/feedback.md: at most 2 %).
     const SHARE: u64 = 50;
-    /// Feedbacks per round trip that the share does not block.
+    /// Feedbacks per round trip that the share does not limit.
     const NEVER_BLOCKED: u32 = 16;
-    /// Feedback that may go out before anything counts: a few packets' worth.
+    /// Feedback allowed before the share applies: a few packets' worth.
     const ALLOWANCE: u64 = 2_000;
 
     pub(super) const fn new(timing: FeedbackTiming) -> Self {
@@ -66,12 +66,12 @@ impl FeedbackClock {
         self.rtt = rtt;
     }
 
-    /// The round-trip time as the peer told it; zero before it did.
+    /// Returns the round-trip time reported by the peer; zero before its first report.
     pub(super) const fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// A packet arrived, one of `arrivals`; `asks`: it asks for feedback.
+    /// Handles the arrival of a packet, one of `arrivals`. `asks`: it asks for feedback.
     pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, asks: bool, arrivals: &Arrivals) {
         self.received += u64::from(ip_bytes);
         if !asks {
@@ -80,45 +80,45 @@ impl FeedbackClock {
         self.pending = true;
         self.unsaid += 1;
         if let FeedbackTiming::Every(counting) = self.timing {
-            // Law 7: what comes after a pause may be a probe, which is answered at once.
+            // Law 7: a packet after a pause may be a probe, which is answered at once.
             let paused = self.last_asked.is_some_and(|last| now >= last + self.pause());
             self.urgent |= paused || is_enough(counting, self.unsaid, arrivals);
         }
         self.last_asked = Some(now);
     }
 
-    /// Something the sender waits for is to be said at once.
+    /// Makes feedback due at once.
     pub(super) const fn hurry(&mut self) {
         self.pending = true;
         self.urgent = true;
     }
 
-    /// A decoder has tried: the sender waits to hear whether the block is done or needs more, unless it wants to hear every so many
-    /// packets and no sooner.
+    /// Handles the end of a decoding attempt. The sender waits to hear whether the block is done or needs more, unless
+    /// it wants to hear every so many packets and no sooner.
     pub(super) const fn on_tried(&mut self) {
         self.pending = true;
         self.urgent |= !matches!(self.timing, FeedbackTiming::Every(_));
     }
 
-    /// A block is done.
+    /// Handles a block that is done.
     pub(super) const fn on_done(&mut self) {
         self.pending = true;
         self.urgent |= matches!(self.timing, FeedbackTiming::OnBlocks(_));
     }
 
-    /// Something that the sender waits for is to be said at the usual time, whatever the share of feedback: where little is
-    /// sent, a probe of the sender's costs more.
+    /// Makes feedback due at the usual time, whatever its share: where little is sent, a probe by the sender costs
+    /// more.
     pub(super) const fn prompt(&mut self) {
         self.pending = true;
         self.prompt = true;
     }
 
-    /// Something is to be said, at the usual time.
+    /// Makes feedback due at the usual time.
     pub(super) const fn note(&mut self) {
         self.pending = true;
     }
 
-    /// When the next feedback is due; `unfinished`: something of which data has come is not complete.
+    /// Returns when the next feedback is due. `unfinished`: something of which data has arrived is incomplete.
     pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
@@ -135,8 +135,8 @@ impl FeedbackClock {
                 let within_share = self.prompt || self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
                 last + if within_share { interval } else { interval.max(self.rtt / Self::NEVER_BLOCKED) }
             }
-            // Departs: at least once a round trip, which congestion control lives on (RFC 5348 section 6.2) where the document leaves it
-            // to DCCP.
+            // Departs: at least once a round trip, which congestion control depends on (RFC 5348 section 6.2), where
+            // the document leaves it to DCCP.
             FeedbackTiming::OnBlocks(Heartbeat { heartbeat }) => last + heartbeat.min(self.rtt.max(LEAST_HEARTBEAT)),
             FeedbackTiming::Every(_) => self.last_asked.unwrap_or(last) + self.pause(),
         })
@@ -150,7 +150,7 @@ impl FeedbackClock {
         (self.rtt / 4).max(LEAST_PAUSE)
     }
 
-    /// The number of the feedback that goes out now.
+    /// Returns the number of the feedback being sent.
     pub(super) const fn next_number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.number
@@ -166,15 +166,15 @@ impl FeedbackClock {
     }
 }
 
-/// Whether `unsaid` packets are to be told of (ttp II-B): n of them; n / 2, when the loss over the last n is past the threshold; more by the factor,
-/// when there is none. Looked at when the next half of n is full.
+/// Returns whether `unsaid` packets are enough to report (ttp II-B): n of them; n / 2, when the loss over the last n
+/// exceeds the threshold; more by the factor, when there is none. Checked when the next half of n is full.
 fn is_enough(counting: Counting, unsaid: u32, arrivals: &Arrivals) -> bool {
     let Counting { packets, threshold, factor } = counting;
     if !unsaid.is_multiple_of(u32::from(packets / 2)) {
         return false;
     }
     let missing = arrivals.missing(packets);
-    // Departs: some numbers are missing that were never sent. So many are to be expected, and seldom more than twice that and one.
+    // Departs: some missing numbers were never sent. This many are expected, and seldom more than twice that and one.
     let skipped = packets / SKIPPED_EVERY;
     let lost = u64::from(missing.saturating_sub(skipped)) * u64::from(MILLION);
     let past = lost > u64::from(threshold) * u64::from(packets);

@@ -14,7 +14,7 @@ use clock::FeedbackClock;
 use std::time::Duration;
 use withheld::Withheld;
 
-/// A packet whose content was taken.
+/// A packet whose content was accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) number: u64,
@@ -22,17 +22,17 @@ pub(super) struct Arrived {
     pub(super) ip_bytes: u32,
     /// It asks for feedback.
     pub(super) asks: bool,
-    /// Its last symbol, where symbols before that one in its flow are missing.
+    /// Its last symbol, if symbols before it in its flow are missing.
     pub(super) behind_gap: Option<SymbolId>,
 }
 
-/// What this side says of packets that arrive.
+/// This side's feedback on packets that arrive.
 #[derive(Debug)]
 pub(super) struct Feedback {
-    /// What the peer asked for.
+    /// The peer's choice.
     choice: FeedbackConfig,
     arrivals: Arrivals,
-    /// Packets that are not named yet, where the sender wants them in order.
+    /// Packets that are not named yet, if the sender wants them in order.
     withheld: Option<Withheld>,
     clock: FeedbackClock,
 }
@@ -47,12 +47,12 @@ impl Feedback {
         }
     }
 
-    /// Packets are named in order: one whose symbol lies behind a gap of its flow waits.
+    /// Returns whether packets are named in order: one whose symbol lies behind a gap of its flow is withheld.
     pub(super) const fn is_in_order(&self) -> bool {
         self.withheld.is_some()
     }
 
-    /// A packet was taken, and is to be acknowledged.
+    /// Handles a packet that was accepted and must be acknowledged.
     pub(super) fn on_packet(&mut self, now: Time, packet: Arrived) {
         let Arrived { number, ecn, ip_bytes, asks, behind_gap } = packet;
         self.arrivals.count(number, ecn, asks, now);
@@ -63,7 +63,7 @@ impl Feedback {
         self.clock.on_packet(now, ip_bytes, asks, &self.arrivals);
     }
 
-    /// The flows have made something of what arrived.
+    /// Handles the flows' progress with what arrived.
     pub(super) const fn on_progress(&mut self, progress: Progress) {
         let Progress { written, caught_up, block_done, decoded, complete } = progress;
         if written {
@@ -83,23 +83,23 @@ impl Feedback {
         }
     }
 
-    /// Something is to be said at the usual time.
+    /// Makes feedback due at the usual time.
     pub(super) const fn note(&mut self) {
         self.clock.note();
     }
 
-    /// Feedback is to go out at once.
+    /// Makes feedback due at once.
     pub(super) const fn hurry(&mut self) {
         self.clock.hurry();
     }
 
-    /// When feedback is due. `awaited`: something of which data has come is not complete.
+    /// Returns when feedback is due. `awaited`: something of which data has arrived is incomplete.
     pub(super) fn deadline(&self, awaited: impl FnOnce() -> bool) -> Option<Time> {
         self.clock.due(awaited)
     }
 
-    /// The feedback that goes out now, without its sections on flows and credit. `gap` says which source symbol of a flow is the first
-    /// that has not come, by block and esi.
+    /// Returns the feedback to send now, without its sections on flows and credit. `gap` returns a flow's first missing
+    /// source symbol, by block and esi.
     pub(super) fn frame(&mut self, now: Time, gap: impl FnMut(FlowId) -> Option<(u32, u32)>) -> wire::Feedback {
         let number = self.clock.next_number();
         if let Some(withheld) = &mut self.withheld {
@@ -114,18 +114,18 @@ impl Feedback {
         }
     }
 
-    /// Feedback went out, in a packet of so many IP bytes.
+    /// Notes that feedback was sent, in a packet of `ip_bytes` IP bytes.
     pub(super) const fn on_sent(&mut self, now: Time, ip_bytes: u32) {
         self.clock.on_sent(ip_bytes, now);
     }
 
-    /// The peer has seen feedback `number`; its smoothed round-trip time.
+    /// Handles the peer's confirmation that it has seen feedback `number`, with its smoothed round-trip time.
     pub(super) fn on_seen(&mut self, number: u32, rtt: Duration) {
         self.clock.set_rtt(rtt);
         self.arrivals.on_seen(number);
     }
 
-    /// The round-trip time as the peer told it; zero before it did.
+    /// Returns the round-trip time reported by the peer; zero before its first report.
     pub(super) const fn peer_rtt(&self) -> Duration {
         self.clock.rtt()
     }
@@ -150,7 +150,7 @@ mod tests {
         Arrived { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
     }
 
-    /// Where packets are named in order, one behind a gap is named once the gap is closed.
+    /// Where packets are named in order, a packet behind a gap is named once the gap is closed.
     #[test]
     fn a_packet_behind_a_gap_waits_for_it() {
         let choice = FeedbackConfig { packets: PacketFeedback::InOrder, ..everything() };

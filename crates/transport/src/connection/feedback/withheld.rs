@@ -1,13 +1,13 @@
-//! Packets that arrived and are not named yet: their symbols lie behind a gap of their flows (arq 2.1).
+//! Packets that arrived and are not named yet, because their symbols lie behind a gap of their flows (arq 2.1).
 
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId};
 use std::collections::BTreeMap;
 
-/// Packets withheld at most. What arrives beyond them is never named: its sender finds it lost, and sends it again.
+/// Most packets withheld. Further ones are never named: their sender declares them lost, and sends them again.
 const MAX_WITHHELD: usize = 65_536;
 
-/// Packets by the symbols they brought: block, esi, packet number; and when they came.
+/// Packets by the symbols they brought: block, esi, packet number; with their arrival time.
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
     flows: BTreeMap<FlowId, BTreeMap<(u32, u32, u64), Time>>,
@@ -23,7 +23,8 @@ impl Withheld {
         }
     }
 
-    /// Gives out the packets before the first gap of each flow, by symbol; all of those of a flow that has no gap to come.
+    /// Releases the packets before the first gap of each flow, by symbol; all of them for a flow that has no gap any
+    /// more.
     pub(super) fn release(
         &mut self,
         mut gap: impl FnMut(FlowId) -> Option<(u32, u32)>,

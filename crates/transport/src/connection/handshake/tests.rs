@@ -18,7 +18,7 @@ fn psk() -> Psk {
     Psk::new([7; 32])
 }
 
-/// Somebody at one of these hosts is asked, for 30 s.
+/// An initiator that tries these hosts for 30 s.
 fn initiator(hosts: &[u8]) -> Handshake {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
     let remotes = hosts.iter().copied().map(address).collect();
@@ -26,7 +26,7 @@ fn initiator(hosts: &[u8]) -> Handshake {
     Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)))
 }
 
-/// What is sent at this moment: destination, size, and the number of the copy.
+/// Returns what is sent at this moment: destination, size, and the number of the copy.
 fn sent(handshake: &mut Handshake, now: Time) -> Vec<(SocketAddr, usize, u8)> {
     let (mut batch, mut sent) = (Batch::new(), Vec::new());
     while handshake.poll_transmit(now, &mut batch) {
@@ -36,7 +36,7 @@ fn sent(handshake: &mut Handshake, now: Time) -> Vec<(SocketAddr, usize, u8)> {
     sent
 }
 
-/// The second message to the first message of [`initiator`].
+/// Returns the second message in answer to the first message of [`initiator`].
 fn answer(handshake: &mut Handshake) -> Vec<u8> {
     let mut batch = Batch::new();
     assert!(handshake.poll_transmit(at(0), &mut batch));

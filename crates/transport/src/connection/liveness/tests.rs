@@ -1,7 +1,7 @@
 use super::*;
 
 const RTT: Duration = Duration::from_millis(50);
-/// What liveness has to do when a transfer waits for an answer.
+/// The activity of a transfer that waits for an answer.
 const IDLE: Activity = Activity {
     rtt: RTT,
     longest_timeout: Duration::from_secs(1),

@@ -1,16 +1,17 @@
-//! Detects that the path has begun to drop large packets: its MTU has shrunk, and nothing says so (RFC 8899 section 4.3).
+//! Detects that the path has begun to drop large packets: its MTU has shrunk without notice (RFC 8899 section 4.3).
 
 use crate::recovery::{Report, SentPacket};
 use crate::time::Time;
 use std::time::Duration;
 
-/// Large packets lost in a row, small ones that arrived meanwhile, and the probe timeouts over which the large ones were sent, before
-/// large packets are taken to vanish. Where a tenth gets through, one in two million such runs is chance.
+/// Conditions before large packets are assumed to vanish: large packets lost in a row, small ones that arrived
+/// meanwhile, and the probe timeouts over which the large ones were sent. If a tenth gets through, one in two million
+/// such runs is chance.
 const LOST: u32 = 6;
 const ARRIVED: u32 = 2;
 const SPAN: u32 = 2;
 
-/// Doublings of the time between two probes that are not answered.
+/// Doublings of the time between two unanswered probes.
 const MAX_BACKOFF: u32 = 5;
 
 /// Large packets lost in a row.
@@ -21,7 +22,7 @@ struct LossRun {
     lost: u32,
     /// IP bytes of the smallest of them.
     least: u32,
-    /// Smaller packets that arrived although they were sent after the first of them.
+    /// Smaller packets that arrived although sent after the first of them.
     arrived: u32,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct BlackHole {
 }
 
 impl BlackHole {
-    /// Packets of up to `small` IP bytes are small from now on. Detection begins anew.
+    /// Restarts detection; packets of up to `small` IP bytes are small from now on.
     pub(super) fn restart(&mut self, small: u32) {
         *self = Self { small, ..Self::default() };
     }
@@ -48,14 +49,14 @@ impl BlackHole {
         sent.bytes > self.small
     }
 
-    /// A packet was sent that counts in flight.
+    /// Notes that a packet was sent that counts in flight.
     pub(super) fn on_sent(&mut self, sent: &SentPacket) {
         if self.is_large(sent) {
             self.unanswered.get_or_insert(sent.time);
         }
     }
 
-    /// What became of packets.
+    /// Handles a report on the fate of packets.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
             let (first, least) = (lost.time, lost.bytes);
@@ -64,11 +65,12 @@ impl BlackHole {
             run.least = run.least.min(least);
             run.lost += 1;
         }
-        // What was called lost for the silence alone and comes late has got through as well: a retransmission timeout may be no longer
-        // than the way of the small packet whose arrival would reveal the loss of the large ones.
+        // A packet that was declared lost by a timeout and arrives late has got through as well: a retransmission
+        // timeout may be shorter than the travel time of the small packet whose arrival would reveal the loss of the
+        // large ones.
         for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
-            // Packets have several sizes where they carry several symbols: those that pass say nothing of larger ones.
+            // Packets differ in size where they carry several symbols: those that pass say nothing about larger ones.
             let is_smaller = self.run.is_some_and(|run| sent.bytes < run.least);
             if !self.is_large(sent) || is_smaller {
                 self.unanswered_probes = 0;
@@ -82,7 +84,7 @@ impl BlackHole {
         }
     }
 
-    /// Whether large packets vanish and small ones do not.
+    /// Returns whether large packets vanish and small ones do not.
     pub(super) fn is_found(&self, pto: Duration) -> bool {
         let vanish = |run: LossRun| {
             let span = run.last.since(run.first);
@@ -91,14 +93,15 @@ impl BlackHole {
         self.run.is_some_and(vanish)
     }
 
-    /// When a small packet is to be sent to find out whether the silence is about size. All others that go out may be large.
+    /// Returns when to send a small packet to find out whether the silence is about size. All other packets sent may be
+    /// large.
     pub(super) fn probe_at(&self, pto: Duration, max_spacing: Duration) -> Option<Time> {
         let first = self.unanswered? + pto * 2;
         let spacing = pto.saturating_mul(1 << self.unanswered_probes.min(MAX_BACKOFF)).min(max_spacing.max(pto));
         Some(self.last_probe.map_or(first, |last| first.max(last + spacing)))
     }
 
-    /// That packet leaves now.
+    /// Notes that this packet is sent now.
     pub(super) fn on_probe_sent(&mut self, now: Time) {
         self.last_probe = Some(now);
         self.unanswered_probes += 1;

@@ -3,45 +3,45 @@
 use super::MAX_PROBES;
 use crate::recovery::{Cause, Report};
 
-/// Asks about all sizes at once.
+/// A search that probes all sizes at once.
 #[derive(Debug)]
 pub(super) struct DownwardSearch {
-    /// UDP payloads that are asked about, in rising order.
+    /// UDP payloads to probe, in rising order.
     sizes: Vec<usize>,
     /// Probes still to be sent, the next one last. Large ones go first, so that small ones reveal their loss.
     unsent: Vec<usize>,
-    /// Probes on their way, by packet number.
+    /// Probes in flight, by packet number.
     in_flight: Vec<(u64, usize)>,
-    /// Probes called lost for the silence alone: they may be late.
+    /// Probes declared lost by a timeout alone: they may be late.
     late: Vec<(u64, usize)>,
-    /// The largest that arrived; 0 when none has.
+    /// The largest that arrived; 0 if none has.
     largest: usize,
 }
 
 impl DownwardSearch {
-    /// Asks about these UDP payloads.
+    /// Creates a search among these UDP payloads.
     pub(super) fn new(sizes: Vec<usize>) -> Self {
         let unsent = probes(&sizes);
         Self { sizes, unsent, in_flight: Vec::new(), late: Vec::new(), largest: 0 }
     }
 
-    /// UDP payload of the next probe.
+    /// Returns the UDP payload of the next probe.
     pub(super) fn next_probe(&mut self) -> Option<usize> {
         self.unsent.pop()
     }
 
-    /// A probe of this size left as packet `number`.
+    /// Notes that a probe of this size was sent as packet `number`.
     pub(super) fn on_sent(&mut self, number: u64, payload: usize) {
         self.in_flight.push((number, payload));
     }
 
-    /// Recovery has made a report. The largest payload that passes, 0 for none, when the search is over.
+    /// Handles a report of recovery. Returns the largest payload that passes, or 0 for none, when the search is over.
     pub(super) fn on_report(&mut self, report: &Report<'_>) -> Option<usize> {
         self.collect(report);
         if !self.unsent.is_empty() || !self.in_flight.is_empty() {
             return None;
         }
-        // A retransmission timeout calls all of them lost alike, of whatever size, and may have been too short.
+        // A retransmission timeout declares all of them lost, of whatever size, and may have been too short.
         if self.largest == 0 && report.cause == Cause::Timeout {
             self.unsent = probes(&self.sizes);
             return None;

@@ -10,7 +10,8 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// A path whose handshake passed in datagrams of `payload` bytes, to a peer that takes symbols of 1408 bytes and 64 in a packet.
+/// A path whose handshake passed in datagrams of `payload` bytes, to a peer that accepts symbols of 1408 bytes and 64
+/// in a packet.
 fn mtu(symbols: &str, payload: usize) -> PathMtu {
     let mut mtu = PathMtu::new(symbols.parse().expect("symbol sizes"), IPV4);
     (mtu.max_symbol_size, mtu.max_per_packet) = (1_408, 64);
@@ -31,7 +32,7 @@ fn sent(number: u64, bytes: u32) -> SentPacket {
     SentPacket { number, time: at(number), bytes, content: Content::Nothing }
 }
 
-/// Large packets vanish while small ones pass, until a downward search begins.
+/// Drops large packets and delivers small ones, until a downward search begins.
 fn drop_large(mtu: &mut PathMtu) {
     let large = mtu.full_packet();
     let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, large)).collect();
@@ -42,7 +43,7 @@ fn drop_large(mtu: &mut PathMtu) {
     assert!(mtu.holds_data());
 }
 
-/// Sends all probes of a downward search as packets from `first` on; their numbers and UDP payloads.
+/// Sends all probes of a downward search as packets from `first` on; returns their numbers and UDP payloads.
 fn search_downward(mtu: &mut PathMtu, first: u64) -> Vec<(u64, usize)> {
     let mut probes = Vec::new();
     for number in first.. {
@@ -58,7 +59,7 @@ fn search_downward(mtu: &mut PathMtu, first: u64) -> Vec<(u64, usize)> {
     probes
 }
 
-/// Probes of up to `passes` bytes arrive, the others are lost for this cause.
+/// Reports probes of up to `passes` bytes as arrived, and the others as lost for this cause.
 fn report(mtu: &mut PathMtu, probes: &[(u64, usize)], passes: usize, cause: Cause) -> Option<Shrunk> {
     let packet = |(number, payload): &(u64, usize)| sent(*number, *payload as u32 + IPV4);
     let (delivered, lost): (Vec<_>, Vec<_>) = probes.iter().partition(|(_, payload)| *payload <= passes);

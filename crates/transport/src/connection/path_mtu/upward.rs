@@ -1,42 +1,44 @@
-//! The search for the most symbols that a packet may have: larger and larger packets are sent while data goes on (RFC 8899 section 5.2).
+//! The search for the most symbols that a packet may have: larger and larger packets are sent along with data (RFC 8899
+//! section 5.2).
 
 use super::MAX_PROBES;
 use crate::time::Time;
 use std::time::Duration;
 
-/// What a response may take beyond two round trips.
+/// Time that a response may take beyond two round trips.
 const SLACK: Duration = Duration::from_millis(25);
 
-/// A search that asks about packets of one size.
+/// A search that probes packets of one size.
 #[derive(Debug)]
 pub(super) struct UpwardSearch {
-    /// Symbols in the packet that is asked about.
+    /// Symbols in the probed packet.
     symbols: u8,
     /// The fewest symbols known not to pass.
     too_many: u16,
-    /// What the response has to bring.
+    /// The data that the response must carry.
     data: [u8; 8],
     copies: usize,
     last_sent: Option<Time>,
 }
 
 impl UpwardSearch {
-    /// Asks whether packets with `symbols` pass, where `too_many` do not.
+    /// Creates a search that probes packets with `symbols`, where `too_many` do not pass.
     pub(super) const fn new(symbols: u8, too_many: u16, data: [u8; 8]) -> Self {
         Self { symbols, too_many, data, copies: 0, last_sent: None }
     }
 
-    /// Symbols in the packets that are asked about.
+    /// Returns the symbols in the probed packets.
     pub(super) const fn symbols(&self) -> u8 {
         self.symbols
     }
 
-    /// When the next probe is due: as soon as a response to the last one would be there.
+    /// Returns when the next probe is due: when a response to the last one should have arrived.
     pub(super) fn deadline(&self, rtt: Duration) -> Time {
         self.last_sent.map_or(Time::ZERO, |sent| sent + rtt * 2 + SLACK)
     }
 
-    /// The next probe of this size: its symbols and the bytes of its challenge. `None` when the size is taken not to pass.
+    /// Returns the next probe of this size: its symbols and the bytes of its challenge. `None` when the size is assumed
+    /// not to pass.
     pub(super) fn next_probe(&mut self, now: Time) -> Option<(u8, [u8; 8])> {
         if self.copies == MAX_PROBES {
             return None;
@@ -46,17 +48,17 @@ impl UpwardSearch {
         Some((self.symbols, self.data))
     }
 
-    /// Whether this response is to a probe of this size.
+    /// Returns whether this response is to a probe of this size.
     pub(super) fn is_answered_by(&self, response: [u8; 8]) -> bool {
         self.data == response
     }
 
-    /// The size does not pass: the search goes on between it and the symbols that do.
+    /// Continues below this size, which does not pass, and above the symbols that do.
     pub(super) fn below(&self, passing: u8, data: impl FnMut() -> [u8; 8]) -> Option<Self> {
         Self::between(passing, self.symbols.into(), data)
     }
 
-    /// The size was answered: the search goes on above it.
+    /// Continues above this size, which was answered.
     pub(super) fn above(&self, passing: u8, data: impl FnMut() -> [u8; 8]) -> Option<Self> {
         Self::between(passing, self.too_many, data)
     }

@@ -20,7 +20,7 @@ fn validator() -> PathValidator {
     paths
 }
 
-/// Packet `number` of 100 bytes comes from `host`; a challenge to it would carry the packet number.
+/// Delivers packet `number` of 100 bytes from `host`; a challenge to it would carry the packet number.
 fn hear(paths: &mut PathValidator, millis: u64, host: u8, number: u64) {
     paths.on_packet(at(millis), Arrival { path: path(host), number, ip_bytes: 100 }, RTT, || number.to_be_bytes());
 }
@@ -76,7 +76,8 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
         paths.on_timer(at(millis));
         sent.extend(paths.poll_probe(at(millis)).map(|_| millis));
     }
-    // Two round trips and 25 ms, doubled each time. A fifth would be more than 300 bytes: the address has to speak again first.
+    // Two round trips and 25 ms, doubled each time. A fifth would exceed 300 bytes: the address has to send again
+    // first.
     assert_eq!(sent, [0, 125, 375, 875]);
     assert!((60..75).contains(&PROBE), "{PROBE}");
     assert_eq!(paths.deadline(), Some(at(3_000)), "nothing is left but to give up");

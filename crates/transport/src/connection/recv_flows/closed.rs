@@ -1,21 +1,22 @@
-//! Flows that are over: which of them the sender knows to be, and which it has to be told of again.
+//! Flows that are over: which of them the sender knows to be over, and which have to be reported again.
 
 use crate::wire::FlowId;
 use crate::wire::limits::MAX_COMPLETE_TOLD;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Feedbacks remembered by the flows that they told to be over; the sender names what it has seen four times a round trip.
+/// Feedbacks remembered with the flows that they reported as over; the sender names what it has seen four times a round
+/// trip.
 const MAX_TOLD: usize = 1_024;
 
-/// Flows that are over. Their announcements and symbols may come again.
+/// Flows that are over. Their announcements and symbols may arrive again.
 #[derive(Debug, Default)]
 pub(super) struct ClosedFlows {
     /// Whether each was complete.
     flows: BTreeMap<FlowId, bool>,
-    /// Complete flows of which the sender still sends symbols: it is told again (law 7).
+    /// Complete flows of which the sender still sends symbols: they are reported again (law 7).
     unheard: BTreeSet<FlowId>,
-    /// Which flows each of the last feedbacks told to be over. Only the one that the sender names as seen counts: those before it may
-    /// be lost, and not every feedback has room for all of them.
+    /// The flows that each of the last feedbacks reported as over. Only the feedback that the sender names as seen
+    /// counts: those before it may be lost, and not every feedback has room for all flows.
     told: VecDeque<(u32, Vec<FlowId>)>,
 }
 
@@ -28,7 +29,8 @@ impl ClosedFlows {
         self.flows.contains_key(&flow)
     }
 
-    /// Symbols of a flow came; whether it is one of these. The sender of a complete one has not heard that it is.
+    /// Handles symbols of a flow; returns whether it is one of these. The sender of a complete one has not heard that
+    /// it is complete.
     pub(super) fn on_symbols(&mut self, flow: FlowId) -> bool {
         let Some(complete) = self.flows.get(&flow) else { return false };
         if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
@@ -37,13 +39,13 @@ impl ClosedFlows {
         true
     }
 
-    /// Flows that feedback is to call complete once more.
+    /// Takes the flows that feedback should report as complete once more.
     pub(super) fn take_unheard(&mut self) -> BTreeSet<FlowId> {
         std::mem::take(&mut self.unheard)
     }
 
-    /// Those of `over`, at most `most`, that feedback `number` tells to be over. Where there is no room for all, those not told lately go
-    /// first.
+    /// Returns those of `over`, at most `most`, that feedback `number` reports as over. If there is no room for all,
+    /// those not reported lately go first.
     pub(super) fn tell(&mut self, number: u32, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
         if over.len() > MAX_COMPLETE_TOLD {
             let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();
@@ -59,7 +61,8 @@ impl ClosedFlows {
         over
     }
 
-    /// The sender has seen feedback `number`: the flows that it told to be over.
+    /// Handles the sender's confirmation that it has seen feedback `number`; returns the flows that it reported as
+    /// over.
     pub(super) fn on_seen(&mut self, number: u32) -> Vec<FlowId> {
         let mut seen = Vec::new();
         while let Some((told, flows)) = self.told.pop_front_if(|(told, _)| *told <= number) {

@@ -1,14 +1,14 @@
-//! Symbols and plans that overtook the announcement or the plan they need.
+//! Symbols and plans that arrived before the announcement or the plan that they need.
 
 use super::Violation;
 use crate::wire::{FlowId, Plan, Refused, SymbolId};
 use std::collections::BTreeMap;
 
-/// Symbol packets kept at most: what arrives in the first milliseconds of a flow whose first announcement was lost. Their symbols are no
-/// more bytes than so many of the largest have.
+/// Most symbol packets kept: those of the first milliseconds of a flow whose first announcement was lost. Their symbols
+/// take at most the bytes of this many symbols of the largest size.
 const MAX_PACKETS: usize = 512;
 
-/// Plans kept at most: those that a sender makes within a few round trips.
+/// Most plans kept: those that a sender makes within a few round trips.
 const MAX_PLANS: usize = 256;
 
 /// The symbols of a packet: the first, its block's plan, and their bytes.
@@ -18,7 +18,7 @@ type Packet = (SymbolId, u8, Vec<u8>);
 #[derive(Debug)]
 pub(super) struct EarlySymbols {
     packets: Vec<Packet>,
-    /// Bytes kept at most.
+    /// Most bytes kept.
     room: usize,
 }
 
@@ -36,7 +36,7 @@ impl EarlySymbols {
         Ok(())
     }
 
-    /// Those of a flow that can be placed now, or never.
+    /// Takes those of a flow that can be placed now, or never.
     pub(super) fn take(&mut self, flow: FlowId) -> Vec<Packet> {
         self.packets.extract_if(.., |(id, ..)| id.flow == flow).collect()
     }
@@ -46,24 +46,24 @@ impl EarlySymbols {
     }
 }
 
-/// Plans that wait, by flow and number.
+/// Early plans, by flow and number.
 #[derive(Debug, Default)]
 pub(super) struct EarlyPlans(BTreeMap<(FlowId, u8), Plan>);
 
 impl EarlyPlans {
-    /// Keeps a plan. Where there is no room the sender is at fault: nobody plans that far ahead.
+    /// Keeps a plan. If there is no room the sender is at fault: no sender plans that far ahead.
     pub(super) fn keep(&mut self, plan: Plan) -> Result<(), Violation> {
         let room = self.0.len() < MAX_PLANS;
         let known = self.0.insert((plan.flow, plan.number), plan);
         known.map_or(room, |known| known == plan).then_some(()).ok_or(Violation("impossible plan"))
     }
 
-    /// The plan of a flow with this number.
+    /// Takes the plan of a flow with this number.
     pub(super) fn take(&mut self, flow: FlowId, number: usize) -> Option<Plan> {
         self.0.remove(&(flow, u8::try_from(number).ok()?))
     }
 
-    /// Plans of a flow that is over are not wanted any more.
+    /// Drops the plans of a flow that is over.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.0.retain(|(of, _), _| *of != flow);
     }

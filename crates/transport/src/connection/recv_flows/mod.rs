@@ -1,4 +1,4 @@
-//! The flows that the peer sends: announced, filled, given up, and what the peer is told of them.
+//! The flows that the peer sends: announced, filled, given up, and reported to the peer.
 
 mod closed;
 mod early;
@@ -16,26 +16,26 @@ use early::{EarlyPlans, EarlySymbols};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Flows that are over and may wait for the sender to hear of it, of each kind.
+/// Flows of each kind that are over and may wait until the sender knows.
 const MAX_LINGERING: usize = 1_024;
 
-/// Objects come before streams wherever both have something to say.
+/// Objects come before streams wherever both have something to report.
 const KINDS: [FlowKind; 2] = [FlowKind::Object, FlowKind::Stream];
 
-/// The peer broke the protocol.
+/// The peer violated the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Violation(pub(super) &'static str);
 
-/// Why a connection cannot go on with what it receives.
+/// The reason why a connection cannot continue with the data it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Violation(Violation),
-    /// A block that the peer was told is done cannot be decoded: it is lost.
+    /// A block reported done cannot be decoded: it is lost.
     Undecodable,
 }
 
-/// What the flows have made of the symbols and replies that came, as far as the sender waits to hear of it.
+/// The flows' progress with symbols and replies, as far as the sender waits to hear of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Blocks are written: their credit is the sender's again.
@@ -44,9 +44,9 @@ pub(super) struct Progress {
     pub(super) caught_up: bool,
     /// A block is done.
     pub(super) block_done: bool,
-    /// A decoder has tried, and the block is done or needs more.
+    /// A decoding attempt has ended, and the block is done or needs more.
     pub(super) decoded: bool,
-    /// A flow has every block, or the sender must hear of a block before anything else happens.
+    /// A flow has every block, or a block has to be reported to the sender before anything else happens.
     pub(super) complete: bool,
 }
 
@@ -59,13 +59,13 @@ pub(super) struct RecvFlows {
     early_plans: EarlyPlans,
     limits: FlowLimits,
     streams: StreamsAllowed,
-    /// What the sender wants to hear of blocks; `None`: nothing.
+    /// How to report blocks to the sender; `None`: not at all.
     told: Option<BlockFeedback>,
     credit: RecvCredit,
     pool: Pool,
     events: VecDeque<Event>,
     progress: Progress,
-    /// Why it cannot go on, found in the midst of data.
+    /// The reason why it cannot continue, found while handling data.
     broken: Option<Broken>,
     surplus: u64,
     bytes_written: u64,
@@ -92,12 +92,12 @@ impl RecvFlows {
         }
     }
 
-    /// What the sender wants to hear of blocks is known. No flow has been announced before that.
+    /// Sets how to report blocks to the sender. No flow is announced before that.
     pub(super) const fn set_told(&mut self, told: Option<BlockFeedback>) {
         self.told = told;
     }
 
-    /// A flow is announced.
+    /// Handles a flow's announcement.
     pub(super) fn on_announcement(&mut self, announcement: FlowAnnouncement) -> Result<(), Violation> {
         let id = announcement.first();
         if self.closed.contains(id) {
@@ -129,7 +129,7 @@ impl RecvFlows {
         self.replay(id)
     }
 
-    /// A flow goes on as flow `id`, in symbols of `symbol_size` bytes.
+    /// Handles the succession of a flow by flow `id`, in symbols of `symbol_size` bytes.
     pub(super) fn on_successor(
         &mut self,
         id: FlowId,
@@ -147,7 +147,7 @@ impl RecvFlows {
         let first = announcement.first();
         if self.flows.named(first).is_none_or(|flow| flow.kind() != announcement.kind()) {
             if self.closed.contains(first) {
-                // It was over before it was cut anew: who sends symbols of it is told so.
+                // It was over before it was recut: a sender of its symbols is told so.
                 return self.close(id, true);
             }
             self.on_announcement(announcement)?;
@@ -160,11 +160,11 @@ impl RecvFlows {
             }));
         }
         if flow.symbol_size() <= symbol_size_now {
-            // It was overtaken by its own successor.
+            // Its own successor arrived first.
             return self.close(id, false);
         }
         if flow.has_promised() {
-            // What the decoder has is of symbols that are no more, and the sender has forgotten the block.
+            // The decoder works on symbols of the old size, and the sender has dropped the block.
             self.broken.get_or_insert(Broken::Undecodable);
         }
         flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
@@ -176,7 +176,8 @@ impl RecvFlows {
         self.replay(id)
     }
 
-    /// A further plan of an object. It may overtake what goes before it, which is lost, say, and comes again; this one may not.
+    /// Handles a further plan of an object. It may arrive before an earlier one that was lost and will be resent; it is
+    /// kept, since it may not be resent itself.
     pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         let id = plan.flow;
         if self.closed.contains(id) {
@@ -198,7 +199,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// Places what waited for a flow to be announced: plans, then symbols.
+    /// Places what waited for a flow's announcement: plans, then symbols.
     fn replay(&mut self, id: FlowId) -> Result<(), Violation> {
         self.replay_plans(id)?;
         self.replay_symbols(id);
@@ -216,12 +217,12 @@ impl RecvFlows {
 
     fn replay_symbols(&mut self, id: FlowId) {
         for (first, plan, symbols) in self.early.take(id) {
-            // Acknowledged on arrival: what is refused now is missing from the block's needs, and is made up for.
+            // Acknowledged on arrival: a symbol refused now is missing from the block, and its need is reported.
             let _ = self.on_symbols(first, plan, &symbols);
         }
     }
 
-    /// A flow that brings nothing any more; what came of it before that was known is surplus.
+    /// Closes a flow that brings nothing any more; anything received of it before that was known is surplus.
     fn close(&mut self, id: FlowId, complete: bool) -> Result<(), Violation> {
         self.closed.insert(id, complete);
         self.early_plans.forget(id);
@@ -229,7 +230,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// The sender gives a stream up.
+    /// Handles the sender's reset of a stream.
     pub(super) fn on_reset(&mut self, first: FlowId, code: u32) -> Result<(), Violation> {
         let (named, carried) = (self.flows.named(first), self.flows.get(first));
         if named.into_iter().chain(carried).any(|flow| flow.kind() == FlowKind::Object) {
@@ -238,11 +239,11 @@ impl RecvFlows {
         match named {
             None if carried.is_some() => return Err(Violation("a successor was reset")),
             None if self.closed.contains(first) => return Ok(()),
-            // Of a stream that is read, or was stopped, the program has heard the last.
+            // For a stream that is read, or was stopped, the program has had its last event.
             Some(stream) if !stream.is_over() && !stream.is_stopped() => {
                 self.events.push_back(Event::StreamReset { flow: first, code });
             }
-            // Its announcement may come yet, and its symbols.
+            // Its announcement and its symbols may still arrive.
             _ => {}
         }
         self.early.forget(first);
@@ -250,7 +251,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// Drops a flow that is over, `complete` or given up.
+    /// Removes a flow that is over, `complete` or given up.
     fn forget(&mut self, first: FlowId, complete: bool) {
         let id = self.flows.present_id(first).unwrap_or(first);
         if let Some(flow) = self.flows.remove(first) {
@@ -259,8 +260,8 @@ impl RecvFlows {
         self.closed.insert(id, complete);
     }
 
-    /// Takes the symbols of one packet, of which the first is `first`. What is refused is not acknowledged, so that the sender sends it
-    /// again.
+    /// Handles the symbols of one packet, of which the first is `first`. Refused ones are not acknowledged, so that the
+    /// sender sends them again.
     pub(super) fn on_symbols(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<SymbolRun, Refused> {
         let Some(flow) = self.flows.get_mut(first.flow) else {
             if self.closed.on_symbols(first.flow) {
@@ -280,18 +281,18 @@ impl RecvFlows {
             match outcome {
                 SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
                     let done = outcome == SymbolOutcome::CompletesBlock;
-                    // A block that is called done before it is decoded is urgent: the sender goes on with the next one.
+                    // A block reported done before it is decoded is urgent: the sender goes on to the next one.
                     let early = done && matches!(self.told, Some(BlockFeedback::Received(_)));
                     self.progress.block_done |= done;
                     self.progress.complete |= early || flow.is_complete();
-                    // Who sends the end of a stream waits to hear that it is all there; where blocks are small and far between, the
-                    // probe is all that waits for feedback.
+                    // The sender of a stream's end waits to hear that all has arrived; where blocks are small and far
+                    // apart, only the probe waits for feedback.
                     self.progress.caught_up |= flow.has_caught_up();
                 }
-                // Law 7: who still sends this has not heard that it is done.
+                // Law 7: a sender that still sends this has not heard that it is done.
                 SymbolOutcome::Surplus => self.surplus += 1,
                 SymbolOutcome::UnknownPlan => {
-                    // All are of one block: the plan of the first is that of all.
+                    // All are of one block: the plan of the first applies to all.
                     self.early.keep(first, plan, symbols)?;
                     break;
                 }
@@ -301,7 +302,7 @@ impl RecvFlows {
         Ok(run)
     }
 
-    /// A reply to a request of a flow that is received.
+    /// Handles a reply to a request of a received flow.
     pub(super) fn on_reply(&mut self, reply: Reply) {
         let (first, block) = match reply {
             Reply::Decoded(job, progress) => {
@@ -326,7 +327,7 @@ impl RecvFlows {
         }
     }
 
-    /// The program takes an object.
+    /// Accepts an object for the program.
     pub(super) fn accept(&mut self, first: FlowId, digest: bool) {
         if let Some(flow) = self.flows.named_mut(first) {
             flow.accept(digest);
@@ -341,17 +342,18 @@ impl RecvFlows {
         read
     }
 
-    /// Every byte of a stream has been read.
+    /// Returns whether every byte of a stream has been read.
     pub(super) fn is_read(&self, first: FlowId) -> bool {
         self.flows.named(first).is_some_and(RecvFlow::is_over)
     }
 
-    /// The program wants no more of a stream; false when there is no more.
+    /// Stops a stream that the program no longer wants; returns false when it has ended.
     pub(super) fn stop(&mut self, first: FlowId) -> bool {
         self.flows.named_mut(first).is_some_and(RecvFlow::stop)
     }
 
-    /// Moves out the flows' requests, and what the peer is to hear of streams that are read. Notes what the program is to hear.
+    /// Moves out the flows' requests, and what to report to the peer of streams that are read. Queues events for the
+    /// program.
     pub(super) fn collect(&mut self, requests: &mut impl Extend<Request>, mut on_read: impl FnMut(FlowId, u64)) {
         for kind in KINDS {
             for recv in self.flows.values_mut().filter(|flow| flow.kind() == kind) {
@@ -373,64 +375,64 @@ impl RecvFlows {
         }
     }
 
-    /// What the program is to hear.
+    /// Returns the next event for the program.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What has come about since the last call.
+    /// Takes the progress since the last call.
     pub(super) fn take_progress(&mut self) -> Progress {
         std::mem::take(&mut self.progress)
     }
 
-    /// Why what comes in cannot go on.
+    /// Takes the reason why receiving cannot continue.
     pub(super) const fn take_broken(&mut self) -> Option<Broken> {
         self.broken.take()
     }
 
-    /// Something is known to be missing: of an object any of it, of a stream the rest of a block.
+    /// Returns whether something is known to be missing: of an object any of it, of a stream the rest of a block.
     pub(super) fn has_unfinished(&self) -> bool {
         self.flows.values().any(RecvFlow::lacks_something)
     }
 
-    /// Something of which data has come is not complete: the sender may wait to hear more of it.
+    /// Returns whether something of which data has arrived is incomplete: the sender may wait to hear more of it.
     pub(super) fn awaits_more(&self) -> bool {
         self.flows.values().any(|flow| flow.has_begun() && flow.lacks_something())
     }
 
-    /// Whether something before this symbol in its flow is missing.
+    /// Returns whether something before this symbol in its flow is missing.
     pub(super) fn is_behind_gap(&mut self, id: SymbolId) -> bool {
         self.gap(id.flow).is_some_and(|gap| (id.block, id.esi) >= gap)
     }
 
-    /// The first source symbol of a flow, by block and esi, that has not come; `None` where nothing is waited for.
+    /// Returns the first missing source symbol of a flow, by block and esi; `None` where nothing is awaited.
     pub(super) fn gap(&mut self, id: FlowId) -> Option<(u32, u32)> {
         self.flows.get_mut(id)?.gap()
     }
 
-    /// Lets the credit of objects follow what the path is seen to need, once a round trip.
+    /// Adapts the credit of objects to what the path needs, once a round trip.
     pub(super) fn follow(&mut self, now: Time, rtt: Duration) {
         let waiting = self.flows.values().map(RecvFlow::waiting_symbols).sum();
         self.credit.objects.follow(now, rtt, waiting);
     }
 
-    /// The absolute credit of objects, in symbols.
+    /// Returns the absolute credit of objects, in symbols.
     pub(super) const fn granted(&self) -> u64 {
         self.credit.objects.granted()
     }
 
-    /// Symbols that brought nothing.
+    /// Returns the number of symbols that were of no use.
     pub(super) const fn surplus(&self) -> u64 {
         self.surplus
     }
 
-    /// Bytes of objects that are written.
+    /// Returns the bytes of objects that are written.
     pub(super) const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
 
-    /// The block sections of feedback `number`. Flows that are over go first: they fit, and are forgotten once the sender has seen
-    /// this. The others begin with another one each time, so that none is always the one for which no room is left.
+    /// Returns the block sections of feedback `number`. Flows that are over go first: they fit, and are removed once
+    /// the sender has seen this. The order of the others rotates, so that none is always left out for want of room.
     pub(super) fn statuses(&mut self, number: u32) -> (Vec<FlowStatus>, Vec<BlockMask>) {
         if self.told.is_none() {
             return Default::default();
@@ -454,7 +456,8 @@ impl RecvFlows {
         (statuses, masks)
     }
 
-    /// The sender has seen feedback `number`: flows it told to be over need not be told again.
+    /// Handles the sender's confirmation that it has seen feedback `number`: flows reported as over need not be
+    /// reported again.
     pub(super) fn on_seen(&mut self, number: u32) {
         for id in self.closed.on_seen(number) {
             if let Some(flow) = self.flows.get(id).filter(|flow| flow.is_finished()) {
@@ -477,8 +480,8 @@ impl From<BadBlock> for Broken {
     }
 }
 
-/// The symbols in a packet with so many bytes of them, each of `size` bytes; `None` if it cannot be cut so, or has none or more than
-/// `most`.
+/// Returns the symbols of `size` bytes in a packet with `bytes` bytes of them; `None` if it is no whole number of them,
+/// or has none or more than `most`.
 fn run_of(first: SymbolId, bytes: usize, size: usize, most: u8) -> Option<SymbolRun> {
     let count = bytes.checked_div(size).filter(|count| count * size == bytes)?;
     let count = u8::try_from(count).ok().filter(|count| (1..=most).contains(count))?;
@@ -486,7 +489,7 @@ fn run_of(first: SymbolId, bytes: usize, size: usize, most: u8) -> Option<Symbol
     (run.last().esi < ESI_LIMIT).then_some(run)
 }
 
-/// Begins with another one each time.
+/// Rotates the list so that each call begins with another element.
 fn rotate<T>(list: &mut [T], number: u32) {
     let first = number as usize % list.len().max(1);
     list.rotate_left(first);

@@ -32,7 +32,7 @@ fn id(flow: u16, block: u32, esi: u32) -> SymbolId {
     SymbolId { flow: FlowId(flow), block, esi }
 }
 
-/// A block of a stream of one symbol, with so many bytes; plan 1.
+/// A block of a stream of one symbol, with `length` bytes; plan 1.
 fn short_block(length: u8, end: bool) -> Vec<u8> {
     let mut block = vec![b'x'; usize::from(SIZE)];
     block[..5].copy_from_slice(&[0, 0, 0, length, u8::from(end)]);
@@ -97,7 +97,7 @@ fn a_stream_is_announced_read_and_forgotten() {
     assert_eq!(flows.statuses(2).0, []);
 }
 
-/// Either kind goes on in smaller symbols under the id that the program knows; what is done stays done.
+/// Flows of either kind continue in smaller symbols under the id that the program knows; done blocks stay done.
 #[test]
 fn flows_are_succeeded_alike() {
     for announcement in [object(1, 400), stream(1)] {
@@ -120,7 +120,7 @@ fn flows_are_succeeded_alike() {
     }
 }
 
-/// A successor whose flow was never announced announces it.
+/// A successor of a flow that was never announced announces it.
 #[test]
 fn a_successor_stands_for_what_it_succeeds() {
     let mut flows = flows();
@@ -193,7 +193,7 @@ fn each_kind_has_its_bound() {
     assert_eq!(flows.on_announcement(object(65, 300)), Ok(()), "one is complete");
 }
 
-/// What the sender asked to hear of blocks decides what is urgent and what is said.
+/// The sender's choice for blocks decides what is urgent and what is reported.
 #[test]
 fn blocks_are_told_as_the_sender_asked() {
     let told = [

@@ -1,4 +1,5 @@
-//! The flows that this side sends: announced in the order they were opened, served by turns, and forgotten once the peer has them.
+//! The flows that this side sends: announced in the order they were opened, served in turn, and removed once the peer
+//! has them.
 
 mod service;
 mod turns;
@@ -20,10 +21,10 @@ use turns::Turns;
 /// Flows of one kind, by the ids that the program knows, in the order they were opened.
 #[derive(Debug, Default)]
 struct Line {
-    /// Announced, and served: an earlier object is never held up by a later one, and the tail of one is filled with the source of the
-    /// next.
+    /// Announced, and served: an earlier object is never held up by a later one, and the tail of one is filled with the
+    /// source of the next.
     served: Vec<FlowId>,
-    /// Not announced yet: the peer takes so many at once.
+    /// Not announced yet: the peer limits how many flows it accepts at once.
     waiting: VecDeque<FlowId>,
 }
 
@@ -51,13 +52,13 @@ pub(super) struct SendFlows {
     turns: Turns,
     credit: SendCredit,
     pool: Pool,
-    /// A schedule has given up a block.
+    /// A schedule has given up on a block.
     failed: bool,
     /// Highest feedback number acted upon.
     last_feedback: u32,
     bytes_acknowledged: u64,
     counts: SymbolCounts,
-    /// When the first symbol went out since one was acknowledged or a block became done.
+    /// When the first unanswered symbol was sent: none has been acknowledged, and no block done, since.
     unanswered: Option<Time>,
 }
 
@@ -79,17 +80,17 @@ impl SendFlows {
         }
     }
 
-    /// The peer takes so many streams.
+    /// Applies the peer's limit on streams.
     pub(super) const fn allow_streams(&mut self, allowed: StreamsAllowed) {
         self.streams_allowed = allowed;
     }
 
-    /// The peer's absolute credit for objects, in symbols.
+    /// Raises the peer's absolute credit for objects, in symbols.
     pub(super) fn grant(&mut self, symbols: u64) {
         self.credit.grant(symbols);
     }
 
-    /// Adds a flow; it is announced as soon as the peer takes it.
+    /// Adds a flow; it is announced as soon as the peer accepts it.
     pub(super) fn open(&mut self, flow: SendFlow, control: &mut Control) {
         let first = flow.first();
         self.line(flow.kind()).waiting.push_back(first);
@@ -126,45 +127,45 @@ impl SendFlows {
         }
     }
 
-    /// Announced flows: the objects, then the streams, each in the order they were opened.
+    /// Iterates over the announced flows: the objects, then the streams, each in the order they were opened.
     fn served(&self) -> impl Iterator<Item = &SendFlow> {
         self.objects.served.iter().chain(&self.streams.served).filter_map(|first| self.flows.named(*first))
     }
 
-    /// Does something to every announced flow, in that order.
+    /// Calls `act` for every announced flow, in that order.
     fn each_served(&mut self, mut act: impl FnMut(&mut SendFlow)) {
         for first in self.objects.served.iter().chain(&self.streams.served) {
             self.flows.named_mut(*first).into_iter().for_each(&mut act);
         }
     }
 
-    /// The peer lacks something: of objects any of it, of streams what is written.
+    /// Returns whether the peer lacks something: of objects any of it, of streams the written part.
     pub(super) fn has_unfinished(&self) -> bool {
         let waits = !self.objects.waiting.is_empty() || !self.streams.waiting.is_empty();
         waits || self.served().any(SendFlow::is_unfinished)
     }
 
-    /// Another schedule for every flow.
+    /// Replaces the schedule of every flow.
     pub(super) fn reschedule(&mut self, schedule: &ScheduleConfig) {
         self.flows.values_mut().for_each(|flow| flow.blocks_mut().set_schedule(schedule.build()));
     }
 
-    /// Other blocks for what is not open yet of every flow.
+    /// Resizes the unopened blocks of every flow.
     pub(super) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
         self.flows.values_mut().for_each(|flow| flow.resize_blocks(blocks, symbol_size, largest_k));
     }
 
-    /// The flow that the program knows by this id, announced or not.
+    /// Returns the flow that the program knows by this id, announced or not.
     pub(super) fn named_mut(&mut self, first: FlowId) -> Option<&mut SendFlow> {
         self.flows.named_mut(first)
     }
 
-    /// Whether this is an object that the peer does not have wholly.
+    /// Returns whether this is an object that the peer does not have completely.
     pub(super) fn is_object(&self, id: FlowId) -> bool {
         self.flows.get(id).into_iter().chain(self.flows.named(id)).any(|flow| flow.kind() == FlowKind::Object)
     }
 
-    /// Gives a flow up; false when there is none that can be, or it was given up before.
+    /// Gives a flow up; returns false when there is none that can be, or it already was.
     pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut Control) -> bool {
         let Some(flow) = self.flows.named_mut(first) else { return false };
         let kind = flow.kind();
@@ -178,22 +179,23 @@ impl SendFlows {
             self.flows.remove(first);
             return true;
         }
-        // Its symbols are needed no more.
+        // Its symbols are no longer needed.
         self.unanswered = None;
         control.push(ReliableFrame::Reset(first));
         true
     }
 
-    /// Whether everything can go on in symbols of this size, in flows numbered from `next` on.
+    /// Returns whether every flow can continue in symbols of this size, in flows numbered from `next` on.
     pub(super) fn can_shrink(&self, symbol_size: u16, next: u16) -> bool {
         let sending = || self.flows.values().filter(|flow| flow.may_send());
         let numbered = usize::from(next) + sending().count() <= usize::from(u16::MAX);
         numbered && sending().all(|flow| flow.can_shrink(symbol_size))
     }
 
-    /// Every flow that may still send goes on in smaller symbols, as flows numbered from `next` on. The number after the last.
+    /// Continues every flow that may still send in smaller symbols, as flows numbered from `next` on. Returns the
+    /// number after the last.
     pub(super) fn shrink(&mut self, symbol_size: u16, mut next: u16, control: &mut Control) -> u16 {
-        // What nobody answered was too large.
+        // The unanswered symbols were too large.
         self.unanswered = None;
         let all: Vec<FlowId> = self.objects.all().chain(self.streams.all()).collect();
         for first in all {
@@ -211,7 +213,7 @@ impl SendFlows {
         next
     }
 
-    /// A reply to a request of a flow that is sent; the request that follows from it.
+    /// Handles a reply to a request of a flow that is sent; returns the request that follows from it.
     pub(super) fn on_reply(&mut self, reply: Reply) -> Option<Request> {
         match reply {
             Reply::Read { flow, block, buffer } => self.flows.named_mut(flow)?.on_read(block, buffer),
@@ -227,7 +229,7 @@ impl SendFlows {
         }
     }
 
-    /// The fate of packets: first to the blocks whose symbols they carried, then to the schedules.
+    /// Passes the fate of packets first to the blocks whose symbols they carried, then to the schedules.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             if let Content::Symbols(run) = sent.content {
@@ -242,7 +244,7 @@ impl SendFlows {
         }
         for sent in report.spurious.iter().chain(report.outlived) {
             if let Content::Symbols(run) = sent.content {
-                // It came late, but the peer has it.
+                // It arrived late, but the peer has it.
                 self.unanswered = None;
                 self.each_symbol(run, BlockSender::on_spurious);
             }
@@ -256,7 +258,7 @@ impl SendFlows {
         }
     }
 
-    /// A frame about a flow has arrived.
+    /// Handles the arrival of a frame about a flow.
     pub(super) fn on_frame_delivered(&mut self, frame: &ReliableFrame) {
         match frame {
             ReliableFrame::Announce(id) => {
@@ -273,7 +275,7 @@ impl SendFlows {
         }
     }
 
-    /// The bytes of a frame about a flow, as they are now; `None` when nobody needs it any more.
+    /// Returns the frame about a flow, in its present state; `None` when it is obsolete.
     pub(super) fn frame(&self, frame: &ReliableFrame) -> Option<Frame<'static>> {
         match frame {
             ReliableFrame::Announce(id) => self.flows.get(*id)?.announcement_frame(),
@@ -286,7 +288,7 @@ impl SendFlows {
         }
     }
 
-    /// The block sections of feedback `number`. Feedback that others have overtaken says nothing new.
+    /// Handles the block sections of feedback `number`. Feedback overtaken by newer feedback has nothing new.
     pub(super) fn on_statuses(&mut self, number: u32, statuses: &[FlowStatus]) {
         if number <= self.last_feedback {
             return;
@@ -297,21 +299,21 @@ impl SendFlows {
             let Some(flow) = flows.get_mut(status.flow) else { continue };
             let open = flow.blocks().open_symbols();
             self.bytes_acknowledged += flow.on_status(status, pool);
-            // The last symbols of a block may be lost, and needed no more.
+            // The last symbols of a block may be lost, and no longer needed.
             if flow.blocks().open_symbols() < open {
                 self.unanswered = None;
             }
         }
     }
 
-    /// The receiver's program has read blocks of a stream of so many symbols in all.
+    /// Handles the report that the receiver's program has read blocks of `symbols` symbols of a stream in all.
     pub(super) fn on_peer_read(&mut self, first: FlowId, symbols: u64) {
         if let Some(flow) = self.flows.named_mut(first) {
             flow.on_peer_read(symbols);
         }
     }
 
-    /// What the program is to hear. Flows that are over are forgotten, and others announced in their stead.
+    /// Returns events for the program. Removes flows that are over, and announces others in their place.
     pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
         let mut events = Vec::new();
         self.each_served(|flow| {
@@ -340,7 +342,7 @@ impl SendFlows {
         events
     }
 
-    /// The bytes of a symbol picked just now, which goes out.
+    /// Returns the bytes of a symbol picked just now, which is being sent.
     pub(super) fn take_symbol(&mut self, now: Time, picked: &PickedSymbol) -> &[u8] {
         self.unanswered.get_or_insert(now);
         match picked.kind {
@@ -352,34 +354,35 @@ impl SendFlows {
         self.flows.get(id.flow).map_or(&[], |flow| flow.blocks().symbol(id))
     }
 
-    /// What has been sent so far.
+    /// Returns what has been sent so far.
     pub(super) fn symbols(&self) -> Symbols {
         let SymbolCounts { source, resent, repair } = self.counts;
         let open_blocks = self.served().map(|flow| flow.blocks().unfinished()).sum();
         Symbols { source, beyond: resent + repair, open_blocks }
     }
 
-    /// Symbols sent so far, by what they were.
+    /// Returns the symbols sent so far, by kind.
     pub(super) const fn counts(&self) -> SymbolCounts {
         self.counts
     }
 
-    /// Bytes of flows that the peer is known to have.
+    /// Returns the bytes of flows that the peer is known to have.
     pub(super) const fn bytes_acknowledged(&self) -> u64 {
         self.bytes_acknowledged
     }
 
-    /// When the first symbol went out since one was acknowledged or a block became done.
+    /// Returns when the first unanswered symbol was sent: none has been acknowledged, and no block done, since.
     pub(super) const fn unanswered(&self) -> Option<Time> {
         self.unanswered
     }
 
-    /// What nobody answered is no reason for doubt: packets were too large for the path.
+    /// Forgets that symbols are unanswered: they were too large for the path, so the silence says nothing about the
+    /// peer.
     pub(super) const fn forget_unanswered(&mut self) {
         self.unanswered = None;
     }
 
-    /// A schedule has given up a block: the transfer cannot be completed.
+    /// Returns whether a schedule has given up on a block: the transfer cannot be completed.
     pub(super) const fn has_failed(&self) -> bool {
         self.failed
     }

@@ -1,4 +1,4 @@
-//! Whose blocks are opened, and whose symbol goes out next.
+//! The order of service: whose blocks are opened, and whose symbol is sent next.
 
 use super::SendFlows;
 use crate::flow::{PathEstimate, Pick, PickedSymbol, Request, SendFlow};
@@ -10,15 +10,15 @@ use super::super::control::{Control, ReliableFrame};
 /// How far ahead of sending the blocks of objects are read: in source symbols, about 4 MB.
 const READ_AHEAD: u64 = 3_000;
 
-/// Requests that one ask for data may lead to before the caller gets to run them.
+/// Most requests from one call for data before the caller gets to run them.
 const REQUESTS_PER_ASK: usize = 16;
 
-/// A stream may always hold this share of what all of them may hold: one that waits for lost symbols does not keep another
-/// from its first.
+/// A stream may always hold this share of the limit for all streams: one that waits for lost symbols does not keep
+/// another from its first.
 const LEAST_SHARE: u64 = 64;
 
 impl SendFlows {
-    /// Opens blocks as far as credit, the read-ahead and `most` open source symbols of each kind go.
+    /// Opens blocks as far as credit, the read-ahead and `most` open source symbols of each kind allow.
     pub(in super::super) fn open_blocks(
         &mut self,
         now: Time,
@@ -31,7 +31,7 @@ impl SendFlows {
         self.open_stream_blocks(now, path, most);
     }
 
-    /// Objects are read in order: a later one only once those before it are opened to their end.
+    /// Opens blocks of objects in order: a later object only once all blocks of the earlier ones are opened.
     fn open_object_blocks(
         &mut self,
         path: &PathEstimate,
@@ -61,7 +61,7 @@ impl SendFlows {
         }
     }
 
-    /// Streams take what their own credit allows, and share the rest.
+    /// Opens blocks of streams, which use their own credit and share the rest.
     fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
         let Self { flows, streams, pool, .. } = self;
         let all = || streams.served.iter().filter_map(|first| flows.named(*first));
@@ -73,8 +73,8 @@ impl SendFlows {
             loop {
                 let own = stream.blocks().open_symbols();
                 let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
-                // As much as stays in the store (Choudhury 1998): one stream takes half of it, two a third each, and
-                // for whoever comes next there is some left.
+                // As much as stays in the pool (Choudhury 1998): one stream takes half of it, two a third each, and
+                // some is left for the next.
                 let before = stream.shared_credit();
                 let shared = store.saturating_sub(borrowed - before) / 2;
                 if !stream.open_stream_block(now, path, room, shared, pool) {
@@ -86,13 +86,13 @@ impl SendFlows {
         }
     }
 
-    /// Whether a block waits for the receiver's credit.
+    /// Returns whether a block waits for the receiver's credit.
     pub(in super::super) fn is_credit_limited(&self) -> bool {
         let next = self.served().find_map(SendFlow::next_cost);
         next.is_some_and(|cost| !self.credit.covers(cost)) || self.served().any(SendFlow::is_held_back)
     }
 
-    /// Source symbols are left that have not gone out.
+    /// Returns whether unsent source symbols are left.
     pub(in super::super) fn has_source(&self) -> bool {
         let unsent = |first: &FlowId| self.has_source_of(*first);
         self.served().any(|flow| flow.blocks().source_left() > 0) || self.objects.waiting.iter().any(unsent)
@@ -102,7 +102,8 @@ impl SendFlows {
         self.flows.named(first).is_some_and(|flow| flow.blocks().source_left() > 0)
     }
 
-    /// The last object with source that has not gone out, by its place among those that are served; one that waits counts as behind all.
+    /// Returns the last object with unsent source, by its position among those being served; one that waits counts as
+    /// after all.
     fn last_with_source(&self) -> Option<usize> {
         if self.objects.waiting.iter().any(|first| self.has_source_of(*first)) {
             return Some(usize::MAX);
@@ -110,8 +111,8 @@ impl SendFlows {
         self.objects.served.iter().rposition(|first| self.has_source_of(*first))
     }
 
-    /// The next symbol by the flows' schedules: the streams and, as one, the objects take turns. Work that has to be done first
-    /// goes to `requests`.
+    /// Returns the next symbol by the flows' schedules: the streams and, as one, the objects take turns. Work to be
+    /// done first goes to `requests`.
     pub(in super::super) fn next_symbol(
         &mut self,
         now: Time,
@@ -134,7 +135,7 @@ impl SendFlows {
         None
     }
 
-    /// The next symbol of the first object that has one.
+    /// Returns the next symbol of the first object that has one.
     fn next_of_objects(
         &mut self,
         now: Time,
@@ -165,7 +166,7 @@ impl SendFlows {
         None
     }
 
-    /// The symbol after `last`, which a packet ends with so far, if the flow's schedule wants that next.
+    /// Returns the symbol after `last`, with which a packet ends so far, if the flow's schedule wants that next.
     pub(in super::super) fn next_in_packet(
         &mut self,
         now: Time,
@@ -201,22 +202,22 @@ impl SendFlows {
         None
     }
 
-    /// The most symbols in a packet of this flow.
+    /// Returns the largest number of symbols in a packet of this flow.
     pub(in super::super) fn symbols_per_packet(&self, id: FlowId) -> u8 {
         self.flows.get(id).map_or(1, SendFlow::symbols_per_packet)
     }
 
-    /// Objects are sent: their packets may have several symbols, those of streams have one.
+    /// Returns whether objects are being sent: their packets may have several symbols, those of streams have one.
     pub(in super::super) const fn has_objects(&self) -> bool {
         !self.objects.served.is_empty()
     }
 
-    /// When a flow has something to do although nothing is heard.
+    /// Returns when a flow has something to do if nothing is received.
     pub(in super::super) fn deadline(&self) -> Option<Time> {
         self.served().filter_map(SendFlow::deadline).min()
     }
 
-    /// A symbol that is worth sending when nothing is heard.
+    /// Returns a symbol worth sending when nothing is received.
     pub(in super::super) fn probe(&mut self) -> Option<PickedSymbol> {
         let Self { flows, objects, streams, .. } = self;
         let mut served = objects.served.iter().chain(&streams.served);

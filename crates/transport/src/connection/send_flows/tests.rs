@@ -1,4 +1,4 @@
-//! Flows that are sent, without a connection and over a path that loses nothing: symbols of 100 bytes, uncoded.
+//! Sent flows, without a connection and over a path that loses nothing: symbols of 100 bytes, uncoded.
 
 use super::*;
 use crate::flow::PathEstimate;
@@ -8,7 +8,7 @@ use erasure::{BlockCode, Code};
 
 const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
-/// A peer that takes two streams of four symbols of their own.
+/// A peer that accepts two streams with four symbols of their own each.
 fn flows() -> (SendFlows, Control) {
     let mut flows = SendFlows::new();
     flows.grant(1_000);
@@ -29,7 +29,7 @@ fn stream(flow: u16) -> SendFlow {
     SendFlow::stream(stream, 4, ScheduleConfig::Arq.build())
 }
 
-/// The frames that wait: their kind, and the flow.
+/// The pending frames: their kind, and the flow.
 fn frames(flows: &SendFlows, control: &mut Control) -> Vec<(&'static str, u16)> {
     let mut out = Vec::new();
     control.take_frames(10_000, &mut out, |frame| flows.frame(frame));
@@ -44,7 +44,7 @@ fn frames(flows: &SendFlows, control: &mut Control) -> Vec<(&'static str, u16)> 
     named.collect()
 }
 
-/// Opens blocks, reads them, and sends `most` symbols: flow, block and esi of each.
+/// Opens blocks, reads them, and sends `most` symbols; returns flow, block and esi of each.
 fn send(flows: &mut SendFlows, control: &mut Control, most: usize) -> Vec<(u16, u32, u32)> {
     let mut requests = Vec::new();
     flows.open_blocks(Time::ZERO, &PATH, 1_000, control, &mut requests);
@@ -61,7 +61,8 @@ fn status(flow: u16, done: &[u32]) -> FlowStatus {
     FlowStatus { flow: FlowId(flow), done_below: 0, blocks }
 }
 
-/// A report of one symbol, among those delivered, spurious, outlived or lost; whether it leaves a symbol unanswered.
+/// Reports one symbol as delivered, spurious, outlived or lost; returns the time of an unanswered symbol, if one is
+/// left.
 fn report(at: usize) -> Option<Time> {
     let id = SymbolId { flow: FlowId(1), block: 0, esi: 0 };
     let sent = [SentPacket { number: 1, time: Time::ZERO, bytes: 1_000, content: Content::Symbols(id.into()) }];
@@ -122,7 +123,7 @@ fn a_flow_is_given_up_once_and_an_object_never() {
     assert_eq!(frames(&flows, &mut control), [("reset", 2)], "the peer has never heard of 4");
 }
 
-/// Both kinds go on in smaller symbols: objects first, and those that wait too.
+/// Flows of both kinds continue in smaller symbols: objects first, and waiting ones too.
 #[test]
 fn all_flows_are_succeeded_at_once() {
     let (mut flows, mut control) = flows();

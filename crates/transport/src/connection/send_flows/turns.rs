@@ -1,10 +1,10 @@
-//! Whose turn it is: the objects as one, and each stream (deficit round robin, Shreedhar 1995, where all
-//! packets are equally long, so that no deficit is left to be kept).
+//! Turns of the objects, as one, and of each stream (deficit round robin, Shreedhar 1995; all packets are equally long,
+//! so no deficit has to be kept).
 
 /// Packets in a row that one may send while others have some too.
 const QUANTUM: u32 = 4;
 
-/// Who may send next; 0 is the objects, n + 1 the n-th stream.
+/// The next to send; 0 is the objects, n + 1 the n-th stream.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     current: usize,
@@ -12,14 +12,14 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The order in which to ask, the objects and `streams` streams, each once.
+    /// Returns the order in which to ask, the objects and `streams` streams, each once.
     pub(super) fn order(&self, streams: usize) -> impl Iterator<Item = usize> + use<> {
         let all = streams + 1;
         let first = self.current + usize::from(self.used >= QUANTUM);
         (0..all).map(move |nth| (first + nth) % all)
     }
 
-    /// This one sent a packet.
+    /// Notes that this one sent a packet.
     pub(super) const fn taken(&mut self, turn: usize) {
         if turn == self.current && self.used < QUANTUM {
             self.used += 1;
@@ -33,7 +33,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Who sends 1,000 packets, where those in `idle` have none.
+    /// Returns how many of 1,000 packets each sends, where those in `idle` have none.
     fn shares(streams: usize, idle: &[usize]) -> Vec<u32> {
         let mut turns = Turns::default();
         let mut sent = vec![0; streams + 1];

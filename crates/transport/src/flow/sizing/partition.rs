@@ -38,7 +38,7 @@ pub(super) fn plans(flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
     if larger == 0 { vec![first] } else { vec![first, plan(1, larger, small)] }
 }
 
-/// An object as a row of files of one size, each of which would have at most 256 blocks (tornado-transfer §3.3: stable
+/// An object as a row of files of one size, each of which would have at most 256 blocks (tornado-transfer §3.3: regular
 /// times whatever the size of the file).
 ///
 /// Departs: blocks cross the boundaries of these files, since all have one k; only the last block of the object is

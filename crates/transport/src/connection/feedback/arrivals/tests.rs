@@ -1,4 +1,4 @@
-//! What feedback names of what came, and when it goes out.
+//! The packets that feedback names, and when it is sent.
 
 use super::super::clock::FeedbackClock;
 use super::super::withheld::Withheld;
@@ -15,7 +15,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// Whatever order packets come in, the ranges name exactly those that came and were not yet seen to be told.
+/// In whatever order packets arrive, the ranges name exactly those that arrived and are not known to be reported.
 #[test]
 fn ranges_name_what_came() {
     for seed in 1..200u64 {
@@ -42,7 +42,7 @@ fn ranges_name_what_came() {
             let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
             assert!(named.is_subset(&came), "seed {seed}");
             assert!(told.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
-            // What arrives at the sender is known there; with what it knew before, that is all that came.
+            // The sender learns what this feedback reports; with what it knew before, that is all that arrived.
             if draw(3) > 0 {
                 known.extend(named);
                 assert_eq!(known, came, "seed {seed}");
@@ -70,15 +70,15 @@ fn the_last_packets_are_named_whatever_was_seen() {
     let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
     (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.name(number, at(1)));
     let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
-    // Of the first feedback nothing was told before.
+    // Nothing was reported before the first feedback.
     assert_eq!(ranges(arrivals.tell(1, at(1))).last(), Some(&(1, 6)));
     arrivals.on_seen(1);
     assert_eq!(ranges(arrivals.tell(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
-    // More have come than it is to tell of: none that was not told is left out.
+    // More have arrived than the number to report: no unreported one is left out.
     (100..120).for_each(|number| arrivals.name(number, at(2)));
     assert_eq!(ranges(arrivals.tell(3, at(2))), [(100, 119)]);
     assert_eq!(ranges(arrivals.tell(4, at(2))), [(110, 119)]);
-    // What is overtaken by more than these is not told any more.
+    // A packet overtaken by more than that is no longer reported.
     arrivals.name(91, at(3));
     assert_eq!(ranges(arrivals.tell(5, at(3))), [(110, 119)]);
     assert!(arrivals.ranges.len() < 10, "{:?}", arrivals.ranges);
@@ -163,7 +163,8 @@ fn a_heart_beats_as_long_as_anything_is_unfinished() {
     assert_eq!(clock.due(|| true), Some(at(150)));
 }
 
-/// A packet every millisecond, without the numbers that `lost` picks; after which of them feedback went.
+/// Sends a packet every millisecond, except the numbers that `lost` picks; returns after which of them feedback was
+/// sent.
 fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
     let timing = FeedbackTiming::Every(timing);
     let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketFeedback::Last(LastPackets::default()), timing));
@@ -185,7 +186,7 @@ fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u6
 fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
     let counting = Counting { packets: 1_000, threshold: 20_000, factor: 3 };
     assert_eq!(counted(counting, 7_000, |_| false), [3_000, 6_000]);
-    // Numbers that are skipped on purpose are no loss.
+    // Numbers skipped on purpose are not losses.
     assert_eq!(counted(counting, 7_000, |number| number % 512 == 7), [3_000, 6_000]);
     assert_eq!(counted(counting, 3_500, |number| number % 100 == 7), [1_000, 2_000, 3_000]);
     assert_eq!(counted(counting, 2_000, |number| number % 20 == 7), [500, 1_000, 1_500, 2_000]);
