@@ -2,7 +2,7 @@
 
 use super::error::WireError;
 
-/// Takes fields from the front of a byte string; never beyond its end.
+/// Reads fields from the front of a byte string; never beyond its end.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -85,7 +85,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// A length that the caller has checked against a 16-bit limit.
+/// Returns a length that the caller has checked against a 16-bit limit.
 pub(super) fn length_u16(length: usize) -> u16 {
     u16::try_from(length).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! Frames to bytes and back. `docs/PROTOCOL.md` shows every layout.
+//! Encoding and decoding of frames. `docs/PROTOCOL.md` shows every layout.
 
 use erasure::{BlockCode, Code, WindowCode};
 
@@ -28,12 +28,12 @@ pub(super) mod kind {
     pub(in super::super) const STREAM_SUCCESSOR: u8 = 0x10;
 }
 
-/// Bytes of a control frame without its data: what a packet's room must exceed to carry any.
+/// Bytes of a control frame without its data: a packet's room must exceed this to carry any.
 pub const CONTROL_FRAME_HEADER: usize = 11;
 
 impl Frame<'_> {
-    /// Appends the frame. Control data above [`MAX_CONTROL_DATA`] and a reason above [`MAX_REASON`] are cut; feedback is written
-    /// whole, so where room is short use [`Feedback::encode_within`].
+    /// Appends the frame. Control data above [`MAX_CONTROL_DATA`] and a reason above [`MAX_REASON`] are truncated;
+    /// feedback is written whole, so where room is short use [`Feedback::encode_within`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ping => out.put_u8(kind::PING),
@@ -92,7 +92,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Returns the bytes that [`encode`](Self::encode) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Ping => 1,
@@ -146,16 +146,17 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Frames of this plaintext.
+    /// Iterates over the frames of this plaintext.
     pub const fn new(plaintext: &'a [u8]) -> Self {
         Self { reader: Reader::new(plaintext), read: 0 }
     }
 
-    /// Whether every frame parses. A packet is refused as a whole, so this comes before the first frame is acted upon.
+    /// Checks that every frame parses. A packet is refused as a whole, so this comes before the first frame is acted
+    /// upon.
     ///
     /// # Errors
     ///
-    /// The first one that reading the frames would meet.
+    /// The first error that reading the frames would meet.
     pub fn check_all(plaintext: &'a [u8]) -> Result<(), WireError> {
         Self::new(plaintext).try_for_each(|frame| frame.map(drop))
     }
@@ -188,7 +189,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Writes a 16-bit length and so many bytes, at most `limit`.
+/// Writes a 16-bit length and that many bytes, at most `limit`.
 fn put_string(bytes: &[u8], limit: usize, out: &mut Vec<u8>) {
     let bytes = &bytes[..bytes.len().min(limit)];
     out.put_u16(length_u16(bytes.len()));
@@ -203,7 +204,7 @@ fn string<'a>(reader: &mut Reader<'a>, limit: usize, name: &'static str) -> Resu
     reader.bytes(length)
 }
 
-/// A flow other than the control stream.
+/// Reads a flow other than the control stream.
 fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
     match reader.u16()? {
         0 => Err(WireError::Malformed("flow 0")),
@@ -211,7 +212,7 @@ fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
     }
 }
 
-/// `k`, the code's number, and the length of its parameters: no code of this version has any.
+/// Writes `k`, the code's number, and the length of its parameters: no code of this version has any.
 fn put_coding(k: u32, code: Code, out: &mut Vec<u8>) {
     out.put_u32(k);
     out.put_u8(code.wire());
@@ -234,7 +235,7 @@ fn coding(reader: &mut Reader<'_>) -> Result<(u32, Code), WireError> {
     Ok((k, code))
 }
 
-/// The coding of an object, which has blocks.
+/// Reads the coding of an object, which has blocks.
 fn block_coding(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
     match coding(reader)? {
         (k, Code::Block(code)) => Ok((k, code)),
@@ -312,7 +313,7 @@ fn stream_successor(reader: &mut Reader<'_>) -> Result<StreamSuccessor, WireErro
     Ok(StreamSuccessor { flow, symbol_size, stream })
 }
 
-/// Whether a flow with such symbols may succeed the one that began what it carries.
+/// Checks that a flow with these symbols may succeed the flow that began the same object or stream.
 fn check_succession(later: (FlowId, u16), first: (FlowId, u16)) -> Result<(), WireError> {
     if later.0 == first.0 {
         return Err(WireError::Malformed("flow that succeeds itself"));

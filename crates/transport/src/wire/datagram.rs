@@ -7,7 +7,7 @@ use super::limits::{MAX_DATAGRAM, MAX_VERSIONS, MIN_MESSAGE1};
 use super::packet::{HEADER, PacketHeader, PacketKind, TAG};
 use super::refused::Refused;
 
-/// The version this code speaks.
+/// The version that this implementation supports.
 pub const VERSION: u32 = 1;
 
 /// Bytes of a first message before its Noise message: type 1, version 4, key id 8, connection id 8, copy 1, length 2.
@@ -22,19 +22,19 @@ const TYPE_VERSIONS: u8 = 0x03;
 pub enum Datagram<'a> {
     /// Opens a connection.
     Message1(Message1<'a>),
-    /// A first message of another version: only what all versions have in common is known. Answered with a [`VersionAnswer`], if the
-    /// key is known.
+    /// A first message of another version: only the fields common to all versions are known. Answered with a
+    /// [`VersionAnswer`], if the key is known.
     OtherVersion {
-        /// The version asked for.
+        /// The requested version.
         version: u32,
-        /// The key it is to be secured with.
+        /// The key that is to secure the connection.
         key: KeyId,
         /// The initiator's connection id.
         connection: ConnectionId,
     },
     /// Answers a first message.
     Message2(Message2<'a>),
-    /// Says which versions the responder speaks.
+    /// Lists the versions that the responder supports.
     Versions(VersionAnswer<'a>),
     /// A sealed packet.
     Packet(PacketHeader),
@@ -45,7 +45,7 @@ pub enum Datagram<'a> {
 pub struct Message1<'a> {
     /// Names the key.
     pub key: KeyId,
-    /// The id under which the initiator wants to receive.
+    /// The id under which the initiator will receive.
     pub connection: ConnectionId,
     /// Which copy this is, from 0. Not authenticated.
     pub copy: u8,
@@ -64,7 +64,7 @@ pub struct Message2<'a> {
     pub noise: &'a [u8],
 }
 
-/// The answer to a first message of a version that the responder does not speak. Nothing in it is authenticated.
+/// The answer to a first message of a version that the responder does not support. Nothing in it is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionAnswer<'a> {
     /// The initiator's id.
@@ -73,7 +73,7 @@ pub struct VersionAnswer<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads what a datagram says in the clear.
+    /// Reads the unencrypted part of a datagram.
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl Message2<'_> {
 }
 
 impl VersionAnswer<'_> {
-    /// Appends an answer that lists [`VERSION`] and, so that nobody relies on the list being short, one reserved version made from
-    /// `grease`.
+    /// Appends an answer that lists [`VERSION`] and, so that no reader relies on the list being short, one reserved
+    /// version made from `grease`.
     pub fn encode(destination: ConnectionId, grease: u32, out: &mut Vec<u8>) {
         out.put_u8(TYPE_VERSIONS);
         out.put(&destination.0);
@@ -145,13 +145,13 @@ impl VersionAnswer<'_> {
         out.put_u32(VERSION);
     }
 
-    /// The versions listed; reserved and unknown ones are among them and mean nothing.
+    /// Returns the versions listed; reserved and unknown ones are among them and should be ignored.
     pub fn versions(&self) -> impl Iterator<Item = u32> + '_ {
         self.versions.iter().copied().map(u32::from_be_bytes)
     }
 }
 
-/// A version that will never be spoken: every byte of it ends in 0xa (the pattern of RFC 9000, section 15).
+/// Returns a version that will never be used: every byte of it ends in 0xa (the pattern of RFC 9000, section 15).
 pub const fn grease_version(random: u32) -> u32 {
     (random & 0xf0f0_f0f0) | 0x0a0a_0a0a
 }

@@ -1,4 +1,4 @@
-//! Why bytes are not what this version of the wire allows.
+//! The reasons why bytes do not conform to this version of the wire.
 
 use thiserror::Error;
 

@@ -9,7 +9,7 @@ use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_TOLD, MAX_FLOW_STATUSES, MA
 use super::ranges::MIN_SECTION;
 use std::borrow::Cow;
 
-/// Bytes of a feedback without optional sections: type 1, mask 1, number 4, credit 16. The smallest budget that produces anything.
+/// Bytes of a feedback without optional sections: type 1, mask 1, number 4, credit 16. The smallest useful budget.
 pub const MIN_FEEDBACK: usize = 22;
 
 const ECN_SECTION: usize = 24;
@@ -18,7 +18,7 @@ const BLOCK_STATUS: usize = 6;
 const COUNT_SECTION: usize = 20;
 const BLOCK_MASK: usize = 34;
 
-/// Bits of the section mask. Bit 4 is reserved for arrival times, 6 and 7 mean nothing yet: refused by this version.
+/// Bits of the section mask. Bit 4 is reserved for arrival times, 6 and 7 are unassigned: this version refuses them.
 mod section {
     pub(super) const PACKETS: u8 = 1;
     pub(super) const ECN: u8 = 1 << 1;
@@ -29,11 +29,13 @@ mod section {
 }
 
 impl Feedback {
-    /// Appends the frame in at most `budget` bytes and returns how many it took: 0, and nothing is written, below [`MIN_FEEDBACK`].
+    /// Appends the frame in at most `budget` bytes and returns how many it took: 0, and nothing is written, below
+    /// [`MIN_FEEDBACK`].
     ///
-    /// Number and credit are always there. Of the rest the ECN counts (24 bytes) and the count of packets (20) come first, then the
-    /// packets get what the blocks leave and at least half; packets are cut to the newest, blocks from the end. Masks have their room
-    /// before flows with blocks to tell of, and after those without at the front: a complete flow that was told is forgotten.
+    /// Number and credit are always included. Of the rest the ECN counts (24 bytes) and the count of packets (20) come
+    /// first, then the packets get what the blocks leave and at least half; packets are cut to the newest, blocks from
+    /// the end. Masks have priority over flows that report blocks, but not over those without blocks at the front: a
+    /// complete flow is removed once it has been reported.
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some(mut left) = budget.checked_sub(MIN_FEEDBACK) else {
             return 0;
@@ -78,7 +80,7 @@ impl Feedback {
         out.len() - start
     }
 
-    /// What the frame says of blocks, in one form.
+    /// Returns the frame's report on blocks, in one form.
     pub fn statuses(&self) -> Cow<'_, [FlowStatus]> {
         if self.masks.is_empty() {
             return Cow::Borrowed(&self.flows);
@@ -86,32 +88,32 @@ impl Feedback {
         self.flows.iter().cloned().chain(self.masks.iter().map(FlowStatus::from)).collect()
     }
 
-    /// Bytes of the frame where the budget is no concern.
+    /// Returns the bytes of the frame without a limit.
     pub(super) fn len(&self) -> usize {
         let packets = self.packets.as_ref().map_or(0, |packets| packets.len_within(usize::MAX));
         let counts = self.ecn.map_or(0, |_| ECN_SECTION) + self.count.map_or(0, |_| COUNT_SECTION);
         MIN_FEEDBACK + packets + counts + self.flows_len() + self.masks_len()
     }
 
-    /// Bytes of the whole section of masks.
+    /// Returns the bytes of the whole section of masks.
     fn masks_len(&self) -> usize {
         masks_len(&self.masks[..self.masks.len().min(MAX_FLOW_STATUSES)])
     }
 
-    /// Bytes of the flows section as far as the flows at its front are told without blocks, as complete ones are.
+    /// Returns the bytes of the flows section up to the first flow that reports blocks; complete flows report none.
     fn complete_len(&self) -> usize {
         let complete = self.flows.iter().take(MAX_COMPLETE_TOLD).take_while(|flow| flow.blocks.is_empty()).count();
         if complete == 0 { 0 } else { 1 + FLOW_HEAD * complete }
     }
 
-    /// Bytes of the whole flows section.
+    /// Returns the bytes of the whole flows section.
     fn flows_len(&self) -> usize {
         let flows = self.flows.iter().take(MAX_FLOW_STATUSES);
         let blocks = flows.clone().map(|flow| flow.blocks.len().min(MAX_BLOCK_STATUSES)).sum::<usize>();
         if self.flows.is_empty() { 0 } else { 1 + FLOW_HEAD * flows.len() + BLOCK_STATUS * blocks }
     }
 
-    /// Reads what follows the type byte.
+    /// Reads the bytes after the type byte.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let mask = reader.u8()?;
         if mask & !section::KNOWN != 0 {
@@ -165,7 +167,7 @@ fn decode_count(reader: &mut Reader<'_>) -> Result<PacketCount, WireError> {
     Ok(count)
 }
 
-/// Writes what fits of the statuses, from the first on; false where not even one flow fits.
+/// Writes the statuses that fit, from the first on; returns false if not even one flow fits.
 fn put_flows(flows: &[FlowStatus], budget: usize, out: &mut Vec<u8>) -> bool {
     let count_at = out.len();
     let mut left = budget.saturating_sub(1);
@@ -212,7 +214,7 @@ fn decode_flow(reader: &mut Reader<'_>) -> Result<FlowStatus, WireError> {
     if flow.0 == 0 {
         return Err(WireError::Malformed("flow of a status"));
     }
-    // The bytes are there before anything is allocated for them.
+    // Check that the bytes are there before allocating for them.
     let mut entries = Reader::new(reader.bytes(BLOCK_STATUS * count)?);
     let mut blocks = Vec::with_capacity(count);
     let mut lowest = u64::from(done_below);

@@ -1,4 +1,4 @@
-//! Frames: what a control packet carries. A control packet holds any number of them, padded or not.
+//! Frames: the content of control packets. A control packet holds any number of them, padded or not.
 
 use super::ids::FlowId;
 use erasure::{BlockCode, Code};
@@ -6,15 +6,16 @@ use erasure::{BlockCode, Code};
 /// One frame of a control packet. Byte strings are borrowed from the opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// Asks for feedback and says nothing else: probes and keep-alives.
+    /// Only asks for feedback: for probes and keep-alives.
     Ping,
-    /// What arrived and what is still needed.
+    /// Which packets arrived and which symbols are still needed.
     Feedback(Feedback),
-    /// The sender of data names the highest feedback it has seen, so that the receiver need not repeat what that one said.
+    /// The sender of data names the highest feedback it has seen, so that the receiver need not repeat its content.
     FeedbackSeen {
         /// Highest feedback number seen.
         number: u32,
-        /// The sender's smoothed round-trip time in microseconds: the receiver spaces its feedback by it. 0: not known.
+        /// The sender's smoothed round-trip time in microseconds, by which the receiver spaces its feedback. 0:
+        /// unknown.
         rtt_micros: u32,
     },
     /// Bytes of flow 0, the control stream.
@@ -28,11 +29,11 @@ pub enum Frame<'a> {
     Announce(Announcement),
     /// A further plan of a flow.
     Plan(Plan),
-    /// An object goes on in another flow.
+    /// An object continues in another flow.
     Successor(Successor),
     /// A stream begins.
     AnnounceStream(StreamAnnouncement),
-    /// A stream goes on in another flow.
+    /// A stream continues in another flow.
     StreamSuccessor(StreamSuccessor),
     /// The receiver's program has read blocks of a stream to their end: their credit is the sender's again.
     StreamRead {
@@ -41,26 +42,27 @@ pub enum Frame<'a> {
         /// Their source symbols, the sum of their `k`, from the stream's beginning.
         symbols: u64,
     },
-    /// The sender gives a stream up: no more of it comes.
+    /// The sender gives up a stream: it sends no more of it.
     Reset {
         /// The stream.
         flow: FlowId,
         /// The program's reason.
         code: u32,
     },
-    /// The receiver wants no more of a stream: its sender is to reset it.
+    /// The receiver wants no more of a stream: its sender should reset it.
     Stop {
         /// The stream.
         flow: FlowId,
         /// The program's reason.
         code: u32,
     },
-    /// Is somebody who holds the keys at the address that this packet is sent to? Asks for a [`Frame::PathResponse`] from there.
+    /// Asks for a [`Frame::PathResponse`] from the address to which this packet is sent, to verify that a holder of the
+    /// keys is there.
     PathChallenge {
-        /// Bytes that nobody can guess.
+        /// Unpredictable bytes.
         data: [u8; 8],
     },
-    /// Answers a [`Frame::PathChallenge`], to where it came from.
+    /// Answers a [`Frame::PathChallenge`], at the address it came from.
     PathResponse {
         /// The bytes of the challenge.
         data: [u8; 8],
@@ -69,7 +71,7 @@ pub enum Frame<'a> {
     Close {
         /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.
         code: u32,
-        /// A reason for humans, at most 256 bytes of UTF-8.
+        /// A human-readable reason, at most 256 bytes of UTF-8.
         reason: &'a [u8],
     },
 }
@@ -102,7 +104,7 @@ pub struct PacketRanges {
     pub ranges: Vec<(u64, u64)>,
 }
 
-/// How many packets arrived since the connection began, of those that ask for feedback.
+/// How many packets that ask for feedback arrived since the connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketCount {
     /// The highest number among them.
@@ -147,7 +149,7 @@ pub struct EcnCounts {
 pub struct FlowStatus {
     /// The flow.
     pub flow: FlowId,
-    /// Every block below this number is done: all its source symbols are known to the receiver.
+    /// Every block below this number is done: the receiver has all its source symbols.
     pub done_below: u32,
     /// Blocks from `done_below` on of which something is known, ascending.
     pub blocks: Vec<BlockStatus>,
@@ -158,11 +160,11 @@ pub struct FlowStatus {
 pub struct BlockStatus {
     /// The block.
     pub block: u32,
-    /// At least so many more symbols are needed; 0: done.
+    /// Least number of symbols still needed; 0: done.
     pub need: u32,
 }
 
-/// What the peer may send, absolute, counted from the connection's beginning.
+/// The amount that the peer may send, absolute, counted from the connection's beginning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Credit {
     /// Source symbols of blocks that the sender may have started (sum of their `k`).
@@ -171,7 +173,7 @@ pub struct Credit {
     pub control: u64,
 }
 
-/// Announces a flow: what its receiver must know before it can place a symbol.
+/// Announces a flow, with everything its receiver needs to place a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
     /// The flow, not 0.
@@ -182,50 +184,50 @@ pub struct Announcement {
     pub symbol_size: u16,
     /// r: symbols of consecutive esi per packet.
     pub symbols_per_packet: u8,
-    /// The program's tag for this flow: says what the object is.
+    /// The program's tag for this flow, which identifies the object.
     pub tag: u64,
-    /// Plan 0, from block 0 and symbol 0 on: only its `k` and code cross the wire.
+    /// Plan 0, from block 0 and symbol 0 on: only its `k` and code are on the wire.
     pub plan: Plan,
 }
 
-/// Announces a stream: what its receiver must know before it can place a symbol.
+/// Announces a stream, with everything its receiver needs to place a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamAnnouncement {
     /// The flow, not 0.
     pub flow: FlowId,
     /// T: bytes per symbol.
     pub symbol_size: u16,
-    /// The program's tag for this flow: says what the stream is.
+    /// The program's tag for this flow, which identifies the stream.
     pub tag: u64,
     /// Source symbols of a full block; with a window code, of its largest window.
     pub k: u32,
-    /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols. With a window code, every block is one
-    /// source symbol, and repair symbols are made of the blocks that went before.
+    /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols. With a window code, every
+    /// block is one source symbol, and repair symbols cover the blocks before them.
     pub code: Code,
     /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full; with a window code uncoded.
     pub short_code: BlockCode,
 }
 
-/// Announces a flow that carries what is left of an object in smaller symbols: self-contained, since what announced the object
-/// may have been lost.
+/// Announces a flow that carries the rest of an object in smaller symbols: self-contained, since the object's
+/// announcement may have been lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
     /// The flow, not 0.
     pub flow: FlowId,
     /// T of this flow: bytes per symbol.
     pub symbol_size: u16,
-    /// What announced the object, with the first flow that carried it.
+    /// The object's announcement, with the first flow that carried it.
     pub object: Announcement,
 }
 
-/// Announces a flow that carries what is left of a stream in smaller symbols: self-contained, as a [`Successor`] is.
+/// Announces a flow that carries the rest of a stream in smaller symbols: self-contained, as a [`Successor`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSuccessor {
     /// The flow, not 0.
     pub flow: FlowId,
     /// T of this flow: bytes per symbol.
     pub symbol_size: u16,
-    /// What announced the stream, with the first flow that carried it.
+    /// The stream's announcement, with the first flow that carried it.
     pub stream: StreamAnnouncement,
 }
 
@@ -238,9 +240,9 @@ pub struct Plan {
     pub number: u8,
     /// First block the plan covers.
     pub first_block: u32,
-    /// Source symbols of the flow before that block: places the block in the object.
+    /// Source symbols of the flow before that block: gives its position in the object.
     pub first_symbol: u64,
-    /// Source symbols per block; an object's last block has what is left.
+    /// Source symbols per block; an object's last block has the remainder.
     pub k: u32,
     /// The code.
     pub code: BlockCode,

@@ -1,8 +1,8 @@
-//! The wire's fuzz target, a plain function: any bytes in, a panic only where a rule is broken.
+//! The wire's fuzz target, a plain function that takes any bytes and panics only if a rule is broken.
 
 use super::{Datagram, Feedback, Frame, Frames, Message1, Message2, PacketHeader, Parameters, SymbolHeader};
 
-/// Reads `data` as everything the wire knows. What parses is written again, and must read back as the same.
+/// Parses `data` as each of the wire's types. A parsed value is encoded again, and must read back the same.
 pub fn fuzz_wire(data: &[u8]) {
     datagram(data);
     if let Ok((header, _)) = SymbolHeader::decode(data) {
@@ -34,7 +34,7 @@ fn datagram(data: &[u8]) {
         Ok(Datagram::OtherVersion { version, .. }) => assert_ne!(version, super::VERSION),
         Err(_) => return,
     }
-    // What is padded to the datagram's own size reads back as it was.
+    // Padded to the datagram's own size, it reads back as it was.
     match Datagram::classify(data) {
         Ok(Datagram::Message1(message)) => message.encode(data.len(), &mut bytes).expect("it fitted before"),
         Ok(Datagram::Message2(message)) => message.encode(data.len(), &mut bytes).expect("it fitted before"),
@@ -57,7 +57,7 @@ fn frame(read: &Frame<'_>) {
     }
 }
 
-/// Whatever the budget cuts off, what is left is true and as new as can be.
+/// Checks that after truncation to the budget, the rest is true and as new as possible.
 fn feedback_within(feedback: &Feedback, budget: usize) {
     let mut bytes = Vec::new();
     let written = feedback.encode_within(budget, &mut bytes);

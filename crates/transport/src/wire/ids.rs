@@ -1,12 +1,12 @@
-//! Names of things on the wire.
+//! Identifiers on the wire.
 
 use std::fmt;
 
-/// A connection as its receiver knows it: every packet carries the id that its receiver chose.
+/// A connection's id, chosen by the receiver: every packet carries the id that its receiver chose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub [u8; 8]);
 
-/// Names a pre-shared key without telling it: derived from the key, sent in the clear in message 1.
+/// Identifies a pre-shared key without revealing it: derived from the key, sent in the clear in message 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub [u8; 8]);
 
@@ -34,7 +34,7 @@ pub struct SymbolId {
     pub esi: u32,
 }
 
-/// Symbols of one block with consecutive esi: what a symbol packet carries.
+/// Symbols of one block with consecutive esi: the content of a symbol packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolRun {
     /// The first.
@@ -44,13 +44,13 @@ pub struct SymbolRun {
 }
 
 impl SymbolRun {
-    /// The symbols, in order.
+    /// Iterates over the symbols, in order.
     pub fn ids(self) -> impl Iterator<Item = SymbolId> {
         let Self { first, count } = self;
         (0..u32::from(count)).map(move |nth| SymbolId { esi: first.esi + nth, ..first })
     }
 
-    /// The last of them.
+    /// Returns the last of them.
     pub const fn last(self) -> SymbolId {
         let esi = self.first.esi + self.count.saturating_sub(1) as u32;
         SymbolId { esi, ..self.first }

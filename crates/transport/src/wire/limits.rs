@@ -1,12 +1,12 @@
-//! Limits of the wire. What exceeds one is refused when it is read and never produced when it is written.
+//! Limits of the wire. Values beyond them are refused when read and never written.
 
 use std::time::Duration;
 
 /// Bytes of UDP payload that one datagram can carry over IPv4 (65,535 less the IP and UDP headers).
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Smallest first message, padding included, in bytes: what every path is expected to carry (RFC 9000, section 14.1), and what
-/// the answer to a stranger is measured against.
+/// Smallest first message, padding included, in bytes: every path is expected to carry it (RFC 9000, section 14.1), and
+/// it bounds the answer to an unvalidated address.
 pub const MIN_MESSAGE1: usize = 1_200;
 
 /// Bytes that Noise adds to the payload of each handshake message: an ephemeral key 32, a tag 16.
@@ -42,42 +42,44 @@ pub const MAX_CONTROL_DATA: usize = 16_384;
 /// Bytes of the reason in a close frame.
 pub const MAX_REASON: usize = 256;
 
-/// Bytes of run lengths or bitmap in one feedback: 2,048 runs, or the last 32,768 packets. No feedback names more than 16,384 ranges.
+/// Bytes of run lengths or bitmap in one feedback: 2,048 runs, or the last 32,768 packets. No feedback names more than
+/// 16,384 ranges.
 pub const MAX_RANGES_BODY: usize = 4_096;
 
 /// Flows in one feedback.
 pub const MAX_FLOW_STATUSES: usize = 255;
 
-/// Complete flows told in one feedback: with them first, all of it fits.
+/// Complete flows reported in one feedback: if they come first, all of it fits.
 pub const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;
 
-/// Flows of one direction that are announced and not complete. A sender keeps further ones back.
+/// Flows of one direction that are announced and not complete. A sender holds further ones back.
 pub const MAX_OPEN_FLOWS: usize = 64;
 
 /// Largest short block of a stream whose plan number is its `k`, and the last that has the code of short blocks.
 pub const SHORT_K: u32 = 128;
 
-/// Bytes at the beginning of a stream's block that say how many of its bytes are the stream's: length 4, flags 1.
+/// Bytes at the beginning of a stream's block that give the number of its stream bytes: length 4, flags 1.
 pub const STREAM_HEADER: usize = 5;
 
-/// Symbols in the largest window of a stream: as many again fit in 12 bits, which is what becomes of them when the stream goes on
-/// in smaller symbols.
+/// Symbols in the largest window of a stream: twice as many, the number once the stream continues in smaller symbols,
+/// still fit in 12 bits.
 pub const MAX_STREAM_WINDOW: u32 = 2_047;
 
-/// The first esi of repair symbols over a window: the upper 12 bits say how many source symbols it has, at least one.
+/// The first esi of repair symbols over a window: the upper 12 bits give its number of source symbols, at least one.
 pub const WINDOW_REPAIR: u32 = 1 << 12;
 
 /// Packets of [`PacketFeedback::Last`](super::PacketFeedback::Last) and [`FeedbackTiming::Every`](super::FeedbackTiming::Every): the bits of
 /// one packets section.
 pub const MAX_LAST_PACKETS: u16 = 8 * MAX_RANGES_BODY as u16;
 
-/// Largest epsilon, in millionths: the share of its k symbols by which a block may be late before decoding is tried.
+/// Largest epsilon, in millionths: the share of its k symbols that a block may exceed before decoding is attempted.
 pub const MAX_EPSILON: u32 = 250_000;
 
-/// Longest [`Spacing`](super::Spacing). The sender's probes are answered at once, but everything else that it learns would come late.
+/// Longest [`Spacing`](super::Spacing). Probes are answered at once regardless, but anything else would reach the
+/// sender late.
 pub const MAX_SPACING: Duration = Duration::from_secs(10);
 
 /// Shortest [`Heartbeat`](super::Heartbeat): a shorter one would let the sender request a flood.

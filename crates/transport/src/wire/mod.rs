@@ -1,4 +1,5 @@
-//! Packets and frames to bytes and back: fixed layouts, limits, versions. `docs/PROTOCOL.md` is the same, in words.
+//! Encoding and decoding of packets and frames: fixed layouts, limits, versions. `docs/PROTOCOL.md` describes the same
+//! in words.
 
 mod bytes;
 mod codec;

@@ -1,23 +1,23 @@
-//! Headers of sealed packets: the clear one of every packet, and the sealed one of a symbol packet.
+//! Headers of sealed packets: the unencrypted one of every packet, and the sealed one of a symbol packet.
 
 use super::bytes::Reader;
 use super::error::WireError;
 use super::ids::{ConnectionId, FlowId, SymbolId};
 use super::limits::{ESI_LIMIT, MAX_PACKET_NUMBER};
 
-/// Bytes of the clear header of a sealed packet: type 1, connection id 8, packet number 8.
+/// Bytes of the unencrypted header of a sealed packet: type 1, connection id 8, packet number 8.
 pub const HEADER: usize = 17;
 
 /// Bytes of the authentication tag that ends a sealed packet.
 pub const TAG: usize = 16;
 
-/// Bytes between the clear header and the symbols of a symbol packet: flow 2, block 4, esi 3, plan 1.
+/// Bytes between the unencrypted header and the symbols of a symbol packet: flow 2, block 4, esi 3, plan 1.
 pub const SYMBOL_HEADER: usize = 10;
 
 /// Bytes by which a symbol packet is longer than its symbols.
 pub const SYMBOL_OVERHEAD: usize = HEADER + SYMBOL_HEADER + TAG;
 
-/// What a sealed packet carries: its first byte.
+/// The kind of a sealed packet: its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PacketKind {
@@ -28,7 +28,7 @@ pub enum PacketKind {
 }
 
 impl PacketKind {
-    /// The kind with this type byte.
+    /// Returns the kind with this type byte.
     pub const fn from_wire(byte: u8) -> Option<Self> {
         match byte {
             0x10 => Some(Self::Symbol),
@@ -37,25 +37,25 @@ impl PacketKind {
         }
     }
 
-    /// The type byte of this kind.
+    /// Returns the type byte of this kind.
     pub const fn wire(self) -> u8 {
         self as u8
     }
 }
 
-/// The clear header of a sealed packet; it is authenticated with the packet.
+/// The unencrypted header of a sealed packet; it is authenticated with the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeader {
-    /// What the packet carries.
+    /// The packet's kind.
     pub kind: PacketKind,
-    /// The connection, as the receiver of the packet knows it.
+    /// The connection id that the packet's receiver chose.
     pub connection: ConnectionId,
     /// The packet number, at most [`MAX_PACKET_NUMBER`].
     pub number: u64,
 }
 
 impl PacketHeader {
-    /// The header's bytes.
+    /// Returns the header's bytes.
     pub fn encode(&self) -> [u8; HEADER] {
         debug_assert!(self.number <= MAX_PACKET_NUMBER);
         let mut bytes = [0; HEADER];
@@ -82,17 +82,17 @@ impl PacketHeader {
     }
 }
 
-/// What stands before the symbols of a symbol packet, sealed with them.
+/// The header before the symbols of a symbol packet, sealed with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolHeader {
     /// The packet's first symbol; the others have the esi after it, in order. Below 2^24.
     pub id: SymbolId,
-    /// The plan of the flow that the block follows.
+    /// The flow's plan that applies to the block.
     pub plan: u8,
 }
 
 impl SymbolHeader {
-    /// The header's bytes.
+    /// Returns the header's bytes.
     pub fn encode(&self) -> [u8; SYMBOL_HEADER] {
         debug_assert!(self.id.esi < ESI_LIMIT);
         let mut bytes = [0; SYMBOL_HEADER];

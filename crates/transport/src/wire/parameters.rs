@@ -1,4 +1,4 @@
-//! What each side tells the other inside its handshake message: type, length and value, unknown types ignored.
+//! The parameters that each side sends inside its handshake message: type, length and value; unknown types are ignored.
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
@@ -25,28 +25,28 @@ mod kind {
 /// One side's parameters, carried as its Noise payload and so authentic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// This side's connection id: packets for it carry this one.
+    /// This side's connection id: packets sent to it carry this one.
     pub connection: ConnectionId,
-    /// From the initiator the ciphers offered, best first; from the responder the one chosen. 1 to [`MAX_CIPHERS`] numbers; unknown ones
-    /// are skipped by who chooses.
+    /// From the initiator the ciphers offered, best first; from the responder the one chosen. 1 to [`MAX_CIPHERS`]
+    /// numbers; the responder skips unknown ones.
     pub ciphers: Vec<u8>,
-    /// What the peer may send before the first feedback.
+    /// The credit that the peer has before the first feedback.
     pub credit: Credit,
     /// The largest `k` this side accepts.
     pub max_k: u32,
     /// The largest symbol size this side accepts, in bytes.
     pub max_symbol_size: u16,
-    /// The most symbols per packet that this side accepts; one, where it says nothing.
+    /// The most symbols per packet that this side accepts; one if absent.
     pub max_per_packet: u8,
-    /// The feedback this side wants for the data it sends.
+    /// The feedback that this side wants for the data it sends.
     pub feedback: FeedbackConfig,
-    /// The streams that this side takes.
+    /// The streams that this side accepts.
     pub streams: StreamsAllowed,
     /// The program's bytes, at most [`MAX_APPLICATION`].
     pub application: Vec<u8>,
 }
 
-/// What a side takes of streams; none at all is what a side that says nothing takes.
+/// The limits that a side sets for streams; none are accepted if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamsAllowed {
     /// Streams at once: announced and neither read to their end nor reset.
@@ -58,12 +58,13 @@ pub struct StreamsAllowed {
 }
 
 impl Parameters {
-    /// Source symbols of the largest block that this side takes: no larger one could ever begin within its first credit.
+    /// Returns the source symbols of the largest block that this side accepts: no larger one could ever begin within
+    /// its first credit.
     pub fn largest_block(&self) -> u32 {
         self.max_k.min(u32::try_from(self.credit.symbols).unwrap_or(u32::MAX)).max(1)
     }
 
-    /// The parameters' bytes, with one reserved entry made from `grease` that every reader must ignore.
+    /// Returns the parameters' bytes, with one reserved entry made from `grease` that every reader must ignore.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// When an entry is cut off, has a value that is not allowed, stands twice, or one of the types 1 to 7 is missing.
+    /// When an entry is truncated, has an invalid value or appears twice, or one of the types 1 to 7 is missing.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut found = Found::default();
         let mut seen = Vec::new();

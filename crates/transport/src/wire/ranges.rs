@@ -11,7 +11,7 @@ const HEAD: usize = 15;
 /// Fewest bytes of a packets section: one run.
 pub(super) const MIN_SECTION: usize = HEAD + 2;
 
-/// The longest run that one number holds; a longer one goes on after a run of length 0 of the other kind.
+/// The longest run that one number holds; a longer one continues after a run of length 0 of the other kind.
 const LONGEST_RUN: u64 = 65_535;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +20,19 @@ enum Form {
     Bitmap = 1,
 }
 
-/// How much of the ranges goes out in one form.
+/// How much of the ranges fits in one form.
 #[derive(Clone, Copy, Debug)]
 struct Fit {
     form: Form,
     /// Bytes after the head.
     body: usize,
-    /// Distance from the largest number to the lowest one that is told to have arrived.
+    /// Distance from the largest number to the lowest one that is reported as arrived.
     depth: u64,
 }
 
 impl PacketRanges {
-    /// Writes the section in the smaller of its two forms; where both need more than `budget` bytes, the newest part that fits. Returns
-    /// the bytes written: none if there are no ranges or the budget does not hold one run (17 bytes).
+    /// Writes the section in the smaller of its two forms; if both need more than `budget` bytes, the newest part that
+    /// fits. Returns the bytes written: none if there are no ranges or the budget does not hold one run (17 bytes).
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some((&(_, largest), fit)) = self.ranges.first().zip(self.fit(budget)) else {
             return 0;
@@ -48,7 +48,7 @@ impl PacketRanges {
         HEAD + fit.body
     }
 
-    /// Bytes that [`encode_within`](Self::encode_within) writes with this budget.
+    /// Returns the bytes that [`encode_within`](Self::encode_within) writes with this budget.
     pub(super) fn len_within(&self, budget: usize) -> usize {
         self.fit(budget).map_or(0, |fit| HEAD + fit.body)
     }
@@ -60,7 +60,7 @@ impl PacketRanges {
         Some(if better { bitmap } else { runs })
     }
 
-    /// Run lengths from the largest number downward, received and missing in turn.
+    /// Iterates over run lengths from the largest number downward, received and missing alternately.
     fn runs(&self) -> impl Iterator<Item = u16> + '_ {
         let lengths = self.ranges.iter().scan(None, |lowest: &mut Option<u64>, &(low, high)| {
             debug_assert!(low <= high && lowest.is_none_or(|lowest| high < lowest.saturating_sub(1)));
@@ -70,7 +70,7 @@ impl PacketRanges {
         lengths.flatten().flat_map(pieces)
     }
 
-    /// The longest sequence of runs in `body` bytes that ends with packets that arrived.
+    /// Returns the longest sequence of runs in `body` bytes that ends with packets that arrived.
     fn fit_runs(&self, body: usize) -> Option<Fit> {
         let (mut best, mut covered) = (None, 0_u64);
         for (index, run) in self.runs().take(body / 2).enumerate() {
@@ -123,7 +123,7 @@ impl PacketRanges {
     }
 }
 
-/// A run length in pieces of at most [`LONGEST_RUN`], with a zero run of the other kind between two of them.
+/// Splits a run length into pieces of at most [`LONGEST_RUN`], with a zero run of the other kind between two of them.
 fn pieces(length: u64) -> impl Iterator<Item = u16> {
     let full = length.saturating_sub(1) / LONGEST_RUN;
     let last = length - full * LONGEST_RUN;
@@ -159,7 +159,7 @@ fn decode_runs(largest: u64, body: &[u8]) -> Result<Vec<(u64, u64)>, WireError> 
         continued = run == 0;
         (received, previous) = (!received, run);
     }
-    // An odd number of runs has been read when the next one would be of missing packets.
+    // An odd number of runs has been read when the next one is of missing packets.
     if received || previous == 0 {
         return Err(WireError::Malformed("runs that do not end with received packets"));
     }
@@ -173,7 +173,7 @@ fn decode_bitmap(largest: u64, body: &[u8]) -> Result<Vec<(u64, u64)>, WireError
     let mut ranges = Vec::new();
     let mut open = None;
     for (index, &byte) in body.iter().enumerate() {
-        // The common bytes change nothing.
+        // Fast path for the most frequent bytes, which change nothing.
         if (byte == 0xff && open.is_some()) || (byte == 0 && open.is_none()) {
             continue;
         }
@@ -196,7 +196,7 @@ fn decode_bitmap(largest: u64, body: &[u8]) -> Result<Vec<(u64, u64)>, WireError
     Ok(ranges)
 }
 
-/// The range between two distances below `largest`.
+/// Returns the range between two distances below `largest`.
 fn range_at(largest: u64, first: u64, last: u64) -> Result<(u64, u64), WireError> {
     let low = largest.checked_sub(last).ok_or(WireError::Malformed("bitmap below packet number 0"))?;
     Ok((low, largest - first))

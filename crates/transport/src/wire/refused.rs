@@ -1,4 +1,4 @@
-//! Every reason for which a datagram is dropped, and a counter for each (ARCHITECTURE, law 10).
+//! The reasons for which a datagram is dropped, and a counter for each (ARCHITECTURE, law 10).
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use super::error::WireError;
 
 macro_rules! refused {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
-        /// Why a datagram was dropped. Nothing the datagram said has had any effect.
+        /// The reason for dropping a datagram. Nothing in the datagram has had any effect.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
         pub enum Refused {
             $($(#[doc = $doc])+ #[error($name)] $variant,)+
@@ -16,7 +16,7 @@ macro_rules! refused {
             /// Every reason, in the order in which statistics show them.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// The reason's name in statistics and traces.
+            /// Returns the reason's name in statistics and traces.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -29,13 +29,13 @@ macro_rules! refused {
 refused! {
     /// Shorter than its header, or a first message below 1200 bytes.
     TooShort = "too_short",
-    /// The first byte names no kind of datagram.
+    /// The first byte is no known type of datagram.
     UnknownType = "unknown_type",
     /// No connection has this id.
     UnknownConnection = "unknown_connection",
-    /// No key has this id: a stranger, who gets no answer.
+    /// No key has this id: an unknown peer, which gets no answer.
     UnknownKey = "unknown_key",
-    /// A first message of a version that is not spoken here.
+    /// A first message of an unsupported version.
     BadVersion = "bad_version",
     /// The Noise message is not authentic.
     HandshakeFailed = "handshake_failed",
@@ -43,15 +43,15 @@ refused! {
     HandshakeLate = "handshake_late",
     /// A first message that was answered before and is too old to be answered again.
     HandshakeReplayed = "handshake_replayed",
-    /// A packet number that came before, or too old to tell.
+    /// A packet number that was seen before, or is too old to tell.
     Replayed = "replayed",
     /// A packet number whose key epoch is neither the current one nor next to it.
     WrongEpoch = "wrong_epoch",
     /// The packet is not authentic.
     AuthenticationFailed = "authentication_failed",
-    /// Authentic, or not sealed at all, but against the layout.
+    /// Authentic, or not sealed at all, but in violation of the layout.
     Malformed = "malformed",
-    /// Well formed, but beyond what this side allows: a limit on flows, symbols or credit.
+    /// Well formed, but beyond this side's limits on flows, symbols or credit.
     Unacceptable = "unacceptable",
     /// An answer would exceed three times what an unvalidated address has sent.
     Amplification = "amplification",
@@ -65,7 +65,7 @@ impl From<WireError> for Refused {
     }
 }
 
-/// How many datagrams were dropped, by reason.
+/// Numbers of datagrams dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedCounts([u64; Refused::ALL.len()]);
 
@@ -75,17 +75,17 @@ impl RefusedCounts {
         self.0[reason as usize] += 1;
     }
 
-    /// Datagrams dropped for this reason.
+    /// Returns how many datagrams were dropped for this reason.
     pub const fn get(&self, reason: Refused) -> u64 {
         self.0[reason as usize]
     }
 
-    /// Every reason with its count, those at zero included.
+    /// Iterates over every reason with its count, including zeros.
     pub fn iter(&self) -> impl Iterator<Item = (Refused, u64)> + '_ {
         Refused::ALL.into_iter().zip(self.0)
     }
 
-    /// Datagrams dropped for any reason.
+    /// Returns how many datagrams were dropped for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

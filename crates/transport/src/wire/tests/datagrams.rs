@@ -1,4 +1,4 @@
-//! Handshake datagrams, parameters, and the counters of what is refused.
+//! Handshake datagrams, parameters, and the counters of refused datagrams.
 
 use super::super::limits::*;
 use super::*;
@@ -67,7 +67,7 @@ fn version_answers() {
 fn another_version_is_read_as_far_as_all_versions_agree() {
     let mut bytes = message1(1_200).unwrap();
     bytes[4] = 2;
-    // What follows the connection id may be laid out in any way.
+    // The layout after the connection id is free.
     bytes[21..].fill(0xff);
     let other = Datagram::OtherVersion { version: 2, key: KEY, connection: CONNECTION };
     assert_eq!(Datagram::classify(&bytes), Ok(other));
@@ -120,7 +120,7 @@ fn parameters_layout() {
     ];
     assert_eq!(parameters().encode(0x1234_5678), Ok(bytes.concat()));
     assert_eq!(Parameters::decode(&bytes.concat()), Ok(parameters()));
-    // Each of the first seven must be there, and none twice.
+    // Each of the first seven must appear exactly once.
     for index in 0..bytes.len() {
         let without = [&bytes[..index], &bytes[index + 1..]].concat().concat();
         assert_eq!(Parameters::decode(&without).is_err(), index < 7, "without entry {index}");
@@ -130,7 +130,7 @@ fn parameters_layout() {
     let whole = bytes.concat();
     for end in 0..whole.len() - 6 {
         let read = Parameters::decode(&whole[..end]);
-        // What may be missing: the program's bytes, and the streams before them.
+        // Optional parts: the program's bytes, and the streams before them.
         let optional = [whole.len() - 13, whole.len() - 27].contains(&end);
         assert!(read.is_err() || optional, "cut after {end} bytes: {read:?}");
     }
@@ -176,7 +176,8 @@ fn feedback_choices() {
     assert_eq!(choice_of([0, 0, 1, 0, 0, 0, 0]), timing);
 }
 
-/// What the seven bytes of a plain choice cannot say stands in an entry of its own, which a receiver that does not know it passes over.
+/// Settings that the seven bytes of the plain form cannot hold are in an entry of their own, which a receiver that does
+/// not know it skips.
 #[test]
 fn feedback_choices_in_detail() {
     let plain = FeedbackConfig::everything(FeedbackTiming::EveryPacket);
@@ -212,7 +213,7 @@ fn feedback_choices_in_detail() {
         let whole = Parameters { feedback: choice, ..parameters() }.encode(0).unwrap();
         let at = whole.windows(bytes.len()).position(|window| window == bytes).unwrap_or_else(|| panic!("{choice:?}"));
         assert_eq!(Parameters::decode(&whole).map(|read| read.feedback), Ok(choice));
-        // As a receiver reads it that does not know the entry.
+        // As read by a receiver that does not know the entry.
         let old = [&whole[..at], &whole[at + bytes.len()..]].concat();
         let timing = match choice.timing {
             FeedbackTiming::EveryPacket => FeedbackTiming::EveryPacket,

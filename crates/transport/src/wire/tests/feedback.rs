@@ -22,7 +22,7 @@ fn layout_with_every_section() {
     let bytes = [
         &[2, 0b0000_0111, 0, 0, 0, 7][..],
         &[0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4],
-        // Packets: seven in a row are one bit map of one byte.
+        // Packets: seven in a row are a bitmap of one byte.
         &[0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 9, 1, 0, 1, 0b1111_1110],
         &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3],
         // One flow, done below 5, two statuses.
@@ -89,7 +89,8 @@ fn counts_go_before_packets_and_masks_before_flows() {
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 35), Some(brief()));
 }
 
-/// A receiver forgets complete flows once the sender has seen a feedback that tells of them: no mask may take their room.
+/// A receiver removes complete flows once the sender has seen a feedback that reports them: no mask may take their
+/// room.
 #[test]
 fn complete_flows_have_room_before_masks() {
     let masks: Vec<_> = (100..200).map(|flow| BlockMask { flow: FlowId(flow), done: MASK }).collect();
@@ -139,11 +140,11 @@ fn packets_get_at_least_half_and_blocks_what_is_left() {
     let told = within(&crowded, 1_000).unwrap();
     assert_eq!(told.packets.unwrap().ranges.len(), 462 * 4);
     assert_eq!(told.flows[0].blocks.len(), (477 - 1 - 8) / 6);
-    // What the blocks do not need is the packets'.
+    // Room that the blocks do not need goes to the packets.
     let calm =
         Feedback { flows: vec![FlowStatus { flow: FlowId(1), done_below: 3, blocks: vec![] }], ..crowded.clone() };
     assert_eq!(within(&calm, 1_000).unwrap().packets.unwrap().ranges.len(), (954 - 9 - 15) * 4);
-    // And the other way round.
+    // And vice versa.
     let few = Some(PacketRanges { delay_micros: 0, ranges: vec![(0, 9)] });
     let told = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
     assert_eq!(told.packets.unwrap().ranges, [(0, 9)]);

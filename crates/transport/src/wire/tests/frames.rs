@@ -160,7 +160,7 @@ fn streams_that_make_no_sense() {
     }
 }
 
-/// A frame's bytes with one byte replaced.
+/// Returns a frame's bytes with one byte replaced.
 fn with(frame: &Frame<'_>, at: usize, byte: u8) -> Vec<u8> {
     let mut bytes = bytes_of(frame);
     bytes[at] = byte;

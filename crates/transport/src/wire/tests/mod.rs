@@ -8,7 +8,7 @@ mod ranges;
 
 use super::*;
 
-/// One frame's bytes.
+/// Returns one frame's bytes.
 fn bytes_of(frame: &Frame<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     frame.encode(&mut out);
@@ -16,7 +16,7 @@ fn bytes_of(frame: &Frame<'_>) -> Vec<u8> {
     out
 }
 
-/// The only frame in some bytes.
+/// Reads the only frame in some bytes.
 fn read_one(bytes: &[u8]) -> Result<Frame<'_>, WireError> {
     let mut frames = Frames::new(bytes);
     let frame = frames.next().expect("a frame");
@@ -28,7 +28,7 @@ fn read_one(bytes: &[u8]) -> Result<Frame<'_>, WireError> {
 fn assert_layout(frame: &Frame<'_>, bytes: &[u8]) {
     assert_eq!(bytes_of(frame), bytes);
     assert_eq!(read_one(bytes).as_ref(), Ok(frame));
-    // Cut anywhere, it is an error and not something else.
+    // Truncated anywhere, it is an error and not something else.
     for end in 1..bytes.len() {
         assert_eq!(read_one(&bytes[..end]), Err(WireError::Truncated), "cut after {end} bytes");
     }

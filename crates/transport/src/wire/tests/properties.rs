@@ -1,4 +1,4 @@
-//! Properties: what is written reads back, and no bytes break the reader.
+//! Properties: anything written reads back, and no bytes break the reader.
 
 use erasure::BlockCode;
 use proptest::collection::{btree_set, vec};
@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(Frames::check_all(&bytes), Ok(()));
     }
 
-    /// The ranges told within a budget are the newest, and no other form of the same size would have told more.
+    /// The ranges reported within a budget are the newest, and no other form of the same size would report more.
     #[test]
     fn ranges_within_a_budget_are_the_newest(whole in ranges(), budget in 0..600_usize) {
         let mut bytes = Vec::new();
@@ -182,7 +182,7 @@ proptest! {
         fuzz_wire(&bytes);
     }
 
-    /// Bytes that are nearly right reach deeper than random ones.
+    /// Nearly valid bytes reach deeper than random ones.
     #[test]
     fn changed_bytes_are_safe(made in vec(made(), 1..4), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)) {
         let mut bytes: Vec<u8> = made.iter().flat_map(|made| bytes_of(&made.frame())).collect();

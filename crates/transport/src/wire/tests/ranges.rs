@@ -22,7 +22,7 @@ fn decode(bytes: &[u8]) -> Result<PacketRanges, WireError> {
     Ok(ranges)
 }
 
-/// Head of a section: largest number, delay 0, form, length of the body; then the body.
+/// The head of a section: largest number, delay 0, form, length of the body; then the body.
 fn section(largest: u64, form: u8, body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len()).unwrap().to_be_bytes();
     [&largest.to_be_bytes()[..], &[0; 4], &[form], &length, body].concat()
@@ -76,7 +76,7 @@ fn everything_from_zero_up_to_the_highest_number_can_be_said() {
     assert_eq!(bitmap(0, &[0x80]), Ok(vec![(0, 0)]));
     assert_eq!(bitmap(8, &[0xff, 0x80]), Ok(vec![(0, 8)]));
     let extremes = ranges(&[(MAX_PACKET_NUMBER - 9, MAX_PACKET_NUMBER), (0, 4)]);
-    // The gap is too long for any number of runs: the newest packets are told.
+    // The gap is too long for any number of runs: the newest packets are reported.
     assert_eq!(decode(&encode(&extremes, 4_096)).map(|told| told.ranges), Ok(vec![extremes.ranges[0]]));
     let whole = ranges(&[(0, MAX_PACKET_NUMBER)]);
     let told = decode(&encode(&whole, usize::MAX)).unwrap();
@@ -144,6 +144,6 @@ fn a_section_is_bounded() {
     assert_eq!(bitmap(1 << 40, &[&body[..], &[0xaa]].concat()), Err(WireError::Limit("ranges")));
     let again = PacketRanges { delay_micros: 0, ranges: most };
     assert_eq!(encode(&again, usize::MAX).len(), 15 + MAX_RANGES_BODY);
-    // A length that is claimed and not there is not allocated for.
+    // Nothing is allocated for a claimed length that is not there.
     assert_eq!(decode(&section(10, 0, &[])[..13]), Err(WireError::Truncated));
 }
