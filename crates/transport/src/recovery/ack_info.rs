@@ -14,7 +14,7 @@ pub enum AckInfo<'a> {
     InOrder {
         /// The packets named.
         packets: Option<&'a PacketRanges>,
-        /// The largest packet number received, named or not.
+        /// The largest packet number received, whether named or not.
         largest: u64,
         /// Packets received, including those not named yet.
         arrived: u64,
@@ -31,7 +31,7 @@ pub enum AckInfo<'a> {
 }
 
 impl<'a> AckInfo<'a> {
-    /// The packets named.
+    /// Returns the packets named.
     pub(super) const fn named(&self) -> Option<&'a PacketRanges> {
         match self {
             Self::Ranges(packets) => Some(packets),
@@ -40,7 +40,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// The largest packet number received, where feedback reports it beside the names.
+    /// Returns the largest packet number received, if feedback reports it beside the names.
     pub(super) const fn largest(&self) -> Option<u64> {
         match self {
             Self::InOrder { largest, .. } | Self::Count { largest, .. } => Some(*largest),
@@ -48,7 +48,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// The number of packets received, where feedback reports it.
+    /// Returns the number of packets received, if feedback reports it.
     pub(super) const fn arrived(&self) -> Option<u64> {
         match self {
             Self::InOrder { arrived, .. } | Self::Count { arrived, .. } => Some(*arrived),

@@ -12,7 +12,7 @@ use crate::wire::{EcnCounts, PacketRanges};
 use std::time::Duration;
 
 impl Recovery {
-    /// Feedback arrived: makes a [`Report`](super::Report) of it. `counts` are its ECN counts.
+    /// Turns arrived feedback into a [`Report`](super::Report). `counts` are its ECN counts.
     ///
     /// # Errors
     /// [`NeverSent`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
@@ -40,7 +40,7 @@ impl Recovery {
     }
 
     fn acknowledge(&mut self, now: Time, packets: &PacketRanges, largest_before: Option<u64>) {
-        // The delay is that of the largest packet named, so that no other gives a sample (RFC 9002 section 5.1).
+        // The delay is that of the largest packet named, so no other gives a sample (RFC 9002 section 5.1).
         let largest = packets.ranges.first().map_or(0, |(_, high)| *high);
         let has_sample = largest >= self.first_number && self.detector.gives_rtt_sample(largest);
         let Self { sent_packets, report, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
@@ -48,7 +48,7 @@ impl Recovery {
             let (Arrival::Delivered(entry) | Arrival::Late(entry)) = arrival;
             let sent = entry.sent;
             if sent.number < *first_number {
-                // Abandoned with an earlier path: no sample of this one.
+                // Abandoned with an earlier path, so not a sample of this one.
                 report.outlived.push(sent);
                 return;
             }
@@ -65,8 +65,8 @@ impl Recovery {
         self.measure(now, largest_sent.filter(|_| has_sample), packets.delay_micros);
     }
 
-    /// Feedback that counts arrivals without naming them. Which packets were lost is then a guess, and bursts of losses
-    /// look longer than they were.
+    /// Handles feedback that counts arrivals without naming them. Which packets were lost is then a guess, and bursts
+    /// of losses look longer than they were.
     fn settle(&mut self, now: Time, largest: u64, arrivals: u64, delay_micros: u32) {
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, delivery_rate, loss, ecn, first_number, .. } = self;
@@ -101,7 +101,7 @@ impl Recovery {
         self.report.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
     }
 
-    /// [`Recovery::next_timeout`] is due.
+    /// Handles the expiry of [`Recovery::next_timeout`].
     pub fn on_timeout(&mut self, now: Time) -> Timeout {
         if self.loss_time.is_some_and(|at| at <= now) {
             self.begin_report(now, Cause::LossTimer);
@@ -126,11 +126,11 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer expired: the network is taken to be empty (lt-tcp §3.5).
+    /// Handles the expiry of the retransmission timer: the network is assumed to be empty (lt-tcp §3.5).
     fn lose_all(&mut self, now: Time) {
         self.begin_report(now, Cause::Timeout);
         let Self { sent_packets, report, loss, ecn, .. } = self;
-        // The report is a timeout anyway: it needs no persistent congestion.
+        // The report has the cause of a timeout anyway: it needs no persistent congestion.
         sent_packets.lose_all_below(now, u64::MAX, |entry| report.on_lost(entry, Duration::MAX, loss, ecn));
         self.loss.close_report();
         self.loss_time = None;
@@ -140,8 +140,8 @@ impl Recovery {
         self.finish_report();
     }
 
-    /// When to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or retransmission
-    /// timeout. `None` if nothing is in flight.
+    /// Returns when to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or
+    /// retransmission timeout. `None` if nothing is in flight.
     ///
     /// With feedback in order the probe timeout runs from the oldest packet (as in RFC 6298 section 5.3): duplicate
     /// acknowledgements let new packets out, but none of them reveals that the retransmission of the oldest was lost

@@ -49,7 +49,7 @@ impl DeliveryRate {
         Self { delivered: 0, lost: 0, delivered_time: now, first_sent_time: now, app_limited_until: None, sample: None }
     }
 
-    /// A packet of `bytes` is sent while `in_flight` bytes are in flight.
+    /// Takes a snapshot for a packet of `bytes` sent while `in_flight` bytes are in flight.
     pub(super) fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64) -> Snapshot {
         if in_flight == 0 {
             self.first_sent_time = now;
@@ -69,12 +69,12 @@ impl DeliveryRate {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
 
-    /// Whether packets are in flight that were sent before the end of an application-limited phase.
+    /// Returns whether packets are in flight that were sent before the end of an application-limited phase.
     pub(super) fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// Packets were declared lost, which leaves `in_flight` bytes: the end of an application-limited phase does not
+    /// Handles packets declared lost, which leaves `in_flight` bytes: the end of an application-limited phase does not
     /// wait for them.
     pub(super) fn on_lost(&mut self, lost: &[SentPacket], in_flight: u64) {
         self.lost += lost.iter().map(|sent| u64::from(sent.bytes)).sum::<u64>();
@@ -91,7 +91,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The sample of a feedback frame, after all its deliveries. `None` if it covers less than `min_rtt`.
+    /// Returns the sample of a feedback frame, after all its deliveries. `None` if it covers less than `min_rtt`.
     pub(super) fn take_sample(&mut self, min_rtt: Duration) -> Option<RateSample> {
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;

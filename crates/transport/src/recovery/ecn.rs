@@ -6,9 +6,9 @@ use crate::wire::EcnCounts;
 /// Marked packets that may be delivered without any ECN count before validation fails.
 const UNCOUNTED: u64 = 64;
 
-/// Marked packets of a test after one that failed: ten, as in RFC 9000 section 13.4.2. It follows after as many
-/// unmarked packets have arrived, and after twice as many each further time: a path that drops marked packets costs ten
-/// packets for each doubling.
+/// Marked packets in a test after a failed one: ten, as in RFC 9000 section 13.4.2. It follows after as many unmarked
+/// packets have arrived, and after twice as many each further time: a path that drops marked packets costs ten packets
+/// for each doubling.
 const TRIAL: u64 = 10;
 
 /// Limit on the doublings: a path is tested again after 10,000 packets at the latest.
@@ -43,7 +43,7 @@ pub enum EcnState {
 #[derive(Clone, Debug)]
 pub struct Ecn {
     state: EcnState,
-    /// Tests of this path that failed.
+    /// Failed tests of this path.
     failures: u32,
     /// No more packets are marked until one of this test is acknowledged: after a timeout, or once enough are marked.
     held: bool,
@@ -65,7 +65,7 @@ pub struct Ecn {
     counts: EcnCounts,
 }
 
-/// Marked packets in the counts.
+/// Returns the marked packets in the counts.
 const fn seen(counts: EcnCounts) -> u64 {
     counts.ect0.saturating_add(counts.ce)
 }
@@ -92,7 +92,7 @@ impl Ecn {
         }
     }
 
-    /// The connection has migrated: the new path must be validated (RFC 9000 section 13.4.2).
+    /// Restarts validation on a new path, after a migration (RFC 9000 section 13.4.2).
     pub(super) fn restart(&mut self) {
         self.test_again(0);
     }
@@ -108,7 +108,7 @@ impl Ecn {
         self.unmarked = 0;
     }
 
-    /// The codepoint for packets. It changes only with feedback or a timeout.
+    /// Returns the codepoint for packets. It changes only with feedback or a timeout.
     pub fn codepoint(&self) -> EcnCodepoint {
         match self.state {
             EcnState::Capable => EcnCodepoint::Ect0,
@@ -117,23 +117,23 @@ impl Ecn {
         }
     }
 
-    /// The state of validation.
+    /// Returns the state of validation.
     pub fn state(&self) -> EcnState {
         self.state
     }
 
-    /// Whether congestion may show as CE marks. After a failed test the path counts as one without ECN until a test
-    /// succeeds (RFC 9000 section 13.4.2.2).
+    /// Returns whether congestion may show as CE marks. After a failed test the path counts as one without ECN until a
+    /// test succeeds (RFC 9000 section 13.4.2.2).
     pub fn is_usable(&self) -> bool {
         self.state == EcnState::Capable || self.failures == 0
     }
 
-    /// The peer's last accepted counts.
+    /// Returns the peer's last accepted counts.
     pub fn counts(&self) -> EcnCounts {
         self.counts
     }
 
-    /// A packet was sent, ack-eliciting if `awaited`. Returns whether it is marked.
+    /// Counts a packet sent, ack-eliciting if `awaited`. Returns whether it is marked.
     pub(super) fn on_sent(&mut self, awaited: bool) -> bool {
         let marked = self.codepoint() == EcnCodepoint::Ect0;
         self.sent += u64::from(marked);
@@ -141,7 +141,7 @@ impl Ecn {
         marked
     }
 
-    /// A packet of this path was delivered, sent with a mark if `marked`.
+    /// Counts a packet of this path delivered, sent with a mark if `marked`.
     pub(super) fn on_delivered(&mut self, marked: bool) {
         self.delivered += u64::from(marked);
         self.uncounted += u64::from(marked);
@@ -153,14 +153,14 @@ impl Ecn {
         }
     }
 
-    /// A marked packet was declared lost.
+    /// Counts a marked packet declared lost.
     pub(super) fn on_marked_lost(&mut self) {
         self.lost += 1;
         self.give_up_where_marks_vanish();
     }
 
-    /// RFC 9000 section 13.4.2: if all marked packets of a test are lost and others are delivered, the path drops
-    /// marked packets.
+    /// Fails the test if all its marked packets are lost and others are delivered: the path drops marked packets (RFC
+    /// 9000 section 13.4.2).
     fn give_up_where_marks_vanish(&mut self) {
         let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.awaited;
         if self.state == EcnState::Testing && self.held && self.unmarked > 0 && all_lost {
@@ -168,7 +168,7 @@ impl Ecn {
         }
     }
 
-    /// A timeout expired: marked packets may be dropped.
+    /// Handles an expired timeout: marked packets may be dropped.
     pub(super) fn on_silence(&mut self) {
         self.held = true;
     }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(ecn.state(), EcnState::Failed);
     }
 
-    /// A test that has failed comes again, of ten packets, ever later (RFC 9000 section 13.4.2.2).
+    /// A failed test is repeated with ten packets, at growing intervals (RFC 9000 section 13.4.2.2).
     #[test]
     fn a_failed_test_comes_again_and_ever_later() {
         let mut ecn = sent_and_delivered(2, 0);
@@ -382,7 +382,7 @@ mod tests {
         ecn.on_counts(counts(25, 0, 1), true);
         assert_eq!(ecn.state(), EcnState::Failed);
 
-        // The other way round: what the first path counted does not vouch for a second one that clears marks.
+        // Conversely, the counts of the first path do not vouch for a second one that clears marks.
         let mut ecn = sent_and_delivered(20, 20);
         ecn.on_counts(counts(20, 0, 0), true);
         ecn.restart();

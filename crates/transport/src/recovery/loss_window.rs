@@ -17,18 +17,18 @@ pub(super) struct LossWindow {
 }
 
 impl LossWindow {
-    /// An empty window over the last `kept` packets.
+    /// Creates an empty window over the last `kept` packets.
     pub(super) const fn new(kept: u32) -> Self {
         Self { kept: kept as usize, last: VecDeque::new(), missing: 0, known: 0, lost: 0 }
     }
 
-    /// `count` packets arrived.
+    /// Counts `count` packets that arrived.
     pub(super) fn on_delivered(&mut self, count: usize) {
         (0..count.min(self.kept)).for_each(|_| self.push(false));
         self.known += count as u64;
     }
 
-    /// A packet was lost.
+    /// Counts a lost packet.
     pub(super) fn on_lost(&mut self) {
         self.push(true);
         self.known += 1;
@@ -43,25 +43,25 @@ impl LossWindow {
         self.missing += u64::from(lost);
     }
 
-    /// `count` losses were spurious: they are taken back, the newest first.
+    /// Takes back `count` losses that were spurious, the newest first.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost = self.lost.saturating_sub(count as u64);
         let losses = self.last.iter_mut().rev().filter(|lost| **lost).take(count);
         self.missing -= losses.map(|lost| *lost = false).count() as u64;
     }
 
-    /// Packets delivered or lost in total.
+    /// Returns the packets delivered or lost in total.
     pub(super) const fn known(&self) -> u64 {
         self.known
     }
 
-    /// Short-term loss: the ratio of lost to received packets in the window; the number of lost ones if none was
-    /// received.
+    /// Returns the short-term loss: the ratio of lost to received packets in the window; the number of lost ones if
+    /// none was received.
     pub(super) fn perceived(&self) -> f64 {
         self.missing as f64 / (self.last.len() as u64 - self.missing).max(1) as f64
     }
 
-    /// Long-term loss: the share of all packets that was lost.
+    /// Returns the long-term loss: the share of all packets that was lost.
     pub(super) fn link(&self) -> f64 {
         self.lost as f64 / self.known.max(1) as f64
     }

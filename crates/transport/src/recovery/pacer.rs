@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// The longest time that one batch covers at the pacing rate (docs/design/pacing.md).
 const BATCH: Duration = Duration::from_millis(1);
-/// How much a sender that wakes up late may catch up at once. Timers are seldom later than this; without it a fixed
-/// rate would not be kept.
+/// Time for which a sender that wakes up late may catch up at once. Timers are seldom later than this; without it a
+/// fixed rate would not be kept.
 pub(super) const LATE: Duration = Duration::from_millis(4);
 /// At low rates a millisecond covers less than a packet; two at a time halve the wake-ups.
 const MIN_BATCH_PACKETS: u64 = 2;
@@ -38,7 +38,7 @@ impl Pacer {
         self.rate
     }
 
-    /// When it was last updated.
+    /// Returns when it was last updated.
     pub(super) fn updated(&self) -> Time {
         self.updated
     }
@@ -59,7 +59,7 @@ impl Pacer {
         self.credit = if before.is_none() { self.batch(rate) } else { self.credit.min(self.depth(rate)) };
     }
 
-    /// Bytes that may be sent now, at least one packet; or when a whole batch may be.
+    /// Returns the bytes that may be sent now, at least one packet; or when a whole batch may be sent.
     pub(super) fn admit(&mut self, now: Time) -> Result<u64, Time> {
         self.refill(now);
         let Some(rate) = self.rate else {
@@ -94,7 +94,7 @@ impl Pacer {
         }
     }
 
-    /// The size of a batch: whole packets for [`BATCH`], within the limits.
+    /// Returns the size of a batch: whole packets for [`BATCH`], within the limits.
     fn batch(&self, rate: Rate) -> i128 {
         let packets = rate.bytes_in(BATCH) / self.packet;
         cost(packets.clamp(MIN_BATCH_PACKETS, MAX_BATCH_PACKETS) * self.packet)
@@ -121,7 +121,8 @@ mod tests {
         pacer
     }
 
-    /// Sends `packets` packets as fast as allowed, waking `late` after each deadline. Returns when the last one left.
+    /// Sends `packets` packets as fast as allowed, waking `late` after each deadline. Returns when the last one was
+    /// sent.
     fn drain(pacer: &mut Pacer, packets: u64, late: Duration) -> Time {
         let mut now = Time::ZERO;
         let mut left = packets;

@@ -20,8 +20,9 @@ use std::time::Duration;
 /// UDP payload that every path is assumed to carry (RFC 9000 section 14.1).
 const INITIAL_PAYLOAD: u32 = 1200;
 
-/// The pacing rate over the window's average rate, so that the window and not the pacer is the limit (RFC 9002 section
-/// 7.7). In slow start the window doubles in each round trip, and the rate with it (docs/design/pacing.md).
+/// The ratio of the pacing rate to the window's average rate, so that the window and not the pacer is the limit (RFC
+/// 9002 section 7.7). In slow start the window doubles in each round trip, and the rate with it
+/// (docs/design/pacing.md).
 const PACING_GAIN: f64 = 1.25;
 const SLOW_START_GAIN: f64 = 2.0;
 
@@ -47,7 +48,7 @@ pub struct Recovery {
     limit: Option<Rate>,
     /// When the oldest overtaken packet will be lost by its age.
     pub(super) loss_time: Option<Time>,
-    /// Packets received in total, where feedback counts them.
+    /// Packets received in total, if feedback counts them.
     pub(super) arrived: u64,
     /// One packet may be sent beyond the window.
     pub(super) fast_retransmit: bool,
@@ -58,7 +59,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A path of which nothing is known. `datagram_overhead` is the size of the IP and UDP headers: 28 or 48 bytes.
+    /// Creates the state of an unknown path. `datagram_overhead` is the size of the IP and UDP headers: 28 or 48 bytes.
     pub fn new(config: &RecoveryConfig, now: Time, datagram_overhead: u32) -> Self {
         let max_packet = INITIAL_PAYLOAD + datagram_overhead;
         let mut recovery = Self {
@@ -86,8 +87,8 @@ impl Recovery {
         recovery
     }
 
-    /// The connection has migrated to a path of which nothing is known (RFC 9000 section 9.4). Packets in flight are
-    /// abandoned: a report says so, but no controller sees it. Rate limit, packet size and statistics stay.
+    /// Starts over on an unknown path, after a migration (RFC 9000 section 9.4). Packets in flight are abandoned: a
+    /// report says so, but no controller sees it. Rate limit, packet size and statistics stay.
     pub fn restart(&mut self, config: &RecoveryConfig, now: Time) {
         self.close(now);
         self.first_number = self.sent_packets.next_number();
@@ -103,7 +104,7 @@ impl Recovery {
         self.path_changed(now);
     }
 
-    /// Applies another configuration to the same path. Packets in flight and measurements stay. Only what differs is
+    /// Applies another configuration to the same path. Packets in flight and measurements stay. Only changed parts are
     /// replaced: a new controller starts with its initial window, a new loss estimate with the current one.
     pub fn reconfigure(&mut self, config: &RecoveryConfig, now: Time) {
         if config.congestion != self.config.congestion {
@@ -124,13 +125,13 @@ impl Recovery {
         self.path_changed(now);
     }
 
-    /// The first round-trip time sample, from the handshake or from path validation.
+    /// Sets the first round-trip time sample, from the handshake or from path validation.
     pub fn set_rtt_from_handshake(&mut self, now: Time, rtt: Duration) {
         self.rtt.sample(now, rtt, Duration::ZERO);
         self.path_changed(now);
     }
 
-    /// IP bytes of a full packet.
+    /// Returns the IP bytes of a full packet.
     pub const fn max_packet(&self) -> u32 {
         self.max_packet
     }
@@ -154,7 +155,7 @@ impl Recovery {
         self.set_pacing(now);
     }
 
-    /// The controller's rate, or one derived from its window once a round-trip time is known.
+    /// Returns the controller's rate, or one derived from its window once a round-trip time is known.
     fn controlled_rate(&self) -> Option<Rate> {
         if let Some(rate) = self.congestion.rate() {
             return Some(rate);
@@ -172,8 +173,8 @@ impl Recovery {
         self.pacer.set_rate(now, rate);
     }
 
-    /// How much may be sent now: the remaining window, and what the pacer allows for the next millisecond. Probes are
-    /// sent without asking.
+    /// Returns how much may be sent now: the remaining window, and what the pacer allows for the next millisecond.
+    /// Probes are sent without asking.
     pub fn admit(&mut self, now: Time) -> Admission {
         let in_flight = self.bytes_against_window();
         let room = self.congestion.window().saturating_sub(in_flight);
@@ -186,8 +187,8 @@ impl Recovery {
         }
     }
 
-    /// An ack-eliciting packet was sent. Numbers rise from call to call; those passed over were sent untracked. A
-    /// `probe` was sent without admission, but counts as in flight.
+    /// Records an ack-eliciting packet that was sent. Numbers rise from call to call; those passed over were sent
+    /// untracked. A `probe` was sent without admission, but counts as in flight.
     pub fn on_sent(&mut self, sent: SentPacket, probe: bool) {
         let passed_over = sent.number.saturating_sub(self.sent_packets.next_number());
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent(false));
@@ -203,7 +204,7 @@ impl Recovery {
         self.congestion.on_sent(sent.time, sent.bytes, self.bytes_in_flight());
     }
 
-    /// A packet was sent that is not ack-eliciting: neither window nor pacer counts it, but its number may be
+    /// Records a packet sent that is not ack-eliciting: neither window nor pacer counts it, but its number may be
     /// acknowledged.
     pub fn on_untracked(&mut self, number: u64, bytes: u32) {
         self.ecn.on_sent(false);
@@ -211,19 +212,20 @@ impl Recovery {
         self.stats.on_untracked(bytes);
     }
 
-    /// `number` is skipped, to detect a peer that acknowledges packets it has not received (RFC 9000 section 21.4).
+    /// Records that `number` is skipped, to detect a peer that acknowledges packets it has not received (RFC 9000
+    /// section 21.4).
     pub fn on_skipped(&mut self, number: u64) {
         self.sent_packets.push_skipped(number);
     }
 
-    /// The sender is application-limited: until the packets in flight are acknowledged, the window does not measure the
-    /// path.
+    /// Notes that the sender is application-limited: until the packets in flight are acknowledged, the window does not
+    /// measure the path.
     pub fn set_app_limited(&mut self) {
         self.delivery_rate.set_app_limited(self.sent_packets.bytes());
     }
 
-    /// The path is abandoned: everything in flight counts as lost. Statistics leave it out, since it says nothing about
-    /// the path.
+    /// Abandons the path: everything in flight counts as lost. Statistics exclude it, since it says nothing about the
+    /// path.
     pub fn close(&mut self, now: Time) {
         self.begin_report(now, Cause::Closed);
         let Self { sent_packets, report, .. } = self;
@@ -241,7 +243,7 @@ impl Recovery {
         self.report.app_limited = held_back && self.bytes_against_window() <= full;
     }
 
-    /// Whether the limit and not the controller determines the rate.
+    /// Returns whether the limit and not the controller determines the rate.
     fn limit_binds(&self) -> bool {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
     }
@@ -263,22 +265,22 @@ impl Recovery {
             .forget(now - late.max(self.timer.late_arrival_time(&self.rtt, self.detector.slack(&self.rtt))));
     }
 
-    /// The probe timeout (RFC 9002 section 6.2.1), not backed off.
+    /// Returns the probe timeout (RFC 9002 section 6.2.1), not backed off.
     pub fn probe_timeout(&self) -> Duration {
         self.rtt.probe_timeout(self.detector.slack(&self.rtt))
     }
 
-    /// The last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.
+    /// Returns the last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.
     pub fn report(&self) -> Report<'_> {
         self.report.report()
     }
 
-    /// Packet numbers remembered, from the oldest unsettled one on.
+    /// Returns the number of packet numbers remembered, from the oldest unsettled one on.
     pub fn remembered(&self) -> usize {
         self.sent_packets.remembered()
     }
 
-    /// IP bytes in flight. A packet that was received but not named yet is deducted at the average size.
+    /// Returns the IP bytes in flight. A packet that was received but not named yet is deducted at the average size.
     pub fn bytes_in_flight(&self) -> u64 {
         let (bytes, packets) = (self.sent_packets.bytes(), self.sent_packets.packets() as u64);
         match self.detector.received_unnamed() {
@@ -287,59 +289,60 @@ impl Recovery {
         }
     }
 
-    /// IP bytes that the window must cover. A window that is inflated for packets received but not named covers these
-    /// too (RFC 5681 section 3.2 counts them in FlightSize): deducted as well, each would let two new packets out.
+    /// Returns the IP bytes that the window must cover. A window that is inflated for packets received but not named
+    /// covers these too (RFC 5681 section 3.2 counts them in FlightSize): deducted as well, each would let two new
+    /// packets out.
     fn bytes_against_window(&self) -> u64 {
         let (named, in_flight) = (self.sent_packets.bytes(), self.bytes_in_flight());
         named - (named - in_flight).saturating_sub(self.congestion.inflation())
     }
 
-    /// Packets in flight, including those received but not named yet.
+    /// Returns the packets in flight, including those received but not named yet.
     pub fn packets_in_flight(&self) -> usize {
         self.sent_packets.packets()
     }
 
-    /// When the oldest packet in flight became the oldest.
+    /// Returns when the oldest packet in flight became the oldest.
     pub const fn oldest_since(&self) -> Time {
         self.timer.advanced()
     }
 
-    /// The congestion window, in IP bytes.
+    /// Returns the congestion window, in IP bytes.
     pub fn window(&self) -> u64 {
         self.congestion.window()
     }
 
-    /// The pacing rate; `None` while packets are not paced.
+    /// Returns the pacing rate; `None` while packets are not paced.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate()
     }
 
-    /// Round-trip time.
+    /// Returns the round-trip time.
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// Loss before decoding.
+    /// Returns the loss before decoding.
     pub fn loss(&self) -> &LossEstimate {
         &self.loss
     }
 
-    /// ECN state and counts.
+    /// Returns the ECN state and counts.
     pub fn ecn(&self) -> &Ecn {
         &self.ecn
     }
 
-    /// The ECN codepoint for packets. It changes only with feedback or a timeout.
+    /// Returns the ECN codepoint for packets. It changes only with feedback or a timeout.
     pub fn ecn_codepoint(&self) -> EcnCodepoint {
         self.ecn.codepoint()
     }
 
-    /// The controller.
+    /// Returns the controller.
     pub fn congestion(&self) -> &dyn CongestionControl {
         &*self.congestion
     }
 
-    /// The counters of the path.
+    /// Returns the counters of the path.
     pub fn stats(&self) -> &RecoveryStats {
         &self.stats
     }

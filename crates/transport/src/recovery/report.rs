@@ -22,7 +22,7 @@ pub enum Cause {
     Closed,
 }
 
-/// Feedback and timeouts in one form: no controller, schedule or flow depends on the wire form behind it.
+/// Feedback and timeouts in one form: no controller, schedule or flow depends on the wire format.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// When the report was made.
@@ -35,7 +35,7 @@ pub struct Report<'a> {
     pub lost: &'a [SentPacket],
     /// Packets acknowledged after they had been declared lost.
     pub spurious: &'a [SentPacket],
-    /// Packets acknowledged that were sent on an earlier path and abandoned with it: no sample of this path.
+    /// Acknowledged packets that were sent on an earlier path and abandoned with it: they are no sample of this path.
     pub outlived: &'a [SentPacket],
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,
@@ -49,7 +49,7 @@ pub struct Report<'a> {
     pub rate_sample: Option<RateSample>,
     /// IP bytes in flight before this report.
     pub in_flight_before: u64,
-    /// The sender has been application-limited: the window was not what held it back (RFC 9002 section 7.8).
+    /// The sender has been application-limited: the window did not limit it (RFC 9002 section 7.8).
     pub app_limited: bool,
 }
 
@@ -108,7 +108,8 @@ impl ReportBuilder {
         self.persistent_congestion = false;
     }
 
-    /// A packet is declared lost. Losses in a row that were sent over at least `persistent` are persistent congestion.
+    /// Records a packet declared lost. Losses in a row that were sent over at least `persistent` are persistent
+    /// congestion.
     pub(super) fn on_lost(&mut self, entry: &Entry, persistent: Duration, loss: &mut LossEstimate, ecn: &mut Ecn) {
         self.persistent_congestion |= loss.on_lost(entry.ordinal, entry.sent.time) >= persistent;
         if entry.marked {
@@ -148,7 +149,7 @@ pub(super) fn bytes(packets: &[SentPacket]) -> u64 {
 
 #[cfg(test)]
 impl Report<'static> {
-    /// A report about no packet, for tests to fill in.
+    /// Returns a report about no packet, for tests to fill in.
     pub(crate) const fn empty(now: Time) -> Self {
         Self {
             now,

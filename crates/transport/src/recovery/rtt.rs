@@ -1,12 +1,12 @@
-//! Round-trip time estimation (RFC 9002 section 5), with a choice of what is averaged.
+//! Round-trip time estimation (RFC 9002 section 5), with a choice of averages.
 
 use crate::settings::{Count, Number, Setting, Settings, choices, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data
-/// leaves.
+/// Assumed before the first sample (RFC 9002 section 6.2.2). The handshake normally gives a sample before any data is
+/// sent.
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// How the round-trip time is smoothed.
@@ -40,7 +40,7 @@ impl RttConfig {
         }
     }
 
-    /// Samples remembered.
+    /// Returns the number of samples remembered.
     const fn memory(&self) -> usize {
         match self {
             Self::Ewma(_) | Self::PerRound(_) => 0,
@@ -101,7 +101,7 @@ fn parts(weight: f64) -> u32 {
     (weight * f64::from(PARTS)).round() as u32
 }
 
-/// The average with a new value of weight `parts`.
+/// Returns the average with a new value of weight `parts`.
 fn weigh(average: Duration, value: Duration, parts: u32) -> Duration {
     (average * (PARTS - parts) + value * parts) / PARTS
 }
@@ -109,11 +109,11 @@ fn weigh(average: Duration, value: Duration, parts: u32) -> Duration {
 /// Counts the samples in a round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// When it began.
+    /// When the round trip began.
     start: Time,
     /// Samples in it so far.
     samples: u32,
-    /// Samples in the one before.
+    /// Samples in the previous round trip.
     last: u32,
 }
 
@@ -197,7 +197,7 @@ impl RttEstimator {
         self.smoothed = weigh(self.smoothed, value, share(alpha));
     }
 
-    /// What the averages take for a sample: itself, or the median of the last ones including it.
+    /// Returns the value to average for a sample: itself, or the median of the last ones including it.
     fn settle(&mut self, sample: Duration) -> Duration {
         let memory = self.config.memory();
         if memory == 0 {
@@ -218,33 +218,33 @@ impl RttEstimator {
         self.min = self.latest;
     }
 
-    /// `latest_rtt`: the last sample as measured, including the delay of feedback.
+    /// Returns `latest_rtt`: the last sample as measured, including the delay of feedback.
     pub fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// `smoothed_rtt`: the moving average, without the delay of feedback.
+    /// Returns `smoothed_rtt`: the moving average, without the delay of feedback.
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// `rttvar`: the mean deviation.
+    /// Returns `rttvar`: the mean deviation.
     pub fn variance(&self) -> Duration {
         self.variance
     }
 
-    /// `min_rtt`: the smallest sample.
+    /// Returns `min_rtt`: the smallest sample.
     pub fn min(&self) -> Duration {
         self.min
     }
 
-    /// Whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
+    /// Returns whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
     pub fn has_sample(&self) -> bool {
         self.has_sample
     }
 
-    /// The probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s, from the
-    /// assumed 333 ms.
+    /// Returns the probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s,
+    /// from the assumed 333 ms.
     pub(super) fn probe_timeout(&self, slack: Slack) -> Duration {
         self.smoothed + (self.variance * 4).max(slack.granularity) + slack.feedback_delay
     }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.variance()), (millis(91), millis(17))); // (90 * 7 + 98) / 8, (20 * 3 + 8) / 4
     }
 
-    /// RFC 7323 appendix G: a step is followed as fast whether a round trip has one sample or fifty.
+    /// RFC 7323 appendix G: the average follows a step equally fast whether a round trip has one sample or fifty.
     #[test]
     fn samples_of_a_round_trip_share_its_weight() {
         let after_a_step = |text: &str, samples: u32| {
@@ -324,8 +324,7 @@ mod tests {
         assert_eq!([1, 50].map(|samples| after_a_step("ewma", samples)), [120, 149]);
     }
 
-    /// lt-tcp §2.2: its estimator sometimes comes to extremely large values. The median of five takes no note of two of
-    /// them.
+    /// lt-tcp §2.2: its estimator sometimes reaches extremely large values. The median of five ignores two of them.
     #[test]
     fn a_median_takes_no_note_of_wild_samples() {
         let mut rtt = RttEstimator::new(&"median".parse().unwrap());
@@ -337,7 +336,7 @@ mod tests {
         assert_eq!(rtt.smoothed(), millis(80) + (millis(9000) - millis(80)) / 8, "three are the path");
     }
 
-    /// Live, what is known stays known, and the memory follows the choice.
+    /// A change on a live path keeps the measurements, and the memory follows the choice.
     #[test]
     fn another_choice_keeps_what_is_known() {
         let mut rtt = RttEstimator::new(&"median:samples=9".parse().unwrap());

@@ -1,6 +1,6 @@
 //! Sent packets (RFC 9002 appendix A.1): a ring of slots indexed by packet number.
 //!
-//! Feedback is repetitive (about forty frames name the same packet), so its cost must not depend on what is already
+//! Feedback is repetitive (about forty frames name the same packet), so its cost must not depend on packets already
 //! known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these distances
 //! as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant per range.
 //! Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so that lost
@@ -13,7 +13,7 @@ use crate::wire::{PacketRanges, SymbolRun};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a packet carried, for those who act when it is delivered or lost.
+/// The content of a packet, for the components that act when it is delivered or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Nothing that must arrive: a probe or feedback.
@@ -25,7 +25,8 @@ pub enum Content {
 }
 
 impl Content {
-    /// Feedback in order names symbols only once nothing before them is missing, and everything else at once.
+    /// Returns whether the content is symbols: feedback in order names these only once nothing before them is missing,
+    /// and everything else at once.
     pub(super) const fn is_symbol(&self) -> bool {
         matches!(self, Self::Symbols(_))
     }
@@ -44,13 +45,13 @@ pub struct SentPacket {
     pub content: Content,
 }
 
-/// Slots kept for lost packets that may still arrive. One that has been overtaken by thousands is not worth the memory.
+/// Slots kept for lost packets that may still arrive. A packet overtaken by thousands is not worth the memory.
 const LATE_PACKETS: usize = 8_192;
 
 /// Skipped packet numbers remembered, the newest ones.
 const SKIPPED: usize = 64;
 
-/// A sent packet, and what is kept with it until it is delivered or forgotten.
+/// A sent packet, and the data kept with it until it is delivered or forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) sent: SentPacket,
@@ -82,7 +83,7 @@ pub(super) enum Arrival<'a> {
     Late(&'a Entry),
 }
 
-/// The fate of a packet, where feedback only counts arrivals.
+/// The fate of a packet, if feedback only counts arrivals.
 #[derive(Debug)]
 pub(super) enum Fate<'a> {
     /// It arrived.
@@ -118,32 +119,32 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
-    /// IP bytes outstanding.
+    /// Returns the IP bytes outstanding.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Packets outstanding.
+    /// Returns the packets outstanding.
     pub(super) fn packets(&self) -> usize {
         self.packets
     }
 
-    /// When the last ack-eliciting packet was sent.
+    /// Returns when the last ack-eliciting packet was sent.
     pub(super) fn last_sent(&self) -> Time {
         self.last_sent
     }
 
-    /// The largest number acknowledged.
+    /// Returns the largest number acknowledged.
     pub(super) fn largest_acked(&self) -> Option<u64> {
         self.largest_acked
     }
 
-    /// One more than the largest number used.
+    /// Returns one more than the largest number used.
     pub(super) fn next_number(&self) -> u64 {
         self.base + self.slots.len() as u64
     }
 
-    /// An ack-eliciting packet was sent. Numbers rise; those passed over are not tracked.
+    /// Adds an ack-eliciting packet that was sent. Numbers rise; those passed over are not tracked.
     pub(super) fn push(&mut self, entry: Entry) {
         if !self.pass_to(entry.sent.number) {
             return;
@@ -154,12 +155,12 @@ impl SentPackets {
         self.slots.push_back(Slot::Outstanding(entry));
     }
 
-    /// Packet numbers remembered, from the oldest unsettled one on.
+    /// Returns the number of packet numbers remembered, from the oldest unsettled one on.
     pub(super) fn remembered(&self) -> usize {
         self.slots.len()
     }
 
-    /// A packet was sent that is not ack-eliciting.
+    /// Records a packet sent that is not ack-eliciting.
     pub(super) fn push_untracked(&mut self, number: u64) {
         if self.pass_to(number) {
             self.slots.push_back(Slot::Settled { skip: 1 });
@@ -167,7 +168,7 @@ impl SentPackets {
         }
     }
 
-    /// A packet number was skipped: the peer cannot acknowledge it honestly.
+    /// Records a skipped packet number: the peer cannot acknowledge it honestly.
     pub(super) fn push_skipped(&mut self, number: u64) {
         if self.pass_to(number) {
             if self.skipped.len() == SKIPPED {
@@ -179,7 +180,7 @@ impl SentPackets {
         }
     }
 
-    /// Makes `number` the next one. False if it was used before.
+    /// Makes `number` the next one. Returns false if it was used before.
     fn pass_to(&mut self, number: u64) -> bool {
         debug_assert!(number >= self.next_number(), "packet numbers rise");
         if self.slots.is_empty() && number >= self.base {
@@ -234,10 +235,10 @@ impl SentPackets {
         largest_sent
     }
 
-    /// Settles the packets outstanding up to `largest` where feedback only counts arrivals: the newest `arrivals` of
-    /// them are taken as delivered, the older ones as lost. Packets without symbols are all taken as lost if any is,
-    /// since each of them must arrive itself. Arrivals in excess of the packets outstanding are late ones of packets
-    /// declared lost, the newest first. Returns when `largest` was sent, if it is newly acknowledged.
+    /// Settles the packets outstanding up to `largest` if feedback only counts arrivals: assumes that the newest
+    /// `arrivals` of them are delivered and the older ones lost. Packets without symbols are all assumed lost if any
+    /// is, since each of them must itself arrive. Arrivals in excess of the packets outstanding are late ones of
+    /// packets declared lost, the newest first. Returns when `largest` was sent, if it is newly acknowledged.
     pub(super) fn settle_count(
         &mut self,
         now: Time,
@@ -297,8 +298,8 @@ impl SentPackets {
         }
     }
 
-    /// The first unsettled number from `number` on, or `end` or more if there is none before. Makes every settled slot
-    /// on the way point to it (path compression).
+    /// Returns the first unsettled number from `number` on, or `end` or more if there is none before. Makes every
+    /// settled slot on the way point to it (path compression).
     fn next_unsettled(&mut self, number: u64, end: u64) -> u64 {
         let mut found = number;
         while found < end
@@ -373,7 +374,7 @@ impl SentPackets {
         }
     }
 
-    /// The number of the oldest outstanding packet.
+    /// Returns the number of the oldest outstanding packet.
     pub(super) fn oldest(&mut self) -> Option<u64> {
         self.first_outstanding().map(|entry| entry.sent.number)
     }
@@ -404,7 +405,7 @@ impl SentPackets {
         }
     }
 
-    /// Forgets packets declared lost before `horizon`: they will not arrive any more.
+    /// Forgets packets declared lost before `horizon`: they are not expected to arrive any more.
     pub(super) fn forget(&mut self, horizon: Time) {
         while let Some(front) = self.slots.front() {
             let done = match front {

@@ -26,7 +26,7 @@ impl Default for TimeoutConfig {
 }
 
 impl TimeoutConfig {
-    /// The cap on its back-off.
+    /// Returns the cap on its back-off.
     pub const fn longest(&self) -> Duration {
         match self {
             Self::Probe(probe) => probe.max,
@@ -80,10 +80,10 @@ impl Settings for RtoConfig {
     ];
 }
 
-/// What an expired timeout asks for.
+/// The action that an expired timeout requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// Probes are to be sent.
+    /// Probes must be sent.
     Probe,
     /// Everything in flight is lost.
     AllLost,
@@ -106,15 +106,15 @@ impl TimeoutTimer {
         Self { config, backoff: 0, since: now, advanced: now }
     }
 
-    /// A packet was sent; `first` if nothing else was in flight. Starts a retransmission timer that is not running (RFC
-    /// 6298 section 5.1).
+    /// Handles the sending of a packet; `first` if nothing else was in flight. Starts a retransmission timer that is
+    /// not running (RFC 6298 section 5.1).
     pub(super) fn on_sent(&mut self, now: Time, first: bool) {
         if first {
             self.advance(now);
         }
     }
 
-    /// Feedback arrived. Packets delivered in time (`delivered`) end the back-off; another oldest packet in flight
+    /// Handles feedback. Packets delivered in time (`delivered`) end the back-off; another oldest packet in flight
     /// (`advanced`) restarts a retransmission timer (RFC 6298 section 5.3). Packet numbers are never reused, so that
     /// Karn's algorithm (RFC 6298 section 3) is not needed.
     pub(super) fn on_feedback(&mut self, now: Time, delivered: bool, advanced: bool) {
@@ -133,12 +133,12 @@ impl TimeoutTimer {
         }
     }
 
-    /// When the oldest packet in flight became the oldest.
+    /// Returns when the oldest packet in flight became the oldest.
     pub(super) const fn advanced(&self) -> Time {
         self.advanced
     }
 
-    /// It has expired.
+    /// Handles the timer's expiry.
     pub(super) fn on_expiry(&mut self, now: Time) -> Expiry {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.since = now;
@@ -148,8 +148,8 @@ impl TimeoutTimer {
         }
     }
 
-    /// When it expires: a probe timeout runs from the last ack-eliciting packet, a retransmission timeout from the last
-    /// progress.
+    /// Returns when it expires: a probe timeout runs from the last ack-eliciting packet, a retransmission timeout from
+    /// the last progress.
     pub(super) fn due(&self, last_sent: Time, rtt: &RttEstimator, slack: Slack) -> Time {
         let (from, once) = match &self.config {
             TimeoutConfig::Probe(_) => (last_sent.max(self.since), rtt.probe_timeout(slack)),
@@ -158,7 +158,7 @@ impl TimeoutTimer {
         from + self.backed_off(once)
     }
 
-    /// How long packets may still arrive after all were declared lost: two more timeouts.
+    /// Returns how long packets may still arrive after all were declared lost: two more timeouts.
     pub(super) fn late_arrival_time(&self, rtt: &RttEstimator, slack: Slack) -> Duration {
         match &self.config {
             TimeoutConfig::Probe(_) => Duration::ZERO,
@@ -166,15 +166,15 @@ impl TimeoutTimer {
         }
     }
 
-    /// A timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Here only the back-off is
-    /// capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
+    /// Returns a timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Here only the
+    /// back-off is capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
     fn backed_off(&self, once: Duration) -> Duration {
         once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
     }
 }
 
-/// The retransmission timeout without back-off (RFC 6298 section 2.3; arq §2.1.1: EstimatedRTT + 4 DevRTT), plus the
-/// longest delay of feedback, which the samples do not contain.
+/// Returns the retransmission timeout without back-off (RFC 6298 section 2.3; arq §2.1.1: EstimatedRTT + 4 DevRTT),
+/// plus the longest delay of feedback, which the samples do not contain.
 fn retransmission_timeout(config: &RtoConfig, rtt: &RttEstimator, slack: Slack) -> Duration {
     let deviation = rtt.variance().mul_f64(config.variance).max(slack.granularity);
     (rtt.smoothed() + deviation + slack.feedback_delay).max(config.min)

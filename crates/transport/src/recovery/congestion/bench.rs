@@ -1,4 +1,4 @@
-//! A controller driven by hand, for the tests of all of them.
+//! A controller driven by hand, for the tests of all controllers.
 
 use super::{CongestionControl, PathView};
 use crate::recovery::delivery_rate::RateSample;
@@ -15,13 +15,13 @@ pub(super) struct Bench<C> {
     pub(super) rtt: RttEstimator,
     pub(super) loss: LossEstimate,
     pub(super) now: Time,
-    /// In flight before a report; otherwise the whole window.
+    /// In flight before a report; `None`: the whole window.
     pub(super) in_flight: Option<u64>,
-    /// The path marks, as far as is known.
+    /// The path preserves marks, as far as is known.
     pub(super) ecn_usable: bool,
 }
 
-/// What a report says.
+/// The content of a report.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Event {
     pub(super) cause: Option<Cause>,
@@ -31,7 +31,7 @@ pub(super) struct Event {
     pub(super) marked: u64,
     pub(super) app_limited: bool,
     pub(super) persistent: bool,
-    /// How long ago the packets left; 0: a round trip.
+    /// How long ago the packets were sent; 0: a round trip.
     pub(super) age_millis: u64,
     pub(super) rtt: Option<Duration>,
     pub(super) rate_sample: Option<RateSample>,
@@ -112,7 +112,7 @@ impl<C: CongestionControl> Bench<C> {
         }
     }
 
-    /// The window.
+    /// Returns the window in packets.
     pub(super) fn packets(&self) -> f64 {
         self.controller.window() as f64 / f64::from(Self::PACKET)
     }

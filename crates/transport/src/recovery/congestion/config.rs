@@ -15,10 +15,11 @@ use super::tfrc::{Tfrc, TfrcConfig};
 use super::ttp::{Ttp, TtpConfig};
 use crate::settings::choices;
 
-/// A controller and its numbers, also as text: `fixed-rate:100M`, `cubic`, `cubic:beta=0.5,fast-convergence=off`.
+/// A controller and its numbers, which also have a text form: `fixed-rate:100M`, `cubic`,
+/// `cubic:beta=0.5,fast-convergence=off`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionConfig {
-    /// Sends at a fixed rate, whatever is lost.
+    /// Sends at a fixed rate, whatever the losses.
     FixedRate(FixedRateConfig),
     /// A fixed window (arq §2.1).
     FixedWindow(FixedWindowConfig),

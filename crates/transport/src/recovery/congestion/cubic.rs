@@ -142,7 +142,7 @@ impl Cubic {
         f64::from(MIN_PACKETS) * self.packet
     }
 
-    /// One reduction per round trip: packets sent before the last one do not count again.
+    /// Reduces the window at most once per round trip: packets sent before the last reduction do not count again.
     fn on_congestion(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         let Congestion { lost, marked } = self.period.congestion(report, path);
         let losses = report.lost.len() as u64;
@@ -155,8 +155,8 @@ impl Cubic {
         }
     }
 
-    /// Sections 4.6 and 4.7. Of the two bases that the RFC allows, this is the window and not the flight size: it does
-    /// not grow while unused, and a flight size that pacing keeps small would reduce it too much.
+    /// Reduces the window (sections 4.6 and 4.7). Of the two bases that the RFC allows, this is the window and not the
+    /// flight size: it does not grow while unused, and a flight size that pacing keeps small would reduce it too much.
     fn reduce(&mut self, now: Time) {
         let window = self.growth.window;
         let loses_ground = window < self.growth.plateau && self.config.fast_convergence;
@@ -177,9 +177,9 @@ impl Cubic {
         self.undo = None;
     }
 
-    /// RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and there a new epoch with its
-    /// plateau where it begins; in the document's form (arq §4.1) where it was, reduced. A timeout after a timeout
-    /// leaves the threshold (RFC 5681 section 3.1).
+    /// Handles a timeout (RFC 9438 section 4.8): one packet, slow start up to the threshold of a reduction, and there a
+    /// new epoch with its plateau where it begins; in the document's form (arq §4.1) the old plateau, reduced. A
+    /// timeout after a timeout keeps the threshold (RFC 5681 section 3.1).
     fn on_timeout(&mut self, now: Time) {
         let plateau = self.growth.plateau;
         if self.growth.window > self.packet {
@@ -194,7 +194,7 @@ impl Cubic {
         self.undo = None;
     }
 
-    /// Spurious losses: when all losses of a reduction were, the window before it is restored.
+    /// Handles spurious losses: if all losses of a reduction were spurious, restores the window before it.
     fn on_spurious(&mut self, report: &Report<'_>) {
         let Some(start) = self.period.start() else {
             return;
@@ -231,7 +231,7 @@ impl Cubic {
         let growth = &mut self.growth;
         let window = growth.window;
         let epoch = growth.epoch.get_or_insert_with(|| {
-            // Without a reduction behind it (slow start ended at a threshold) the plateau is here and K is 0.
+            // Without a previous reduction (slow start ended at a threshold) the plateau is here and K is 0.
             growth.plateau = growth.plateau.max(window);
             let below = match form {
                 CubicForm::Document if growth.plateau > window => growth.plateau * (1.0 - beta),

@@ -3,7 +3,7 @@
 use super::{CongestionConfig, CongestionControl};
 use crate::settings::{Choice, Custom, Named, Settings};
 
-/// The numbers of a controller that another crate implements, and how it is built from them.
+/// Numbers of a controller that another crate implements, and its constructor.
 pub trait ControllerFactory: Settings + Send + Sync {
     /// The controller's name, in profiles and traces: lower-case letters, digits and hyphens.
     const NAME: &'static str;
@@ -12,12 +12,12 @@ pub trait ControllerFactory: Settings + Send + Sync {
     fn build(&self, max_packet: u32) -> Box<dyn CongestionControl>;
 }
 
-/// A [`ControllerFactory`] behind a pointer. Every factory is one.
+/// An object-safe [`ControllerFactory`]. Every factory is one.
 pub trait DynController: Choice + Send + Sync {
     /// Builds the controller, for full packets of `max_packet` IP bytes.
     fn build(&self, max_packet: u32) -> Box<dyn CongestionControl>;
 
-    /// A copy.
+    /// Clones the factory.
     fn to_boxed(&self) -> Box<dyn DynController>;
 }
 
@@ -31,11 +31,11 @@ impl<F: ControllerFactory> DynController for Named<F> {
     }
 }
 
-/// A controller of another crate, as a profile holds it.
+/// A controller from another crate, as a profile holds it.
 pub type CustomController = Custom<dyn DynController>;
 
 impl CustomController {
-    /// What `factory` builds.
+    /// Wraps `factory`.
     pub fn new<F: ControllerFactory>(factory: F) -> Self {
         Self(Box::new(Named { name: F::NAME, settings: factory }))
     }
@@ -48,7 +48,7 @@ impl Clone for CustomController {
 }
 
 impl CongestionConfig {
-    /// A controller that is not one of the engine's.
+    /// Returns a controller from another crate.
     pub fn custom<F: ControllerFactory>(factory: F) -> Self {
         Self::Custom(CustomController::new(factory))
     }

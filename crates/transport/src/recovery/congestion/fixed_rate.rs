@@ -1,4 +1,4 @@
-//! A fixed rate, whatever is lost.
+//! A fixed rate, whatever the losses.
 
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::report::Report;
@@ -12,8 +12,8 @@ use std::time::Duration;
 pub struct FixedRateConfig {
     /// In IP bits per second.
     pub rate: Rate,
-    /// Whether sending stops after about two round trips without feedback: on. Off, it stops after two seconds, since
-    /// packets in flight take memory.
+    /// Whether sending stops after about two round trips without feedback: on. If off, it stops after two seconds,
+    /// since packets in flight take memory.
     pub window: bool,
 }
 
@@ -51,7 +51,7 @@ impl FixedRate {
 /// packets in flight.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// The window in bytes.
+/// Returns the window in bytes.
 fn window(config: FixedRateConfig, rtt: Duration, max_packet: u32) -> u64 {
     let least = if config.window { LATE_WAKING } else { SILENCE };
     let span = rtt + rtt.max(least);

@@ -25,12 +25,12 @@ impl Settings for FixedWindowConfig {
         &[field!("segments", segments, Count(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
 }
 
-/// A fixed number of packets in flight, whatever is lost.
+/// A fixed number of packets in flight, whatever the losses.
 #[derive(Debug)]
 pub(super) struct FixedWindow {
     config: FixedWindowConfig,
     window: u64,
-    /// Whether the round-trip time was measured; by the handshake here, by a ping in the document.
+    /// Whether the round-trip time was measured: here by the handshake, in the document by a ping.
     measured: bool,
 }
 

@@ -23,7 +23,7 @@ impl Settings for GrowOnlyConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
 }
 
-/// Slow start until the first loss or mark, then one packet per round trip whatever happens: Reno without reductions.
+/// Slow start until the first loss or mark, then one packet per round trip regardless: Reno without reductions.
 #[derive(Debug)]
 pub(super) struct GrowOnly {
     config: GrowOnlyConfig,

@@ -43,17 +43,18 @@ const HIGH_DECREASE: f64 = 0.1;
 /// Above it the response function would be extrapolated, down to a decrease of 0.
 const LARGEST: f64 = HIGH_WINDOW;
 
-/// How far `window` is from Low_Window to High_Window, on a logarithmic scale.
+/// Returns the position of `window` between Low_Window and High_Window, on a logarithmic scale.
 fn position(window: f64) -> f64 {
     (window.clamp(LOW_WINDOW, LARGEST) / LOW_WINDOW).ln() / (HIGH_WINDOW / LOW_WINDOW).ln()
 }
 
-/// b(w): the share by which a congestion event reduces a window of `window` packets (RFC 3649 section 5).
+/// Returns b(w), the share by which a congestion event reduces a window of `window` packets (RFC 3649 section 5).
 pub(super) fn decrease(window: f64) -> f64 {
     (HIGH_DECREASE - 0.5) * position(window) + 0.5
 }
 
-/// a(w): packets that a round trip without congestion adds to a window of `window` packets (RFC 3649 section 5).
+/// Returns a(w), the packets that a round trip without congestion adds to a window of `window` packets (RFC 3649
+/// section 5).
 pub(super) fn increase(window: f64) -> f64 {
     if window <= LOW_WINDOW {
         return 1.0;
@@ -63,7 +64,7 @@ pub(super) fn increase(window: f64) -> f64 {
     window * window * loss(window) * 2.0 * decrease / (2.0 - decrease)
 }
 
-/// p(w): the loss rate at which the window averages `window` packets.
+/// Returns p(w), the loss rate at which the window averages `window` packets.
 fn loss(window: f64) -> f64 {
     (position(window) * (HIGH_LOSS / LOW_LOSS).ln()).exp() * LOW_LOSS
 }

@@ -15,12 +15,12 @@ const CAUTIOUS_ROUNDS: u32 = 5;
 /// The first slow start of a path. L, the RFC's cap on growth per acknowledgement, is infinite: we pace.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
-    /// The round ends when a packet sent from then on is acknowledged.
+    /// The round ends when a packet sent at this time or later is acknowledged.
     round_start: Time,
     samples: u32,
     minimum: Option<Duration>,
     last_minimum: Option<Duration>,
-    /// Conservative slow start, since the round-trip time rose.
+    /// Conservative slow start, after a rise of the round-trip time.
     cautious: Option<Cautious>,
 }
 
@@ -32,7 +32,7 @@ struct Cautious {
 }
 
 impl HyStart {
-    /// Takes the round-trip time sample of a report. True when slow start has ended.
+    /// Takes the round-trip time sample of a report. Returns true when slow start has ended.
     pub(super) fn on_report(&mut self, report: &Report<'_>) -> bool {
         let over =
             report.delivered.last().is_some_and(|sent| sent.time >= self.round_start) && self.end_round(report.now);
@@ -70,7 +70,7 @@ impl HyStart {
         }
     }
 
-    /// The divisor of the growth in slow start.
+    /// Returns the divisor of the growth in slow start.
     pub(super) fn divisor(&self) -> f64 {
         if self.cautious.is_some() { CAUTIOUS_DIVISOR } else { 1.0 }
     }

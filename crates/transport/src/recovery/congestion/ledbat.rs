@@ -1,4 +1,4 @@
-//! LEDBAT (RFC 6817): uses the capacity that others leave, by keeping the queueing delay near a target.
+//! LEDBAT (RFC 6817): uses the capacity that other traffic leaves, by keeping the queueing delay near a target.
 //!
 //! Departs: the RFC measures one-way delays by the receiver's clock, which feedback here does not carry. Delays are
 //! round-trip times, so that a queue on the reverse path counts too.
@@ -113,7 +113,7 @@ impl Ledbat {
         }
     }
 
-    /// The queueing delay: the delay beyond the base. `None` before the first sample.
+    /// Returns the queueing delay: the delay beyond the base. `None` before the first sample.
     fn queueing_delay(&self) -> Option<Duration> {
         let current = self.current.iter().min()?;
         let base = self.base.iter().min()?;
@@ -127,7 +127,7 @@ impl Ledbat {
         let off_target = (target - queueing.as_secs_f64()) / target;
         let wanted = self.window + self.config.gain * off_target * acked * self.packet / self.window;
         let allowed = report.in_flight_before as f64 + f64::from(self.config.allowed_increase) * self.packet;
-        // It limits growth; a window that is not used does not shrink for it.
+        // The limit only stops growth; an unused window does not shrink to it.
         self.window = wanted.min(allowed.max(self.window)).max(self.smallest());
     }
 }
@@ -207,7 +207,7 @@ mod tests {
         bench.report(Event { delivered: 10, rtt: millis(50), ..Event::default() });
         assert_eq!(bench.packets(), 11.0, "nothing queued: a packet per round trip");
         bench.controller.window = 10_000.0;
-        // The least of the last four samples counts: three of 75 ms change nothing yet.
+        // The minimum of the last four samples counts: three of 75 ms change nothing yet.
         for _ in 0..3 {
             bench.report(Event { rtt: millis(75), ..Event::default() });
         }

@@ -45,7 +45,7 @@ const MIN_PACKETS: u32 = 2;
 /// The initial window, in packets (RFC 6928, RFC 9002 section 7.2).
 const INITIAL_PACKETS: u32 = 10;
 
-/// What a controller knows about the path beside the report.
+/// A controller's view of the path, in addition to the report.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView<'a> {
     /// Round-trip time.
@@ -63,29 +63,30 @@ pub struct PathView<'a> {
 /// A congestion controller: decides how much may be in flight, and how fast it is sent. All bytes are IP bytes: UDP
 /// payload and headers below.
 pub trait CongestionControl: Debug + Send {
-    /// The packet size has changed, or the handshake has measured a round-trip time.
+    /// Handles a change of packet size, or the handshake's round-trip time.
     fn on_path(&mut self, path: &PathView<'_>);
 
-    /// A packet of `bytes` was sent; `in_flight` includes it.
+    /// Handles the sending of a packet of `bytes`; `in_flight` includes it.
     fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64);
 
-    /// Feedback arrived or a timer expired.
+    /// Handles feedback or an expired timer.
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>);
 
-    /// The congestion window in bytes.
+    /// Returns the congestion window in bytes.
     fn window(&self) -> u64;
 
-    /// Bytes by which the window is inflated for packets that were received but not named yet (RFC 5681 section 3.2).
+    /// Returns the bytes by which the window is inflated for packets that were received but not named yet (RFC 5681
+    /// section 3.2).
     fn inflation(&self) -> u64 {
         0
     }
 
-    /// The pacing rate; `None` if it follows from the window.
+    /// Returns the pacing rate; `None` if it follows from the window.
     fn rate(&self) -> Option<Rate>;
 
-    /// Its name, as in a [`CongestionConfig`].
+    /// Returns its name, as in a [`CongestionConfig`].
     fn name(&self) -> &'static str;
 
-    /// Whether it is in slow start, in which the pacer leaves room for the window to double.
+    /// Returns whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
 }

@@ -21,36 +21,36 @@ pub struct Congestion {
 }
 
 impl RecoveryPeriod {
-    /// The controller reduces its window.
+    /// Begins a recovery period: the controller reduces its window.
     pub const fn begin(&mut self, now: Time) {
         self.start = Some(now);
     }
 
-    /// The last reduction was undone.
+    /// Clears the period: the last reduction was undone.
     pub const fn clear(&mut self) {
         self.start = None;
     }
 
-    /// When the last reduction was.
+    /// Returns when the last reduction was.
     pub const fn start(&self) -> Option<Time> {
         self.start
     }
 
-    /// Whether a packet sent at `sent` was sent after the last reduction.
+    /// Returns whether a packet sent at `sent` was sent after the last reduction.
     pub fn is_new(&self, sent: Time) -> bool {
         self.start.is_none_or(|start| sent > start)
     }
 
-    /// Whether `report` calls for a reduction, and why.
+    /// Returns whether `report` calls for a reduction, and why.
     pub fn congestion(&self, report: &Report<'_>, path: &PathView<'_>) -> Congestion {
         let lost = report.lost.last().is_some_and(|sent| self.is_new(sent.time));
-        // Feedback with marks that names no packet is about those sent a round trip ago.
+        // Feedback with marks that names no packet concerns packets sent a round trip ago.
         let round_trip_ago = report.now - path.rtt.smoothed();
         let marked_time = report.delivered.last().map_or(round_trip_ago, |sent| sent.time);
         Congestion { lost, marked: report.newly_marked > 0 && self.is_new(marked_time) }
     }
 
-    /// IP bytes delivered of packets sent after the last reduction, by which a window grows.
+    /// Returns the IP bytes delivered of packets sent after the last reduction, by which a window grows.
     pub fn acknowledged(&self, report: &Report<'_>) -> u64 {
         let first = report.delivered.partition_point(|sent| !self.is_new(sent.time));
         report.delivered[first..].iter().map(|sent| u64::from(sent.bytes)).sum()

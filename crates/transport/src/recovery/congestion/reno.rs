@@ -59,7 +59,7 @@ pub enum Signal {
     Ecn,
 }
 
-/// An upper bound on the window, beside congestion control.
+/// An upper bound on the window, in addition to congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowLimit {
     /// None.
@@ -117,7 +117,7 @@ impl FromStr for WindowLimit {
 }
 
 impl WindowLimit {
-    /// In bytes.
+    /// Returns the limit in bytes.
     pub(super) fn bytes(self, path: &PathView<'_>) -> f64 {
         let packet = f64::from(path.max_packet);
         match self {
@@ -128,7 +128,7 @@ impl WindowLimit {
     }
 }
 
-/// How much the window grows in a round trip, and by how much a congestion event reduces it.
+/// The growth of the window in a round trip, and its reduction by a congestion event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Response {
     /// One packet, and a fixed factor.
@@ -155,7 +155,7 @@ pub(super) struct Reno {
     most: f64,
     period: RecoveryPeriod,
     started: bool,
-    /// Whether losses reduce the window at present.
+    /// Whether losses currently reduce the window.
     by_loss: bool,
 }
 
@@ -171,13 +171,13 @@ impl Reno {
         reno
     }
 
-    /// The initial ssthresh.
+    /// Returns the initial ssthresh.
     fn first_threshold(&self) -> f64 {
         self.config.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * self.packet)
     }
 
-    /// Updates what reduces the window. When ECN works again after losses had replaced it, the window grows as in the
-    /// first slow start, until a mark ends it.
+    /// Updates the signal that reduces the window. When ECN works again after losses had replaced it, the window grows
+    /// as in the first slow start, until a mark ends it.
     fn choose_signal(&mut self, path: &PathView<'_>) {
         let by_loss = self.config.signal == Signal::Loss || !path.ecn_usable;
         if self.by_loss && !by_loss {
@@ -186,7 +186,7 @@ impl Reno {
         self.by_loss = by_loss;
     }
 
-    /// The factor of a congestion event, and the packets that a round trip adds.
+    /// Returns the factor of a congestion event, and the packets that a round trip adds.
     fn response(&self) -> (f64, f64) {
         match self.response {
             Response::Standard => (self.config.beta, 1.0),
@@ -197,8 +197,8 @@ impl Reno {
         }
     }
 
-    /// ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of the window
-    /// as in arq §3.1, which does not grow while it is unused here.
+    /// Returns ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of
+    /// the window as in arq §3.1, which does not grow while it is unused here.
     fn reduced(&self) -> f64 {
         let (left, _) = self.response();
         (self.window * left).max(f64::from(MIN_PACKETS) * self.packet)

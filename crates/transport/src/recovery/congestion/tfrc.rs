@@ -41,14 +41,14 @@ const OLD_RTT: f64 = 0.9;
 /// t_mbi, in seconds: at least one packet is sent in this time (section 4.3).
 const LEAST_EVERY: f64 = 64.0;
 
-/// X_Bps, the throughput equation (section 3.1), in bytes per second: packets of `packet` bytes, a round trip of `rtt`
-/// seconds, a loss event rate of `loss`, with b = 1 and t_RTO = 4 R.
+/// Returns X_Bps, the throughput equation (section 3.1), in bytes per second: packets of `packet` bytes, a round trip
+/// of `rtt` seconds, a loss event rate of `loss`, with b = 1 and t_RTO = 4 R.
 fn throughput(packet: f64, rtt: f64, loss: f64) -> f64 {
     let timeouts = 4.0 * (3.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss));
     packet / (rtt * ((2.0 * loss / 3.0).sqrt() + timeouts))
 }
 
-/// The loss event rate at which the equation gives `rate` (section 6.3.1).
+/// Returns the loss event rate at which the equation gives `rate` (section 6.3.1).
 fn loss_for(packet: f64, rtt: f64, rate: f64) -> f64 {
     let (mut low, mut high) = (1e-12_f64, 1.0);
     for _ in 0..60 {
@@ -66,7 +66,7 @@ pub(super) struct Tfrc {
     packet: f64,
     /// X, in bytes per second.
     rate: f64,
-    /// R, in seconds; None before the first sample.
+    /// R, in seconds; `None` before the first sample.
     rtt: Option<f64>,
     history: LossHistory,
     /// X_recv_set: the receive rates of the last two round trips, in bytes per second (section 4.3).
@@ -116,7 +116,7 @@ impl Tfrc {
         self.packet / LEAST_EVERY
     }
 
-    /// The feedback of a round trip is complete, or shows a new loss event (section 4.3 step 4).
+    /// Adjusts the rate when the feedback of a round trip is complete, or shows a new loss event (section 4.3 step 4).
     fn adjust(&mut self, round: Round, now: Time) {
         let span = now.since(round.start).as_secs_f64();
         // A round that a loss event cuts short is too short for a receive rate.
@@ -137,8 +137,8 @@ impl Tfrc {
         };
     }
 
-    /// Section 6.3.1: the interval before the first loss event is the one for which the equation gives the rate at that
-    /// event.
+    /// Returns the interval before the first loss event, for which the equation gives the rate at that event (section
+    /// 6.3.1).
     fn first_interval(&self, round: Option<Round>, now: Time) -> f64 {
         let partial =
             round.map_or(0.0, |round| round.delivered as f64 / now.since(round.start).as_secs_f64().max(self.rtt()));
@@ -147,8 +147,8 @@ impl Tfrc {
         1.0 / loss_for(self.packet, self.rtt(), target)
     }
 
-    /// Checks the no-feedback timer, max(4 R, 2 s / X), and halves the rate for each time that it has expired (section
-    /// 4.4). Done whenever a packet is sent, which is often enough.
+    /// Checks the no-feedback timer, max(4 R, 2 s / X), and halves the rate for each of its expiries (section 4.4).
+    /// Done whenever a packet is sent, which is often enough.
     fn check_silence(&mut self, now: Time) {
         let Some(heard) = self.heard else {
             self.heard = Some(now);
@@ -203,7 +203,7 @@ impl CongestionControl for Tfrc {
         }
     }
 
-    /// The rate controls; the window only stops a sender without feedback before the no-feedback timer expires.
+    /// The rate is in control; the window only stops a sender without feedback before the no-feedback timer expires.
     fn window(&self) -> u64 {
         let span = 4.0 * self.rtt() + LATE_WAKING.as_secs_f64();
         (self.rate * span + 2.0 * self.packet) as u64

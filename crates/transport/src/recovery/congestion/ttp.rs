@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Numbers of TTP's flow control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TtpConfig {
-    /// The rate of the bottleneck, which the document takes as known (§II-B): 50 Mbit/s, that of its short-slim network
-    /// (§III-A).
+    /// The rate of the bottleneck, which the document assumes to be known (§II-B): 50 Mbit/s, that of its short-slim
+    /// network (§III-A).
     pub bottleneck: Rate,
     /// The share of it to start at: 80 % (§III-A), within `min` and `max`.
     pub start: f64,
@@ -51,7 +51,7 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// While nothing is lost, feedback is rarer than every n packets by a constant factor (§II-B), here by at most 16
+/// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), here by at most 16
 /// ([`Counting::factor`](crate::wire::Counting)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 
@@ -64,7 +64,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// Counts packets in the order of their numbers. True if a loss is the `q`th in a row.
+    /// Counts packets in the order of their numbers. Returns true if a loss is the `q`th in a row.
     fn on_report(&mut self, report: &Report<'_>, q: u32) -> bool {
         self.fates.on_spurious(report.spurious.len());
         let (mut delivered, mut reached) = (report.delivered, false);
@@ -103,7 +103,8 @@ impl Ttp {
         ttp
     }
 
-    /// §II-B: within the minimum and the maximum. A maximum below the minimum wins.
+    /// Sets the rate, within the minimum and the maximum (§II-B). If the maximum is below the minimum, the maximum
+    /// wins.
     fn set_rate(&mut self, rate: Rate) {
         self.rate = rate.max(self.config.min).min(self.config.max);
     }
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(mbits(&bench("bottleneck=155M,max=100M")), 100.0, "124 Mbit/s, and 100 at most");
         assert_eq!(mbits(&bench("bottleneck=20M,max=100M")), 16.0);
         assert_eq!(mbits(&bench("bottleneck=5M")), 8.0);
-        // Two round trips at 10 Mbit/s, and sixteen times 1024 packets that no feedback tells of.
+        // Two round trips at 10 Mbit/s, and sixteen times 1024 packets without feedback.
         assert_eq!(bench("").controller.window(), 125_000 + 16 * 1024 * 1000);
     }
 
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(mbits(&bench), 40.0);
         bitmap(&mut bench, 0, 1024, &[]);
         assert_eq!(mbits(&bench), 41.0, "no loss");
-        // 2 of 1026 lost, by both counts but for the two packets of a shorter memory: 2 / 1022 > 2 / 1026.
+        // 2 of 1026 lost, by both counts except for the two packets of a shorter memory: 2 / 1022 > 2 / 1026.
         bitmap(&mut bench, 1024, 2, &[1024, 1025]);
         assert_eq!(mbits(&bench), 20.5, "perceived loss above the link's");
         bitmap(&mut bench, 1026, 1022, &[]);
@@ -234,7 +235,7 @@ mod tests {
         bitmap(&mut bench, 16, 0, &[16, 17, 18]);
         assert_eq!(mbits(&bench), 40.0, "still the same run");
     }
-    /// What was no loss does not make the next one look like what the link always loses.
+    /// A spurious loss does not make the next loss look like the link's usual losses.
     #[test]
     fn losses_that_were_none_are_taken_back() {
         for (refuted, rate) in [(0, 20.0), (40, 10.0)] {
@@ -252,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Of a report of more packets than the short-term loss is about, the last ones count.
+    /// Of a report with more packets than the short-term loss covers, the last ones count.
     #[test]
     fn packets_are_settled_in_their_order() {
         let mut bench = bench("bottleneck=50M,max=100M,last=16");

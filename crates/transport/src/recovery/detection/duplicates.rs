@@ -79,7 +79,7 @@ impl Duplicates {
         }
     }
 
-    /// Packets in flight that were received but not named yet.
+    /// Returns the packets in flight that were received but not named yet.
     pub(super) const fn withheld(&self) -> u64 {
         self.withheld
     }
@@ -90,14 +90,14 @@ impl Duplicates {
         }
     }
 
-    /// The probe timeout expired; the probe has number `next_number` or a later one.
+    /// Handles an expired probe timeout; the probe has number `next_number` or a later one.
     pub(super) fn on_probe(&mut self, next_number: u64) {
         if self.probes.back() != Some(&next_number) {
             self.probes.push_back(next_number);
         }
     }
 
-    /// Everything below `end` was declared lost; the next packet has number `next_number`.
+    /// Handles the loss of everything below `end`; the next packet has number `next_number`.
     pub(super) fn on_all_lost(&mut self, end: u64, next_number: u64) {
         self.phase = Phase::AllLost(next_number);
         self.withheld = 0;
@@ -106,7 +106,7 @@ impl Duplicates {
         self.probes.retain(|&probe| probe > end);
     }
 
-    /// Whether packet `newest`, the largest newly named, gives a round-trip time sample: for one whose name was
+    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample: if its name was
     /// withheld, the time includes that of filling the gap.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self.phase {
@@ -147,7 +147,7 @@ impl Duplicates {
         self.duplicates = if acks.symbols { more } else { self.duplicates + more };
     }
 
-    /// Packets without symbols are lost once a packet `count` numbers ahead has been named. So are all others if
+    /// Declares packets without symbols lost once a packet `count` numbers ahead has been named. So are all others if
     /// feedback names every packet that arrives ([`AckInfo::Ranges`]).
     fn settle_unordered(
         &mut self,
@@ -198,8 +198,8 @@ impl Duplicates {
         }
     }
 
-    /// A probe is answered: a packet sent before it and not named by now is lost, or withheld behind one that is. This
-    /// ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
+    /// Handles the answer to a probe: a packet sent before it and not named by now is lost, or withheld behind one that
+    /// is. This ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
     fn on_probe_answered(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Loss detection: by packets that were overtaken, or by duplicate acknowledgements.
+//! Loss detection: by overtaken packets, or by duplicate acknowledgements.
 
 mod duplicates;
 mod threshold;
@@ -20,7 +20,7 @@ use threshold::Threshold;
 const PERSISTENT_TIMEOUTS: u32 = 3;
 
 /// The shortest persistent congestion. Departs: RFC 9002 section 7.6.1 has no such bound, but adds a maximum ack delay
-/// of 25 ms to each timeout. Ours is 1 ms: on a short path, a receiver that is not scheduled for some milliseconds
+/// of 25 ms to each timeout. Ours is 1 ms: on a short path, a receiver that is not scheduled for a few milliseconds
 /// would look like persistent congestion.
 const SHORTEST_PERSISTENT: Duration = Duration::from_millis(100);
 
@@ -44,11 +44,11 @@ impl Default for DetectionConfig {
     }
 }
 
-/// What feedback newly acknowledges.
+/// The packets that feedback newly acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewAcks<'a> {
     pub(super) info: AckInfo<'a>,
-    /// Packets newly counted as received, where feedback counts them.
+    /// Packets newly counted as received, if feedback counts them.
     pub(super) arrived: u64,
     /// Packets newly named, outstanding or declared lost.
     pub(super) named: u64,
@@ -73,8 +73,8 @@ impl Detector {
         }
     }
 
-    /// What timers add to the round-trip time. Duplicate acknowledgements require that every packet is answered at
-    /// once.
+    /// Returns what timers add to the round-trip time. Duplicate acknowledgements require that every packet is answered
+    /// at once.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         match self {
             Self::Threshold(threshold) => threshold.slack(rtt),
@@ -82,7 +82,7 @@ impl Detector {
         }
     }
 
-    /// The shortest duration of persistent congestion.
+    /// Returns the shortest duration of persistent congestion.
     pub(super) fn persistent_duration(&self, rtt: &RttEstimator) -> Duration {
         (rtt.probe_timeout(self.slack(rtt)) * PERSISTENT_TIMEOUTS).max(SHORTEST_PERSISTENT)
     }
@@ -93,15 +93,15 @@ impl Detector {
         }
     }
 
-    /// A packet declared lost was acknowledged, `age` after it was sent and with a packet `overtaken_by` numbers ahead
-    /// acknowledged before it.
+    /// Handles the acknowledgement of a packet declared lost, `age` after it was sent and with a packet `overtaken_by`
+    /// numbers ahead acknowledged before it.
     pub(super) fn on_spurious(&mut self, now: Time, overtaken_by: u64, age: Duration, rtt: &RttEstimator) {
         if let Self::Threshold(threshold) = self {
             threshold.on_spurious(now, overtaken_by, age, rtt);
         }
     }
 
-    /// Feedback arrived: declares packets lost. Returns when the next one will be lost by its age.
+    /// Handles feedback: declares packets lost. Returns when the next one will be lost by its age.
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl Detector {
         }
     }
 
-    /// The loss timer expired: declares packets lost by their age.
+    /// Handles an expired loss timer: declares packets lost by their age.
     pub(super) fn on_loss_timer(
         &self,
         now: Time,
@@ -136,21 +136,21 @@ impl Detector {
         }
     }
 
-    /// The probe timeout expired; the probe has number `next_number` or a later one.
+    /// Handles an expired probe timeout; the probe has number `next_number` or a later one.
     pub(super) fn on_probe(&mut self, next_number: u64) {
         if let Self::Duplicates(duplicates) = self {
             duplicates.on_probe(next_number);
         }
     }
 
-    /// Everything in flight was declared lost; the next packet has number `next_number`.
+    /// Handles the loss of everything in flight; the next packet has number `next_number`.
     pub(super) fn on_all_lost(&mut self, next_number: u64) {
         if let Self::Duplicates(duplicates) = self {
             duplicates.on_all_lost(next_number, next_number);
         }
     }
 
-    /// Packets in flight that are counted as received but not named yet.
+    /// Returns the packets in flight that are counted as received but not named yet.
     pub(super) const fn received_unnamed(&self) -> u64 {
         match self {
             Self::Threshold(_) => 0,
@@ -158,18 +158,19 @@ impl Detector {
         }
     }
 
-    /// Whether a loss allows one packet beyond the window: a fast retransmit does not wait for the window that it has
-    /// just halved (RFC 5681 section 3.2 step 3, RFC 9002 section 7.3.2), and the retransmission timer relies on it.
+    /// Returns whether a loss allows one packet beyond the window: a fast retransmit does not wait for the window that
+    /// it has just halved (RFC 5681 section 3.2 step 3, RFC 9002 section 7.3.2), and the retransmission timer relies on
+    /// it.
     pub(super) const fn allows_fast_retransmit(&self) -> bool {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Whether later packets are not named before the oldest.
+    /// Returns whether later packets are not named before the oldest.
     pub(super) const fn is_in_order(&self) -> bool {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Whether packet `newest`, the largest newly named, gives a round-trip time sample.
+    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self {
             Self::Threshold(_) => true,

@@ -8,8 +8,8 @@ use crate::settings::{Count, Number, Setting, Settings, Span, Switch, field};
 use crate::time::Time;
 use std::time::Duration;
 
-/// The share of their raise that the thresholds lose in each round trip without spurious losses: half of it in 11 round
-/// trips.
+/// The share of their increase that the thresholds lose in each round trip without spurious losses: half of it in 11
+/// round trips.
 const DECAY: f64 = 1.0 / 16.0;
 
 /// Numbers of loss detection by thresholds. A packet threshold of 1 without adaptation is the first detector of lt-tcp
@@ -79,7 +79,7 @@ impl Threshold {
         }
     }
 
-    /// What timers add to a round trip.
+    /// Returns what timers add to a round trip.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         Slack { granularity: self.config.granularity, feedback_delay: self.feedback_delay(rtt) }
     }
@@ -88,7 +88,7 @@ impl Threshold {
         self.config.feedback_delay.max(rtt.smoothed() / 32)
     }
 
-    /// The current rule. Departs: RFC 9002 section 6.1.2 does not add the feedback delay, since a QUIC receiver
+    /// Returns the current rule. Departs: RFC 9002 section 6.1.2 does not add the feedback delay, since a QUIC receiver
     /// acknowledges reordered packets at once. Ours keeps its interval: on a path shorter than 8 ms, the first feedback
     /// after a reordered packet would already declare it lost by age.
     pub(super) fn rule(&self, rtt: &RttEstimator) -> LossRule {
@@ -99,8 +99,8 @@ impl Threshold {
         }
     }
 
-    /// A packet declared lost was acknowledged, `age` after it was sent and with a packet `overtaken_by` numbers ahead
-    /// acknowledged before it. Raises the threshold that was too low.
+    /// Handles the acknowledgement of a packet declared lost, `age` after it was sent and with a packet `overtaken_by`
+    /// numbers ahead acknowledged before it. Raises the threshold that was too low.
     pub(super) fn on_spurious(&mut self, now: Time, overtaken_by: u64, age: Duration, rtt: &RttEstimator) {
         if !self.config.adapt {
             return;
@@ -118,7 +118,7 @@ impl Threshold {
         self.adapted = now;
     }
 
-    /// Feedback arrived: raised thresholds decay with each round trip.
+    /// Handles feedback: raised thresholds decay with each round trip.
     pub(super) fn on_feedback(&mut self, now: Time, rtt: &RttEstimator) {
         if now.since(self.adapted) >= rtt.smoothed() {
             self.adapted = now;

@@ -76,7 +76,7 @@ impl Autoregressive {
         }
     }
 
-    /// The factors of the weights for the next sample.
+    /// Returns the factors of the weights for the next sample.
     fn inputs(&self) -> [f64; TERMS] {
         let mut inputs = [0.0; TERMS];
         inputs[0] = 1.0;

@@ -18,7 +18,7 @@ use packets::Packets;
 use std::time::Duration;
 use ttp::Ttp;
 
-/// Packets below which an estimate is not trusted yet.
+/// Number of packets below which an estimate is not trusted.
 const CONFIDENT: u32 = 64;
 
 /// Loss assumed until it is measured: 5 % (docs/design/recovery.md).
@@ -34,7 +34,7 @@ pub enum EstimatorConfig {
     /// A moving average whose weight depends on the sample, the first one in lt-tcp §3.1: it rises at once and falls
     /// slowly.
     DynamicEwma(DynamicEwmaConfig),
-    /// A given value, whatever is lost (lt-tcp §2.3).
+    /// A given value, whatever the losses (lt-tcp §2.3).
     Oracle(OracleConfig),
     /// A prediction of the next sample by a linear model of the last ones, fitted online (lt-tcp §5).
     Autoregressive(AutoregressiveConfig),
@@ -85,7 +85,7 @@ enum Estimator {
 }
 
 impl Estimator {
-    /// `assumed` replaces the configured loss until it is measured.
+    /// Creates the estimator; `assumed` replaces the configured loss until it is measured.
     fn new(config: &EstimatorConfig, assumed: Option<f64>) -> Self {
         let initial = |configured: f64| assumed.unwrap_or(configured);
         match config {
@@ -111,13 +111,14 @@ pub struct LossEstimate {
     estimator: Estimator,
     /// Packets delivered or lost, counted up to [`CONFIDENT`].
     known: u32,
-    /// Losses that were not spurious: distinguishes a path that has never lost a packet from one that has not for long.
+    /// Losses that were not spurious: distinguishes a path that has never lost a packet from one that has not lost any
+    /// for long.
     lost_ever: u64,
     bursts: Bursts,
 }
 
 impl LossEstimate {
-    /// An estimate without observations.
+    /// Creates an estimate without observations.
     pub(super) fn new(config: &EstimatorConfig) -> Self {
         Self { estimator: Estimator::new(config, None), known: 0, lost_ever: 0, bursts: Bursts::default() }
     }
@@ -128,7 +129,7 @@ impl LossEstimate {
         self.estimator = Estimator::new(config, assumed);
     }
 
-    /// `count` packets were delivered.
+    /// Counts `count` packets delivered.
     pub(super) fn on_delivered(&mut self, count: usize) {
         self.known = self.known.saturating_add(u32::try_from(count).unwrap_or(u32::MAX)).min(CONFIDENT);
         self.bursts.age(count);
@@ -141,8 +142,8 @@ impl LossEstimate {
         }
     }
 
-    /// The `ordinal`th ack-eliciting packet, sent at `sent`, was lost. Returns the time over which the burst of losses
-    /// that it ends was sent.
+    /// Counts the loss of the `ordinal`th ack-eliciting packet, sent at `sent`. Returns the time over which the burst
+    /// of losses that it ends was sent.
     pub(super) fn on_lost(&mut self, ordinal: u32, sent: Time) -> Duration {
         self.known = (self.known + 1).min(CONFIDENT);
         self.lost_ever += 1;
@@ -156,7 +157,7 @@ impl LossEstimate {
         self.bursts.on_lost(ordinal, sent)
     }
 
-    /// `count` losses were spurious.
+    /// Takes back `count` losses that were spurious.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost_ever = self.lost_ever.saturating_sub(count as u64);
         self.bursts.on_spurious(count, self.lost_ever == 0);
@@ -169,7 +170,7 @@ impl LossEstimate {
         }
     }
 
-    /// All packets of one report are counted: estimators that work by samples may take one.
+    /// Ends a report, all of whose packets are counted: estimators that work by samples may take one.
     pub(super) fn close_report(&mut self) {
         match &mut self.estimator {
             Estimator::Average(average) => average.close_report(),
@@ -178,8 +179,8 @@ impl LossEstimate {
         }
     }
 
-    /// The share of lost packets, 0 to 1: the assumption before anything is measured, and exactly 0 after at least 64
-    /// packets without a loss.
+    /// Returns the share of lost packets, 0 to 1: the assumption before anything is measured, and exactly 0 after at
+    /// least 64 packets without a loss.
     pub fn loss(&self) -> f64 {
         let never = self.lost_ever == 0 && self.known >= CONFIDENT;
         match &self.estimator {
@@ -192,8 +193,8 @@ impl LossEstimate {
         }
     }
 
-    /// Mean number of packets lost in a row, at least 1 (and 1 when nothing was lost). Independent losses with
-    /// probability p give 1 / (1 - p).
+    /// Returns the mean number of packets lost in a row, at least 1 (and 1 when nothing was lost). Independent losses
+    /// with probability p give 1 / (1 - p).
     pub fn mean_burst(&self) -> f64 {
         self.bursts.mean()
     }
@@ -273,12 +274,12 @@ impl Samples {
         self.lost = self.lost.saturating_add(1);
     }
 
-    /// Losses that a sample has counted already cannot be taken back (lt-tcp §3.3).
+    /// Handles spurious losses: those that a sample has counted already cannot be taken back (lt-tcp §3.3).
     fn on_spurious(&mut self, count: usize) {
         self.lost = self.lost.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
     }
 
-    /// The sample, if one is due.
+    /// Returns the sample, if one is due.
     fn take(&mut self) -> Option<f64> {
         if self.known < self.packets {
             return None;

@@ -59,7 +59,7 @@ impl Packets {
         self.lost = if none_left { 0.0 } else { (self.lost - count as f64).max(0.0) };
     }
 
-    /// Below [`CONFIDENT`] packets the assumption counts for those that are missing.
+    /// Returns the loss. Below [`CONFIDENT`] packets the assumption stands in for the missing ones.
     pub(super) fn loss(&self) -> f64 {
         let missing = (f64::from(CONFIDENT) - self.known).max(0.0);
         (self.lost + missing * self.assumed) / (self.known + missing)

@@ -1,4 +1,4 @@
-//! Each algorithm against losses that are known, virtual packets by the ten thousand.
+//! Each algorithm against known losses of tens of thousands of virtual packets.
 
 use super::*;
 use crate::recovery::tests::random::Random;
@@ -38,7 +38,7 @@ fn follows_the_path_with_its_half_life() {
             ordinal += 10;
         }
         assert!((loss.loss() - 0.1).abs() < 0.001, "{}", loss.loss());
-        // The weights of all packets before add up to half-life / ln 2, and half of that is left.
+        // The weights of all earlier packets add up to half-life / ln 2, and half of that is left.
         let left = half_life / std::f64::consts::LN_2 / 2.0;
         loss.on_delivered(half_life as usize);
         let expected = 0.1 * left / (left + half_life);
@@ -134,8 +134,8 @@ fn another_algorithm_goes_on_from_where_the_last_one_stood() {
     }
 }
 
-/// Losses from a chain of two states, good and bad, in which everything is lost: `rate` in the long run, `burst` in a
-/// row on average; a burst of 0: independent.
+/// Losses from a chain of two states, good and bad, the latter of which loses everything: `rate` in the long run,
+/// `burst` in a row on average; a burst of 0: independent.
 struct Channel {
     random: Random,
     rate: f64,
@@ -154,9 +154,9 @@ impl Channel {
     }
 }
 
-/// What an estimator made of a channel.
+/// An estimator's result for a channel.
 struct ReportBuilder {
-    /// Mean estimate over time; packets leave at a steady pace.
+    /// Mean estimate over time; packets are sent at a steady pace.
     mean: f64,
     /// Mean distance of the estimate from the channel's loss.
     error: f64,
@@ -185,7 +185,7 @@ fn run(text: &str, rate: f64, burst: f64) -> ReportBuilder {
 const RATES: [f64; 4] = [0.05, 0.1, 0.15, 0.2];
 const BURSTS: [f64; 4] = [0.0, 2.0, 5.0, 10.0];
 
-/// lt-tcp's tables 3.1 and 3.2 with these estimators; `--nocapture` shows them.
+/// lt-tcp's tables 3.1 and 3.2 with these estimators; `--nocapture` prints them.
 #[test]
 fn the_documents_tables_of_estimates() {
     let mut all = Vec::new();
@@ -229,9 +229,9 @@ fn the_model_survives_long_silence_and_total_loss() {
     assert!(loss.loss() > 0.9, "{}", loss.loss());
 }
 
-/// The dynamic average lies above the truth of itself. r' = (r + s) / 2 + (r - s)^2 / (2 (r + s)), so that in balance
-/// it is too high by the mean of (r - s)^2 / (r + s): with samples of N independent packets about 2 (1 - p) / (3 N),
-/// nearly the same at any loss p, and a point for N = 64.
+/// The dynamic average is biased upwards. r' = (r + s) / 2 + (r - s)^2 / (2 (r + s)), so that in balance it is too high
+/// by the mean of (r - s)^2 / (r + s): with samples of N independent packets about 2 (1 - p) / (3 N), nearly the same
+/// at any loss p, and a percentage point for N = 64.
 #[test]
 fn the_dynamic_average_is_too_high_by_the_noise_of_its_samples() {
     for packets in [64, 256] {

@@ -1,4 +1,4 @@
-//! The ring against a map that does the same naively, and what it costs.
+//! The ring against a naive map, and its cost.
 
 use super::*;
 use crate::recovery::delivery_rate::DeliveryRate;
@@ -16,7 +16,7 @@ fn ranges(ranges: &[(u64, u64)]) -> PacketRanges {
     PacketRanges { delay_micros: 0, ranges: ranges.to_vec() }
 }
 
-/// Ranges, highest first, of the numbers that `has` names among those below `end`.
+/// Returns the ranges, highest first, of the numbers below `end` for which `has` is true.
 fn ranges_of(end: u64, has: impl Fn(u64) -> bool) -> PacketRanges {
     let mut found: Vec<(u64, u64)> = Vec::new();
     for number in (0..end).rev().filter(|&number| has(number)) {
@@ -34,7 +34,7 @@ enum Fate {
     Lost,
 }
 
-/// What [`SentPackets`] does, in a map of all packets.
+/// The behaviour of [`SentPackets`], in a map of all packets.
 #[derive(Default)]
 struct Model {
     packets: BTreeMap<u64, (SentPacket, Fate)>,
@@ -84,7 +84,8 @@ impl Model {
     }
 }
 
-/// One run: packets of all kinds, a network that loses and reorders, feedback that repeats, shrinks and comes late.
+/// Does one run: packets of all kinds, a network that loses and reorders, feedback that repeats, shrinks and arrives
+/// late.
 fn agrees_with_the_model(seed: u64) {
     let mut random = Random::new(seed);
     let mut flight = SentPackets::default();
@@ -180,7 +181,7 @@ fn malformed_ranges_do_no_harm() {
 }
 
 /// 10,000 packets per round trip for 20 round trips, every 50th lost, feedback 32 times a round trip, each naming
-/// everything of the last 1.25 round trips: 40 times the same news.
+/// everything of the last 1.25 round trips: each packet is named 40 times.
 #[test]
 fn repeated_news_costs_nothing_per_packet() {
     const ROUND: u64 = 10_000;

@@ -1,5 +1,5 @@
-//! Every way to find losses, with every timeout and every form of feedback, over paths that lose, reorder and repeat: the fate of each
-//! packet is reported once, nothing stays in flight, and a transfer never stalls.
+//! Every form of loss detection, with every timeout and every form of feedback, over paths that lose, reorder and
+//! duplicate: the fate of each packet is reported once, nothing stays in flight, and a transfer never stalls.
 
 use super::*;
 use crate::wire::{FlowId, SymbolId, SymbolRun};
@@ -14,7 +14,7 @@ enum Form {
     Count,
 }
 
-/// What a receiver says, as owned data.
+/// A receiver's feedback, as owned data.
 #[derive(Clone)]
 struct Says {
     ranges: Vec<(u64, u64)>,
@@ -74,7 +74,7 @@ impl Receiver {
     }
 }
 
-/// What the sender believes of a packet.
+/// The sender's belief about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Open,
@@ -125,7 +125,8 @@ impl Transfer {
         }
     }
 
-    /// The next symbol: lost ones again first. Where only counts are reported any symbol is as good as another, and there is always one more.
+    /// Returns the next symbol: lost ones again first. If only counts are reported, any symbol is as good as another,
+    /// and there is always one more.
     fn next_symbol(&mut self) -> Option<u32> {
         if self.done {
             return None;
@@ -193,7 +194,7 @@ impl Transfer {
         self.learn();
     }
 
-    /// Until all is done and nothing is in flight. Panics where that takes an hour.
+    /// Runs until all is done and nothing is in flight. Panics if that takes an hour.
     fn run(&mut self) {
         let mut wake = self.fill();
         let mut idle = 0;
@@ -201,7 +202,7 @@ impl Transfer {
             let event = self.events.first_key_value().map(|(&(time, _), _)| time);
             let timeout = self.recovery.next_timeout();
             let Some(next) = [event, timeout, wake].into_iter().flatten().min() else {
-                // Everything is known, and the last word was lost: the connection asks.
+                // Everything is known, but the last feedback was lost: the connection probes.
                 idle += 1;
                 assert!(idle < 50, "stalled with {} symbols", self.receiver.symbols.len());
                 self.now += millis(500);

@@ -1,4 +1,4 @@
-//! Controllers at work on a path: what they settle to, against what their documents promise.
+//! Controllers at work on a path: their steady state, compared with the promises of their documents.
 
 use super::*;
 
@@ -8,7 +8,8 @@ fn bottleneck(loss: f64) -> Conditions {
     Conditions { loss, bottleneck: Some((rate, rate.bytes_in(millis(50)))), ..Conditions::clean(millis(50)) }
 }
 
-/// The share of the bottleneck that is delivered from 5 s to 25 s, and the mean round-trip time above the least, in milliseconds.
+/// Returns the share of the bottleneck that is delivered from 5 s to 25 s, and the mean round-trip time above the
+/// minimum, in milliseconds.
 fn share(congestion: &str, loss: f64, seed: u64) -> (f64, f64) {
     let mut path = Path::new(congestion, bottleneck(loss), seed);
     path.run_until(at(5000));
@@ -22,8 +23,8 @@ fn share(congestion: &str, loss: f64, seed: u64) -> (f64, f64) {
     ((path.recovery.stats().delivered_bytes - before) as f64 / carried as f64, queued)
 }
 
-/// draft-ietf-ccwg-bbr: the path is full and its queue short. Random loss costs some, since each lossy round lowers the short-term bandwidth
-/// to what was delivered in it, until the next probe lifts it.
+/// draft-ietf-ccwg-bbr: the path is full and its queue short. Random loss costs some throughput, since each lossy round
+/// lowers the short-term bandwidth to its delivery rate, until the next probe lifts it.
 #[test]
 fn bbr_fills_a_path_through_loss_and_keeps_its_queue_short() {
     for (seed, loss, least) in [(1, 0.0, 0.95), (2, 0.005, 0.8), (3, 0.01, 0.7)] {
@@ -33,7 +34,7 @@ fn bbr_fills_a_path_through_loss_and_keeps_its_queue_short() {
     }
 }
 
-/// RFC 6817: the queue is kept at the target, here 20 ms of the 50 ms that there are, and the path full.
+/// RFC 6817: the queue is kept at the target, here 20 ms of the 50 ms available, and the path full.
 #[test]
 fn ledbat_queues_its_target() {
     let (share, queued) = share("ledbat:target=20ms", 0.0, 1);
@@ -59,7 +60,7 @@ fn tfrc_is_as_fast_as_its_equation() {
     }
 }
 
-/// ttp §II-B: the rate climbs to its maximum where nothing is lost, and a short queue that overflows halves it.
+/// ttp §II-B: the rate climbs to its maximum if nothing is lost, and a short queue that overflows halves it.
 #[test]
 fn ttp_climbs_and_halves() {
     let mut path = Path::new("ttp:max=15M,min=1M,bottleneck=10M,add=100k", bottleneck(0.0), 1);

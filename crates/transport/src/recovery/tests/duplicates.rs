@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::{FlowId, SymbolId};
 
-/// No packet is called lost.
+/// No packet is declared lost.
 const NONE: [u64; 0] = [];
 
 /// A sender with feedback in order, in its tenth millisecond on a path of 50 ms, with packets 0 to `sent - 1` in flight.
@@ -48,7 +48,8 @@ impl Line {
         self.send(Content::Symbols(SymbolId { flow: FlowId(1), block: 0, esi: self.next as u32 }.into()));
     }
 
-    /// Feedback that names `named` (highest range first) after `more` arrivals; the numbers called lost for it.
+    /// Handles feedback that names `named` (highest range first) after `more` arrivals; returns the numbers declared
+    /// lost for it.
     fn hear(&mut self, named: &[(u64, u64)], more: u64) -> Vec<u64> {
         self.arrived += more;
         let packets = ranges(named);
@@ -93,10 +94,10 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
     assert_eq!((line.in_flight(), line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, 0, None));
 }
 
-/// RFC 5681 section 3.2, arq §3.1: ten in flight and the first of them lost leave a window of 5 + 3, which each further duplicate makes larger by
-/// one. It is counted against all that is not acknowledged, with the two that RFC 3042 has let out before: the next four let nothing out, and
-/// each after these one.
-/// Where the flight leaves out what has arrived instead (inflation=0), it is the same.
+/// RFC 5681 section 3.2, arq §3.1: ten in flight and the first of them lost leave a window of 5 + 3, which each further
+/// duplicate enlarges by one. It is counted against everything unacknowledged, including the two that RFC 3042 has let
+/// out before: the next four duplicates let nothing out, and each after these lets out one. If the flight excludes
+/// packets that have arrived instead (inflation=0), the result is the same.
 #[test]
 fn a_duplicate_makes_room_for_one_packet_and_not_for_two() {
     for inflation in [3, 0] {
@@ -225,8 +226,8 @@ fn an_answered_question_ends_a_recovery_whose_repair_is_lost() {
     assert_eq!(line.recovery.packets_in_flight(), 0);
 }
 
-/// Where nothing but small packets gets through, what a probe carries is lost, and the small ones in between are answered later than the
-/// next probe goes out.
+/// If only small packets get through, the content of a probe is lost, and the small packets in between are answered
+/// later than the next probe is sent.
 #[test]
 fn a_question_is_answered_however_many_are_asked_meanwhile() {
     let mut line = Line::with_timeout("duplicates", "probe", 8);
@@ -270,7 +271,7 @@ fn duplicates_bring_news_of_marks() {
     assert_eq!(line.recovery.ecn().state(), EcnState::Capable, "overtaken feedback proves nothing");
 }
 
-/// A receiver that claims more than was sent would otherwise empty the flight, and be sent to without a window.
+/// A receiver that claims more than was sent would otherwise empty the flight, and receive data without a window.
 #[test]
 fn what_was_never_sent_cannot_have_arrived() {
     let mut line = Line::new("duplicates", 10);
@@ -281,6 +282,6 @@ fn what_was_never_sent_cannot_have_arrived() {
     assert_eq!(line.in_flight(), 10, "it is refused whole");
     claim(&mut line, 9, u64::MAX).unwrap();
     (0..5).for_each(|_| line.symbol());
-    // Ten of fifteen may have arrived, and one is called lost for what they say.
+    // Ten of fifteen may have arrived, and one is declared lost because of the claim.
     assert_eq!((line.in_flight(), line.recovery.packets_in_flight()), (4, 14));
 }

@@ -1,4 +1,4 @@
-//! A path in virtual time: one sender with a [`Recovery`], a receiver that says what arrived.
+//! A path in virtual time: a sender with a [`Recovery`], and a receiver that reports arrivals.
 
 mod combinations;
 mod controllers;
@@ -47,13 +47,13 @@ struct Conditions {
     rtt: Duration,
     /// Bernoulli loss.
     loss: f64,
-    /// Every so many packets one is lost.
+    /// One in this many packets is lost.
     periodic_loss: u64,
-    /// Packets are delayed by up to so much more.
+    /// Packets are delayed by up to this much more.
     jitter: Duration,
     /// The bottleneck's rate and its queue in bytes.
     bottleneck: Option<(Rate, u64)>,
-    /// From then on nothing arrives.
+    /// Nothing arrives from this time on.
     dark_from: Time,
     dark_until: Time,
 }
@@ -80,7 +80,7 @@ struct Path {
     random: Random,
     now: Time,
     next_number: u64,
-    /// When the application has data: always, unless a test says otherwise.
+    /// When the application has data: always, unless a test sets it otherwise.
     sending: bool,
     wake: Time,
     arrivals: BTreeMap<(Time, u64), ()>,
@@ -175,7 +175,7 @@ impl Path {
         }
     }
 
-    /// Handles what is due at the next moment anything is. False when nothing is.
+    /// Handles whatever is due next. Returns false when nothing is.
     fn step(&mut self, end: Time) -> bool {
         let spacing = (self.conditions.rtt / 32).max(millis(1));
         let arrival = self.arrivals.first_key_value().map(|(&(time, _), ())| time);
@@ -213,14 +213,14 @@ impl Path {
         while self.step(end) {}
     }
 
-    /// Sends no more and waits for the last word on everything.
+    /// Sends no more and waits until the fate of everything is known.
     fn finish(&mut self) {
         self.sending = false;
         self.recovery.set_app_limited();
         self.run_until(self.now + Duration::from_secs(30));
     }
 
-    /// Mean window in packets since `from`, over time.
+    /// Returns the mean window in packets since `from`, over time.
     fn mean_window(&self, from: Time) -> f64 {
         let since: Vec<_> = self.windows.iter().filter(|(time, _)| *time >= from).collect();
         let weighed: f64 =

@@ -1,4 +1,4 @@
-//! Randomness for the tests of this room: the same seed gives the same numbers (splitmix64).
+//! Randomness for the tests of this module: the same seed gives the same numbers (splitmix64).
 
 #[derive(Debug)]
 pub(in crate::recovery) struct Random(u64);
@@ -15,12 +15,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub(in crate::recovery) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub(in crate::recovery) fn chance(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= probability && probability > 0.0
     }

@@ -99,7 +99,7 @@ fn counts_settle_everything_up_to_the_largest() {
     recovery.on_feedback(at(76), count(9, 3), None).unwrap();
 }
 
-/// Nobody knows which one is missing: what must arrive itself is sent again.
+/// It is unknown which packet is missing: those whose content must arrive are sent again.
 #[test]
 fn counts_take_no_control_packet_for_granted() {
     let mut recovery = recovery_with("probe", "threshold");
@@ -144,7 +144,7 @@ fn a_live_path_takes_other_choices() {
     assert_eq!(recovery.bytes_in_flight(), 0);
     assert_eq!(recovery.stats().delivered_packets + recovery.stats().lost_packets, 10);
 
-    // What stays as it was is not built anew.
+    // Unchanged parts are not rebuilt.
     let window = recovery.window();
     config.estimator = "packets".parse().unwrap();
     recovery.reconfigure(&config, at(2000));

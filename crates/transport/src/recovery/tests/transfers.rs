@@ -1,4 +1,4 @@
-//! Closed loops: what a controller and its path settle to.
+//! Closed loops: the steady state of a controller and its path.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn fixed_rate_sends_at_its_rate_through_loss() {
         path.run_until(at(10_000));
         let sent = path.recovery.stats().sent_bytes;
         let told = rate.bytes_in(Duration::from_secs(10));
-        // One batch of a millisecond more than R x t at most, and one less.
+        // At most one batch of a millisecond more than R x t, and one less.
         assert!(sent.abs_diff(told) <= 9 * u64::from(PACKET), "seed {seed}: {sent} bytes for {told}");
         assert!(path.most_in_flight <= rate.bytes_in(millis(100)), "seed {seed}: {}", path.most_in_flight);
         assert!((path.recovery.loss().loss() - loss).abs() < 0.03, "seed {seed}: {}", path.recovery.loss().loss());
@@ -120,7 +120,7 @@ fn reordering_raises_the_threshold_until_nothing_is_mistaken() {
         path.run_until(at(22_000));
         let stats = *path.recovery.stats();
         let sent = stats.sent_packets;
-        // 4 ms of jitter are 34 packets of reordering, which a threshold of 3 would mistake all the time.
+        // 4 ms of jitter reorder over 34 packets, which a threshold of 3 would constantly take for losses.
         assert!((stats.spurious_packets - learnt) * 500 < sent, "seed {seed}: {stats:?}");
         assert_eq!(stats.spurious_packets, stats.lost_packets, "seed {seed}: nothing was really lost");
         path.finish();

@@ -78,7 +78,7 @@ pub(super) struct Bbr {
     bounds: Bounds,
     round: LossRound,
     phase: Phase,
-    /// Delivered so far: until the initial window is, Startup does not hold the window back.
+    /// Delivered so far: Startup does not limit the window until the initial window is delivered.
     delivered: f64,
     idle: bool,
     started: bool,
@@ -87,14 +87,14 @@ pub(super) struct Bbr {
 /// Bounds set by losses, in bytes and bytes per second.
 #[derive(Debug)]
 struct Bounds {
-    /// inflight_longterm: more than that was too much the last time.
+    /// inflight_longterm: more than that was too much at the last probe.
     long_term: f64,
     /// inflight_shortterm and bw_shortterm: since the last lossy round.
     short_term: f64,
     bandwidth: f64,
 }
 
-/// What the present round trip has brought, for the short-term bounds.
+/// Measurements of the present round trip, for the short-term bounds.
 #[derive(Debug, Default)]
 struct LossRound {
     lossy: bool,
@@ -129,12 +129,12 @@ impl Bbr {
         }
     }
 
-    /// bw: what it works with.
+    /// Returns bw, the bandwidth that it works with.
     fn bandwidth(&self) -> f64 {
         self.max_bandwidth.get().min(self.bounds.bandwidth)
     }
 
-    /// What `gain` times the bandwidth-delay product comes to; without a measurement, the initial window.
+    /// Returns `gain` times the bandwidth-delay product; without a measurement, the initial window.
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
         match self.min_rtt.get() {
             Some(rtt) if bandwidth > 0.0 => gain * bandwidth * rtt,
@@ -146,8 +146,8 @@ impl Bbr {
         MIN_PIPE * self.packet
     }
 
-    /// BBRInflight: the product, and what keeps sender, network and receiver busy in batches (BBRQuantizationBudget,
-    /// section 5.6.4.2).
+    /// BBRInflight: the product, and the data that keeps sender, network and receiver busy in batches
+    /// (BBRQuantizationBudget, section 5.6.4.2).
     fn inflight(&self, bandwidth: f64, gain: f64) -> f64 {
         let quantum = (self.pacing_rate * 1e-3).clamp(2.0 * self.packet, 65_536.0_f64.max(2.0 * self.packet));
         let inflight = self.bdp(bandwidth, gain).max(3.0 * quantum).max(self.min_pipe());
@@ -280,7 +280,7 @@ impl CongestionControl for Bbr {
 
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         if report.cause == Cause::Timeout || path.persistent_congestion {
-            // Section 5.6.4.4: what is in flight is unknown; the window comes back with what is delivered.
+            // Section 5.6.4.4: the data in flight is unknown; the window recovers with deliveries.
             self.save_window();
             self.window = self.packet;
             self.round.lossy = true;

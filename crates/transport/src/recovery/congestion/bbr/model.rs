@@ -1,5 +1,5 @@
-//! What BBR knows of the path (draft-ietf-ccwg-bbr section 2): the most bandwidth, the least round-trip time, and how
-//! much comes at once.
+//! BBR's model of the path (draft-ietf-ccwg-bbr section 2): the maximum bandwidth, the minimum round-trip time, and the
+//! degree of aggregation.
 
 use crate::recovery::delivery_rate::RateSample;
 use crate::recovery::report::Report;
@@ -12,17 +12,17 @@ const MIN_RTT_LIFE: Duration = Duration::from_secs(10);
 /// ExtraAckedFilterLen, in round trips.
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 
-/// Counts round trips: one ends when something arrives that left after it began (section 5.5.1).
+/// Counts round trips: one ends when a packet is acknowledged that was sent after it began (section 5.5.1).
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     start: Time,
     pub(super) count: u64,
-    /// The report at hand ends one.
+    /// The current report ends one.
     pub(super) ended: bool,
 }
 
 impl Rounds {
-    /// Another one begins now.
+    /// Begins another one.
     pub(super) const fn begin(&mut self, now: Time) {
         self.start = now;
     }
@@ -36,7 +36,7 @@ impl Rounds {
     }
 }
 
-/// The most bandwidth of the last two probing cycles, in bytes per second (section 5.5.5).
+/// The maximum bandwidth of the last two probing cycles, in bytes per second (section 5.5.5).
 #[derive(Debug, Default)]
 pub(super) struct MaxBandwidth {
     cycles: [f64; 2],
@@ -54,7 +54,7 @@ impl MaxBandwidth {
         }
     }
 
-    /// A cycle is over; one that measured nothing forgets nothing.
+    /// Ends a cycle; one that measured nothing discards nothing.
     pub(super) fn advance(&mut self) {
         if self.cycles[1] > 0.0 {
             self.cycles = [self.cycles[1], 0.0];
@@ -62,13 +62,13 @@ impl MaxBandwidth {
     }
 }
 
-/// A sample in bytes per second.
+/// Returns the bandwidth of a sample, in bytes per second.
 pub(super) fn bandwidth(sample: &RateSample) -> f64 {
     sample.delivered as f64 / sample.interval.as_secs_f64().max(1e-9)
 }
 
-/// The least round-trip time: of 10 s, and of the time since the queue was last drained to measure it (section 5.5.7
-/// and 5.3.4.3).
+/// The minimum round-trip time: over 10 s, and since the queue was last drained to measure it (section 5.5.7 and
+/// 5.3.4.3).
 #[derive(Debug)]
 pub(super) struct MinRtt {
     least: Option<Duration>,
@@ -85,7 +85,7 @@ impl MinRtt {
         Self { least: None, since: Time::ZERO, recent: None, recent_since: Time::ZERO, expired: false }
     }
 
-    /// In seconds; None before the first sample.
+    /// Returns the minimum in seconds; `None` before the first sample.
     pub(super) fn get(&self) -> Option<f64> {
         self.least.map(|rtt| rtt.as_secs_f64().max(1e-6))
     }
@@ -107,19 +107,19 @@ impl MinRtt {
         }
     }
 
-    /// The queue has just been empty.
+    /// Notes that the queue has just been empty.
     pub(super) const fn measured(&mut self, now: Time) {
         self.recent_since = now;
         self.expired = false;
     }
 }
 
-/// How much more arrives at once than the bandwidth explains: acknowledgements come in bunches (section 5.5.9).
+/// How far deliveries exceed what the bandwidth explains: acknowledgements arrive in bunches (section 5.5.9).
 #[derive(Debug, Default)]
 pub(super) struct Aggregation {
     since: Time,
     delivered: f64,
-    /// The largest of each round trip of the last ten.
+    /// The largest value of each of the last ten round trips.
     extra: VecDeque<(u64, f64)>,
 }
 

@@ -7,20 +7,21 @@ use crate::recovery::report::Report;
 use crate::time::Time;
 use std::time::Duration;
 
-/// Growth that says that the pipe is not full yet, and rounds without it that say that it is (section 5.3.1.2).
+/// Growth that indicates that the pipe is not full yet, and rounds without it that indicate that it is (section
+/// 5.3.1.2).
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// ProbeRTTDuration.
 const PROBE_RTT: Duration = Duration::from_millis(200);
 /// Reno's time scale: probing again after as many rounds as the window has packets, 62 or 63 at most (section 5.3.3.5).
 const RENO_ROUNDS: u64 = 63;
-/// More doublings of the upward slope are not counted.
+/// Limit on the doublings of the upward slope.
 const MOST_SLOPE: u32 = 30;
 
-/// Where BBR stands.
+/// The phase of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Doubles the rate each round until the bandwidth grows no more.
+    /// Doubles the rate each round until the bandwidth stops growing.
     Startup,
     /// Empties the queue that Startup has built.
     Drain,
@@ -30,11 +31,11 @@ pub(super) enum Phase {
     Cruise,
     /// ProbeBW: a round at the bandwidth with the lower bounds lifted.
     Refill,
-    /// ProbeBW: above the bandwidth, until losses or a plateau say that there is no more.
+    /// ProbeBW: above the bandwidth, until losses or a plateau show that there is no more.
     Up,
     /// Half the window for a while, to see the round-trip time without queue.
     ProbeRtt {
-        /// When it is over; known once so little is in flight.
+        /// When it ends; known once little enough is in flight.
         done: Option<Time>,
         /// A round trip has passed since.
         round_done: bool,
@@ -42,7 +43,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// Pacing gain and window gain (section 5.1).
+    /// Returns pacing gain and window gain (section 5.1).
     pub(super) const fn gains(self, config: &BbrConfig) -> (f64, f64) {
         match self {
             Self::Startup => (config.startup, 2.0),
@@ -59,12 +60,12 @@ impl Phase {
     }
 }
 
-/// Whether the bandwidth grows any more (BBRCheckFullBWReached).
+/// Whether the bandwidth still grows (BBRCheckFullBWReached).
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
     bandwidth: f64,
     rounds: u32,
-    /// Just now.
+    /// In the current report.
     now: bool,
     /// Once at least.
     pub(super) reached: bool,
@@ -87,7 +88,7 @@ impl FullPipe {
     }
 }
 
-/// What the feedback that comes in tells of (section 5.3.3): which phase it answers.
+/// The phase to which incoming feedback answers (section 5.3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Answers {
     #[default]
@@ -112,9 +113,9 @@ pub(super) struct Probing {
     /// Rounds since the last probe.
     pub(super) rounds: u64,
     answers: Answers,
-    /// Losses still answer to a probe of ours.
+    /// Losses are still the result of a probe.
     samples: bool,
-    /// Rounds that the window has been raised for, packets acknowledged towards the next packet, and how many that
+    /// Rounds for which the window has been raised, packets acknowledged towards the next packet, and how many that
     /// takes.
     up_rounds: u32,
     up_acked: f64,
@@ -208,7 +209,7 @@ impl Bbr {
     /// BBRIsTimeToGoDown.
     fn is_time_to_go_down(&mut self, report: &Report<'_>) -> bool {
         if self.is_window_limited(report) && self.window >= self.bounds.long_term {
-            // It is not the path that holds the bandwidth down.
+            // The path is not what limits the bandwidth.
             self.full.reset(report.rate_sample.as_ref().map_or(0.0, bandwidth));
             return false;
         }

@@ -1,5 +1,4 @@
-//! BBR's phases over a path of known bandwidth, and its rules one by one. How fast it is stands in the tests of
-//! recovery.
+//! BBR's phases over a path of known bandwidth, and its rules one by one. The tests of recovery measure its speed.
 
 use super::super::bench::{self, Event};
 use super::*;
@@ -16,7 +15,7 @@ const fn sample(kilobytes_per_second: u64, in_flight: u64, lost: u64) -> Option<
     Some(RateSample { delivered: 100 * kilobytes_per_second, interval, app_limited: false, in_flight, lost })
 }
 
-/// A report that ends a round trip of 50 ms: so many packets delivered, with this sample.
+/// Reports the end of a round trip of 50 ms, with `delivered` packets delivered and this sample.
 fn round(bench: &mut Bench, delivered: u64, rate_sample: Option<RateSample>) {
     bench.later(51);
     bench.report(Event {
@@ -103,7 +102,7 @@ fn a_cycle_cruises_refills_probes_up_and_goes_down() {
     assert_eq!(bench.controller.phase, Phase::Up);
     assert!((bench.controller.pacing_rate - 1.25 * 0.99 * 2e6).abs() < 1.0);
     bench.in_flight = Some(200_000);
-    // 3 % of what was in flight is lost: that was too much.
+    // 3 % of the data in flight is lost: it was too much.
     bench.later(51);
     let event = Event { delivered: 80, lost: 3, rate_sample: sample(2000, 130_000, 3900), ..Event::default() };
     bench.report(event);
@@ -128,7 +127,7 @@ fn a_lossy_round_lowers_the_short_term_bounds_once() {
 fn the_round_trip_time_is_measured_every_five_seconds() {
     let mut bench = probing();
     let mut rounds = 0;
-    // The first sample came 50 ms after the path; from then on none is lower.
+    // The first sample came 50 ms after the path; none is lower from then on.
     while !matches!(bench.controller.phase, Phase::ProbeRtt { .. }) {
         round(&mut bench, 80, sample(2000, 100_000, 0));
         rounds += 1;

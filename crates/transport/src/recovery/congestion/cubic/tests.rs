@@ -20,7 +20,7 @@ fn reduced_from(config: CubicConfig, rtt_millis: u64, packets: f64) -> Bench {
     bench
 }
 
-/// The window, which is not whole.
+/// Returns the window, which is not a whole number of packets.
 fn packets(bench: &Bench) -> f64 {
     bench.controller.growth.window / f64::from(Bench::PACKET)
 }
@@ -33,7 +33,7 @@ fn near(value: f64, expected: f64, share: f64) -> bool {
 fn grows_along_the_cubic() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);
     assert!(near(packets(&bench), 700.0, 1e-9), "{}", packets(&bench));
-    bench.run(Duration::from_millis(100), Event::default()); // Recovery: nothing sent after it is back yet.
+    bench.run(Duration::from_millis(100), Event::default()); // Recovery: no packet sent after the reduction is acknowledged yet.
     assert!(near(packets(&bench), 700.0, 1e-9), "{}", packets(&bench));
     let start = bench.now;
     let k = (300.0_f64 / 0.4).cbrt();
@@ -42,7 +42,7 @@ fn grows_along_the_cubic() {
         bench.run(Duration::from_secs(1), Event::default());
         let t = bench.now.since(start).as_secs_f64();
         let closed_form = 0.4 * (t - k).powi(3) + 1000.0;
-        // It aims at where the curve is a round trip later, a round trip ahead of itself: 2 % is one such step.
+        // The window aims at the curve's value a round trip later: 2 % is one such step.
         assert!(near(packets(&bench), closed_form, 0.02), "{second} s: {} for {closed_form}", packets(&bench));
     }
     assert!(packets(&bench) > 1040.0, "{}", packets(&bench));
@@ -180,12 +180,12 @@ fn a_rising_round_trip_time_ends_slow_start_before_a_loss() {
     for rtt in [100, 100, 111] {
         assert!(near(round(&mut bench, rtt), 2.0, 0.1), "11 ms is less than an eighth: {}", packets(&bench));
     }
-    // 13 ms more: noticed with the eighth sample, from then on a quarter of the growth.
+    // 13 ms more: noticed with the eighth sample, and a quarter of the growth from then on.
     let growth = round(&mut bench, 126);
     assert!((1.6..1.9).contains(&growth), "{growth}");
     let growth = round(&mut bench, 130);
     assert!(near(growth, 1.25, 0.02), "{growth}");
-    // Lower than at the rise: it was a mistake.
+    // Lower than at the rise: the rise was spurious.
     round(&mut bench, 100);
     let growth = round(&mut bench, 100);
     assert!(near(growth, 2.0, 0.1), "{growth}");
@@ -198,7 +198,7 @@ fn a_rising_round_trip_time_ends_slow_start_before_a_loss() {
     assert!(!bench.controller.in_slow_start(), "five cautious rounds");
 }
 
-/// Section 4.8: beta still sets ssthresh, and the plateau of the epoch after it is where it begins.
+/// Section 4.8: beta still sets ssthresh, and the plateau of the next epoch is where it begins.
 #[test]
 fn a_timeout_leaves_one_packet_and_a_new_epoch() {
     let mut bench = reduced_from(CubicConfig { beta: 0.5, ..CubicConfig::default() }, 100, 200.0);
@@ -219,7 +219,8 @@ fn a_timeout_leaves_one_packet_and_a_new_epoch() {
     assert_eq!((bench.controller.growth.plateau, epoch.to_plateau), (50_000.0, 0.0));
 }
 
-/// arq §4.1: a timeout reduces W_max, where RFC 9438 forgets it, and K is (W_max (1 - beta) / C)^(1/3) whatever fast convergence made of W_max.
+/// arq §4.1: a timeout reduces W_max, where RFC 9438 forgets it, and K is (W_max (1 - beta) / C)^(1/3) even if fast
+/// convergence has reduced W_max.
 #[test]
 fn the_document_reduces_its_plateau_and_takes_k_from_it() {
     let epoch_after = |form, timeouts: u32| {

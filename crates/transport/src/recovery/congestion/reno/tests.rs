@@ -94,7 +94,7 @@ fn a_timeout_leaves_one_segment_and_slow_start() {
     assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 2000.0));
 }
 
-/// lt-tcp §1.1: loss means nothing, a mark halves, at most once in a round trip.
+/// lt-tcp §1.1: loss has no effect, and a mark halves the window, at most once in a round trip.
 #[test]
 fn the_window_can_be_driven_by_marks_alone() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
@@ -112,7 +112,8 @@ fn the_window_can_be_driven_by_marks_alone() {
     assert_eq!(bench.packets(), 12.5, "and not when all of it is lost");
 }
 
-/// RFC 9000 section 13.4.2.2: a path that fails validation is one without ECN, where losses are the sign of congestion that there is.
+/// RFC 9000 section 13.4.2.2: a path that fails validation is treated as one without ECN, where losses are the only
+/// sign of congestion.
 #[test]
 fn losses_stand_in_for_marks_where_there_are_none() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
@@ -124,7 +125,7 @@ fn losses_stand_in_for_marks_where_there_are_none() {
     bench.later(1000);
     bench.report(Event { cause: Some(Cause::Timeout), lost: 20, ..acked(0) });
     assert_eq!((bench.packets(), bench.controller.threshold), (1.0, 10_000.0));
-    // Marks again: what losses took is looked for as at first, and losses mean nothing.
+    // Marks again: the window grows back as in the first slow start, and losses have no effect.
     bench.ecn_usable = true;
     bench.later(1000);
     bench.report(Event { lost: 5, ..acked(1) });
@@ -133,7 +134,8 @@ fn losses_stand_in_for_marks_where_there_are_none() {
     assert_eq!((bench.packets(), bench.controller.in_slow_start()), (2.0, false), "and a mark ends that");
 }
 
-/// RFC 3168 section 6.1.2: a mark halves as a loss does. Three duplicates say that three packets have left; a mark says no such thing.
+/// RFC 3168 section 6.1.2: a mark halves as a loss does. Three duplicates show that three packets have left the
+/// network; a mark does not.
 #[test]
 fn a_mark_inflates_nothing() {
     for (event, window) in [(Event { lost: 1, ..acked(0) }, 23_000), (Event { marked: 1, ..acked(0) }, 20_000)] {
@@ -169,7 +171,7 @@ fn a_limit_holds() {
     assert_eq!(bench.controller.window(), 1_007_500);
 }
 
-/// RFC 3649 section 5, at 10,661 packets: 30.6 a round trip, and 0.207 of the window for a loss.
+/// RFC 3649 section 5, at 10,661 packets: 30.6 per round trip, and 0.207 of the window for a loss.
 #[test]
 fn highspeed_grows_more_and_falls_less() {
     let mut bench = Bench::new(highspeed(HighSpeedConfig::default(), Bench::PACKET), 100);

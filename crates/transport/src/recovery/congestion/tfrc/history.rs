@@ -15,7 +15,7 @@ pub(super) struct LossHistory {
     closed: VecDeque<f64>,
     /// I_0: packets since the first loss of the newest event, that one included.
     open: f64,
-    /// When the first packet lost in the newest event left.
+    /// When the first packet lost in the newest event was sent.
     event: Option<Time>,
 }
 
@@ -29,8 +29,8 @@ impl LossHistory {
         Self { remembered, closed: VecDeque::new(), open: 0.0, event: None }
     }
 
-    /// Takes what a report tells, in the order in which it was sent; returns how many loss events began. A packet
-    /// belongs to the event of one that left up to a round trip before it (section 5.2).
+    /// Records a report's packets in the order in which they were sent; returns how many loss events began. A packet
+    /// sent up to a round trip after the first lost packet of an event belongs to that event (section 5.2).
     pub(super) fn on_report(&mut self, report: &Report<'_>, rtt: Duration) -> usize {
         let mut delivered = report.delivered.iter().peekable();
         let mut events = 0;
@@ -47,7 +47,7 @@ impl LossHistory {
         }
         self.open += delivered.count() as f64;
         if report.newly_marked > 0 && report.lost.is_empty() {
-            // A mark is a loss event like a loss (section 5.1); which packet bears it is not said: the newest that
+            // A mark is a loss event like a loss (section 5.1); which packet bears it is unknown: take the newest that
             // arrived.
             let time = report.delivered.last().map_or(report.now - rtt, |sent| sent.time);
             if self.event.is_none_or(|began| time > began + rtt) {
@@ -66,7 +66,7 @@ impl LossHistory {
         self.open = 0.0;
     }
 
-    /// What the interval before the first event counts as.
+    /// Sets the interval before the first event.
     pub(super) fn seed(&mut self, interval: f64) {
         if let Some(first) = self.closed.back_mut() {
             *first = interval.max(1.0);
@@ -78,7 +78,7 @@ impl LossHistory {
         self.closed.len()
     }
 
-    /// p (section 5.4); None before the first event.
+    /// Returns p (section 5.4); `None` before the first event.
     pub(super) fn event_rate(&self) -> Option<f64> {
         if self.closed.is_empty() {
             return None;

@@ -16,7 +16,8 @@ fn near(value: f64, expected: f64, share: f64) -> bool {
     (value - expected).abs() <= expected * share
 }
 
-/// Lets a round trip pass in which `packets` packets that left evenly in the one before come back, but those in `lost`.
+/// Lets a round trip pass in which the `packets` packets sent evenly in the previous one are acknowledged, except those
+/// in `lost`.
 fn round(bench: &mut Bench, first: u64, packets: u64, lost: &[u64]) {
     for at in 0..packets {
         bench.now += RTT / u32::try_from(packets).unwrap();
@@ -47,7 +48,7 @@ fn slow_start_doubles_until_the_first_loss_event() {
     let mut bench = bench();
     assert_eq!(bench.controller.rate, 30_000.0, "three packets in a round trip");
     let mut number = 0;
-    // The first round trip of feedback begins with the first that comes.
+    // The first round trip of feedback begins with the first feedback.
     round(&mut bench, number, 3, &[]);
     assert_eq!(bench.controller.rate, 30_000.0);
     for _ in 0..4 {
@@ -59,7 +60,8 @@ fn slow_start_doubles_until_the_first_loss_event() {
     }
     let rate = bench.controller.rate;
     let packets = (rate / 10_000.0) as u64;
-    // The interval before the first loss is the one that leads to the rate at which it came: half this one to this one.
+    // The interval before the first loss is the one for which the equation gives the rate at that loss: between half
+    // this rate and this rate.
     round(&mut bench, number + 100, packets, &[number + 100 + packets - 5]);
     assert!(!bench.controller.in_slow_start());
     assert!((0.45 * rate..=rate).contains(&bench.controller.rate), "{} after {rate}", bench.controller.rate);
@@ -81,7 +83,7 @@ fn the_rate_settles_where_the_equation_has_it() {
     assert_eq!(bench.controller.rate().unwrap().bits_per_second(), (8.0 * bench.controller.rate) as u64);
 }
 
-/// Section 5.2: what is lost within a round trip of the first is one event.
+/// Section 5.2: losses within a round trip of the first are one event.
 #[test]
 fn losses_of_one_round_trip_are_one_event() {
     let mut bench = bench();
