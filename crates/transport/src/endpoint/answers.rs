@@ -1,14 +1,14 @@
-//! The first messages that were answered: copies get the same answer, replays none.
+//! First messages that were answered: copies get the same answer, replays none.
 
 use super::ConnectionHandle;
 use crate::wire::{ConnectionId, KeyId, Message1};
 use std::collections::BTreeMap;
 
-/// First messages remembered. When that many have been answered, no further connection is accepted: a message that was forgotten
+/// First messages remembered. Once that many have been answered, no further connection is accepted: a forgotten message
 /// could be replayed.
 const MAX_KNOWN: usize = 65_536;
 
-/// Copies of one first message that are answered: more than a peer sends before its handshake times out.
+/// Copies of one first message that are answered: more than an initiator sends before its handshake times out.
 const MAX_COPIES: u8 = 128;
 
 /// Every first message that this endpoint has answered.
@@ -24,14 +24,14 @@ enum State {
     Spent,
 }
 
-/// What is known about a first message.
+/// The state of a first message.
 #[derive(Debug)]
 pub(super) enum Known {
     /// It is new.
     No,
     /// It opened this connection, and was answered with this Noise message.
     Answered(ConnectionHandle, Vec<u8>),
-    /// It is not answered any more.
+    /// It is no longer answered.
     Spent,
 }
 
@@ -43,7 +43,8 @@ impl Answers {
                 *copies += 1;
                 Known::Answered(*handle, noise2.clone())
             }
-            // The initiator's id is authenticated: another message with it comes from somebody else, or is a copy too many.
+            // The initiator's id is authenticated: another message with it is from another sender, or one copy too
+            // many.
             Some(State::Live { .. } | State::Spent) => Known::Spent,
         }
     }
@@ -59,7 +60,7 @@ impl Answers {
         self.by_message.insert(name, State::Live { handle, noise1, noise2, copies: 1 });
     }
 
-    /// The connection has been removed.
+    /// Marks a connection's first message as spent once the connection has been removed.
     pub(super) fn spend(&mut self, handle: ConnectionHandle) {
         if let Some(name) = self.by_handle.remove(&handle) {
             self.by_message.insert(name, State::Spent);

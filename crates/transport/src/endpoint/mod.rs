@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Answers to first messages that may wait to be sent. More are dropped, and the initiators repeat their messages.
+/// Answers to first messages that may wait to be sent. Further ones are dropped, and the initiators repeat their
+/// messages.
 const MAX_ANSWERS: usize = 64;
 
 /// Identifies a connection of one endpoint. Never used twice.
@@ -26,11 +27,11 @@ pub struct ConnectionHandle(u64);
 /// The configuration of all connections of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// What each connection accepts from its peer.
+    /// The limits that each connection sets to its peer.
     pub limits: Limits,
     /// The most connections at once.
     pub max_connections: usize,
-    /// The cipher to use if the peer has it too.
+    /// The cipher to use if the peer supports it too.
     pub cipher: Cipher,
 }
 
@@ -56,7 +57,7 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The `auto` profile, 10 s for the handshake, no application bytes and no qlog.
+    /// Creates the default options: the `auto` profile, 10 s for the handshake, no application bytes and no qlog.
     pub fn new(remotes: Vec<SocketAddr>) -> Self {
         let handshake_timeout = Duration::from_secs(10);
         Self { profile: Profile::auto(), application: Vec::new(), remotes, handshake_timeout, qlog: false }
@@ -81,13 +82,13 @@ impl Default for AcceptOptions {
     }
 }
 
-/// Why a connection cannot be opened.
+/// The reason why a connection cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// There is no address to connect to.
     #[error("no address to connect to")]
     NoAddress,
-    /// The endpoint has as many connections as it may have.
+    /// The endpoint has reached its limit of connections.
     #[error("too many connections")]
     Busy,
     /// The application's bytes do not fit the first message.
@@ -95,11 +96,11 @@ pub enum ConnectError {
     TooLong,
 }
 
-/// An event of the endpoint and not of one of its connections.
+/// An event of the endpoint rather than one of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// A first message with one of our keys has opened a connection. [`crate::Event::Connected`] follows once the peer has proved that
-    /// it is no replay.
+    /// A first message with one of our keys has opened a connection. [`crate::Event::Connected`] follows once the peer
+    /// has proved that the message is no replay.
     Accepted {
         /// The connection.
         handle: ConnectionHandle,
@@ -111,9 +112,9 @@ pub enum EndpointEvent {
 /// A datagram to send as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Where to.
+    /// The address to send to.
     pub destination: SocketAddr,
-    /// The local address that was asked.
+    /// The local address that received the request.
     pub source: Option<IpAddr>,
     /// The datagram.
     pub bytes: Vec<u8>,
@@ -126,7 +127,7 @@ struct Key {
     options: AcceptOptions,
 }
 
-/// When and from where a datagram came.
+/// The time and address from which a datagram arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     now: Time,
@@ -150,7 +151,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections. It draws all its randomness from `seed`, which has to be secret and never used before.
+    /// Creates an endpoint without connections. It draws all its randomness from `seed`, which has to be secret and
+    /// never used before.
     pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Self {
         Self {
             config,
@@ -213,8 +215,8 @@ impl Endpoint {
         Ok(self.insert(id, Connection::initiate(parts, opening)))
     }
 
-    /// Processes datagrams of `stride` bytes (the last may be shorter) that came together from one address with one ECN mark. They
-    /// are decrypted in place.
+    /// Processes datagrams of `stride` bytes (the last may be shorter) that arrived together from one address with one
+    /// ECN mark. They are decrypted in place.
     pub fn handle_datagrams(
         &mut self,
         now: Time,
@@ -260,8 +262,8 @@ impl Endpoint {
         }
     }
 
-    /// The network says that nobody listens at `remote`; see [`Connection::hint_unreachable`]. False when no connection has its peer
-    /// there.
+    /// Handles the network's report that nothing listens at `remote`; see [`Connection::hint_unreachable`]. Returns
+    /// false when no connection has its peer there.
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;
         for (_, connection) in self.connections.values_mut().filter(|(_, connection)| connection.remote() == remote) {
@@ -295,7 +297,7 @@ impl Endpoint {
         let live = |key: &&Key| key.expires.is_none_or(|at| arrival.now < at);
         let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
         let room = self.connections.len() < self.config.max_connections;
-        // The first sealed packet proves the peer. It may take as long as any silence later on.
+        // The first sealed packet authenticates the peer. It may take as long as any later silence.
         let until = arrival.now + self.config.limits.dead_after;
         match self.known.find(message) {
             Known::Answered(handle, reply) => {
@@ -364,27 +366,27 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The next event, in order.
+    /// Returns the next event, in order.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
-    /// The next datagram to send that belongs to no open connection.
+    /// Returns the next datagram to send that belongs to no open connection.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
 
-    /// The connection with this handle, until it is removed.
+    /// Returns the connection with this handle, until it is removed.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
 
-    /// The earliest [`Connection::poll_timeout`] of all connections.
+    /// Returns the earliest [`Connection::poll_timeout`] of all connections.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.connections.values().filter_map(|(_, connection)| connection.poll_timeout()).min()
     }
 
-    /// The handles of all connections.
+    /// Iterates over the handles of all connections.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         self.connections.keys().copied()
     }
@@ -397,7 +399,7 @@ impl Endpoint {
         }
     }
 
-    /// Datagrams that were refused and belong to no connection, by reason.
+    /// Returns the number of refused datagrams that belong to no connection, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
         &self.refused
     }

@@ -6,8 +6,8 @@ use crate::recovery::RecoveryConfig;
 use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
 impl Profile {
-    /// The default: lost source symbols are sent again in mid-transfer, repair is sent ahead of losses in the last
-    /// round trips. CUBIC, unless a fixed rate is given.
+    /// The default: lost source symbols are resent in mid-transfer, repair is sent ahead of losses in the last round
+    /// trips. CUBIC, unless a fixed rate is given.
     pub fn auto() -> Self {
         Self {
             name: "auto".into(),

@@ -1,4 +1,4 @@
-//! The text form of [`FeedbackConfig`](crate::wire::FeedbackConfig), and its standard numbers. The wire knows neither.
+//! The text form of [`FeedbackConfig`](crate::wire::FeedbackConfig), and its default numbers. Neither is on the wire.
 
 use crate::settings::{Choice, Count, Form, Setting, SettingError, Settings, Share, Shown, Span, choices, field};
 use crate::wire::limits::{

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A profile cannot be found or changed.
+/// An error in looking up or changing a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has this name.
@@ -30,7 +30,7 @@ pub enum ProfileError {
         key: String,
         /// Its value.
         value: String,
-        /// Why not.
+        /// The error.
         error: Box<Self>,
     },
     /// The lower of two bounds is above the upper one.
@@ -81,17 +81,17 @@ impl Key {
         key!("limit", limit),
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The choice of a profile.
+    /// Returns the choice of a profile.
     pub fn of<'a>(&self, profile: &'a Profile) -> &'a dyn Choice {
         (self.of)(profile)
     }
 
-    /// The key in `text`, and the number of the choice, if it names one.
+    /// Returns the key in `text`, and the number of the choice, if it names one.
     fn find(text: &str) -> Option<(Self, Option<&str>)> {
         Self::ALL.into_iter().find_map(|key| {
             let rest = text.strip_prefix(key.name)?;
@@ -191,7 +191,7 @@ impl Choice for Option<Rate> {
 /// removed in the release after next, when no supported release uses the former names.
 const RENAMED: [(&str, &str); 2] = [("fixed-rate", "told"), ("fixed-window", "fixed")];
 
-/// `text`, the value of `key`, with a name in [`RENAMED`] replaced; `order` gives the name to replace and its
+/// Returns `text`, the value of `key`, with a name in [`RENAMED`] replaced; `order` gives the name to replace and its
 /// replacement.
 fn renamed<'a>(
     key: &str,
@@ -223,7 +223,7 @@ impl Serialize for Profile {
 /// The key that names the profile on which another one is based.
 const BASED_ON: &str = "based-on";
 
-/// Longer than the text of any choice. Error messages repeat what is in a file.
+/// Longer than the text of any choice. Error messages repeat values from a file.
 const LONGEST_VALUE: usize = 1000;
 
 /// The contents of a profile file: its keys, with the texts of their values. Keys in a table are joined with dots:
@@ -349,7 +349,7 @@ impl<'de> DeserializeSeed<'de> for &Names {
     }
 }
 
-/// As by an empty table of [`Names`].
+/// Deserialises as an empty table of [`Names`] does.
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Names::default().deserialize(from)

@@ -8,8 +8,8 @@ use crate::wire::{FeedbackConfig, FeedbackTiming};
 use std::time::Duration;
 
 impl Profile {
-    /// Blocks of an MDS code with proactive repair by the loss estimate and reactive repair when that was too little,
-    /// under a window that responds to ECN marks and not to losses (lt-tcp).
+    /// Blocks of an MDS code with proactive repair according to the loss estimate and reactive repair if that was too
+    /// little, under a window that responds to ECN marks and not to losses (lt-tcp).
     ///
     /// In the document (§3.5) every block counts the packets sent of it less those acknowledged or lost; after a
     /// timeout the network counts as empty, and late acknowledgements only count towards completeness. Recovery keeps

@@ -32,7 +32,7 @@ use erasure::WindowCode;
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// The built-in profile that it is based on; what they have in common has its sources.
+    /// The built-in profile that it is based on, which documents the sources of the values they share.
     pub base: &'static str,
     /// Symbol sizes; a flow takes the largest that the path is known to carry.
     pub symbols: SymbolSizes,
@@ -40,7 +40,7 @@ pub struct Profile {
     pub blocks: BlockSizing,
     /// How streams are coded.
     pub streams: StreamCoding,
-    /// Which symbol goes next.
+    /// Which symbol to send next.
     pub schedule: ScheduleConfig,
     /// Congestion control, loss detection, timeouts, the loss estimate.
     pub recovery: RecoveryConfig,
@@ -48,7 +48,7 @@ pub struct Profile {
     pub feedback: FeedbackConfig,
     /// Limits the rate, in IP bits per second, whatever the controller.
     pub limit: Option<Rate>,
-    /// The names by which it can choose algorithms of its program.
+    /// The names by which it can choose the program's own algorithms.
     pub names: Names,
 }
 
@@ -112,7 +112,7 @@ const ENTRIES: [Entry; 6] = [
 ];
 
 impl Profile {
-    /// The names of the built-in profiles.
+    /// Names of the built-in profiles.
     pub const NAMES: [&'static str; ENTRIES.len()] = {
         let mut names = [""; ENTRIES.len()];
         let mut at = 0;
@@ -123,16 +123,16 @@ impl Profile {
         names
     };
 
-    /// The built-in profile of this name.
+    /// Returns the built-in profile of this name.
     ///
     /// # Errors
-    /// [`ProfileError::UnknownName`] lists the names there are.
+    /// [`ProfileError::UnknownName`] lists the known names.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         let entry = ENTRIES.iter().find(|entry| entry.name == name);
         entry.map(|entry| (entry.make)()).ok_or_else(|| ProfileError::UnknownName(name.into()))
     }
 
-    /// The same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever is lost.
+    /// Returns the same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever the losses.
     #[must_use]
     pub fn with_fixed_rate(mut self, rate: Rate) -> Self {
         let config = match self.recovery.congestion {
@@ -143,21 +143,21 @@ impl Profile {
         self
     }
 
-    /// The same profile with a limit on its rate.
+    /// Returns the same profile with a limit on its rate.
     #[must_use]
     pub fn with_limit(mut self, rate: Rate) -> Self {
         self.limit = Some(rate);
         self
     }
 
-    /// The same profile with a window code for streams.
+    /// Returns the same profile with a window code for streams.
     #[must_use]
     pub fn with_window_code(mut self, code: WindowCode) -> Self {
         self.streams = StreamCoding::Window(WindowCoding { code, ..WindowCoding::default() });
         self
     }
 
-    /// The rate of a profile whose controller is `fixed-rate`.
+    /// Returns the rate of a profile whose controller is `fixed-rate`.
     pub const fn fixed_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
             CongestionConfig::FixedRate(config) => Some(config.rate),

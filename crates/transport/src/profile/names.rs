@@ -1,4 +1,4 @@
-//! Names that a program gives to algorithms of its own.
+//! Names that a program gives to its own algorithms.
 
 use super::{Profile, ProfileError};
 use crate::flow::ScheduleConfig;
@@ -8,7 +8,7 @@ use crate::recovery::congestion::{ControllerFactory, CustomController};
 use crate::settings::{Choice, SettingError};
 use std::collections::BTreeMap;
 
-/// Why an algorithm cannot have its name.
+/// The reason for refusing an algorithm's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Another algorithm of the same family has it.
@@ -48,20 +48,20 @@ impl Names {
         Ok(self)
     }
 
-    /// The built-in profile of this name, which can choose from these names.
+    /// Returns the built-in profile of this name, which can choose from these names.
     ///
     /// # Errors
-    /// [`ProfileError::UnknownName`] lists the profiles there are.
+    /// [`ProfileError::UnknownName`] lists the known profiles.
     pub fn profile(&self, name: &str) -> Result<Profile, ProfileError> {
         Ok(Profile { names: self.clone(), ..Profile::named(name)? })
     }
 
-    /// The controller that `text` names, if it is one of these.
+    /// Returns the controller that `text` names, if it is one of these.
     pub(super) fn controller(&self, text: &str) -> Option<Result<CongestionConfig, SettingError>> {
         Some(read(&self.controllers, text)?.map(CongestionConfig::Custom))
     }
 
-    /// The schedule that `text` names, if it is one of these.
+    /// Returns the schedule that `text` names, if it is one of these.
     pub(super) fn schedule(&self, text: &str) -> Option<Result<ScheduleConfig, SettingError>> {
         Some(read(&self.schedules, text)?.map(ScheduleConfig::Custom))
     }

@@ -3,7 +3,7 @@
 use super::{ENTRIES, Key, Profile, Source};
 use crate::settings::{Choice, Shown};
 
-/// The source of what was changed.
+/// The source of changed values.
 const SET: &str = "set";
 
 /// One choice of a profile, or one number of a choice.
@@ -31,13 +31,13 @@ pub struct Difference {
 }
 
 impl Profile {
-    /// The names of all profiles, with a description in one line.
+    /// Iterates over the names of all profiles, with a description in one line.
     pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
         ENTRIES.iter().map(|entry| (entry.name, entry.about))
     }
 
-    /// Every choice, each followed by all of its numbers. Values that differ from those of the profile it is based on
-    /// have the source `set`.
+    /// Returns every choice, each followed by all of its numbers. Values that differ from those of the profile it is
+    /// based on have the source `set`.
     pub fn lines(&self) -> Vec<Line> {
         let standard =
             ENTRIES.iter().find(|entry| entry.name == self.base).map(|entry| ((entry.make)(), entry.sources));
@@ -49,7 +49,7 @@ impl Profile {
         lines
     }
 
-    /// The keys and numbers in which `other` differs.
+    /// Returns the keys and numbers in which `other` differs.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let (first, second) = (self.lines(), other.lines());
         let value = |lines: &[Line], key: &str| {
@@ -58,7 +58,7 @@ impl Profile {
         let mut keys: Vec<&String> = first.iter().map(|line| &line.key).collect();
         for (at, line) in second.iter().enumerate() {
             if !keys.contains(&&line.key) {
-                // Beside the number that it follows in the second.
+                // Next to the number that it follows in the second.
                 let before = at.checked_sub(1).map(|before| &second[before].key);
                 let place = keys.iter().position(|key| Some(*key) == before).map_or(keys.len(), |place| place + 1);
                 keys.insert(place, &line.key);
@@ -72,7 +72,7 @@ impl Profile {
     }
 }
 
-/// A choice and its numbers, each with its own source: changing a number does not change the algorithm.
+/// Returns a choice and its numbers, each with its own source: changing a number does not change the algorithm.
 fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'static [Source])>) -> Vec<Line> {
     let (name, numbers) = chosen(choice);
     let other =
@@ -92,7 +92,7 @@ fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'stat
     lines
 }
 
-/// The name of a choice and its numbers; its whole text if it has none.
+/// Returns the name of a choice and its numbers; its whole text if it has none.
 fn chosen(choice: &dyn Choice) -> (String, Vec<Shown>) {
     let (text, numbers) = (choice.text(), choice.numbers());
     let name = if numbers.is_empty() { text.as_str() } else { text.split(':').next().unwrap_or_default() };

@@ -28,7 +28,7 @@ const LIMITS: std::ops::RangeInclusive<u16> = 256..=8900;
 /// UDP payload of a 9000-byte IPv6 packet. Larger packets are only sent if the number of symbols requires them.
 const LARGEST_FIT: usize = 8952;
 
-/// The number of a packet's symbols, as text.
+/// The number of symbols in a packet, as text.
 const PER_PACKET: Or<Count> = Or("fit", Count(1, 64));
 
 const KEY: &str = "per-packet";
@@ -38,39 +38,39 @@ fn allowed() -> String {
 }
 
 impl SymbolSizes {
-    /// One size and no other.
+    /// Creates a single size, without alternatives.
     pub fn only(size: u16) -> Self {
         Self { sizes: vec![size], per_packet: Some(1) }
     }
 
-    /// The same sizes, with as many symbols in a packet as the path carries.
+    /// Returns the same sizes, with as many symbols in a packet as the path carries.
     #[must_use]
     pub fn filling_packets(self) -> Self {
         Self { per_packet: None, ..self }
     }
 
-    /// All sizes, largest first.
+    /// Returns all sizes, largest first.
     pub fn all(&self) -> &[u16] {
         &self.sizes
     }
 
-    /// The smallest.
+    /// Returns the smallest size.
     pub fn smallest(&self) -> u16 {
         self.sizes[self.sizes.len() - 1]
     }
 
-    /// The largest.
+    /// Returns the largest size.
     pub fn largest(&self) -> u16 {
         self.sizes[0]
     }
 
-    /// The number of symbols of this size in one packet, if the path carries it.
+    /// Returns the number of symbols of this size in one packet, if the path carries it.
     pub fn per_packet(&self, size: u16) -> u8 {
         let fit = |datagram: usize| ((datagram - SYMBOL_OVERHEAD) / usize::from(size.max(1))).clamp(1, 64) as u8;
         self.per_packet.map_or_else(|| fit(LARGEST_FIT), |count| count.min(fit(MAX_DATAGRAM)))
     }
 
-    /// The largest size that a datagram of `payload` bytes carries, or the smallest if none fits.
+    /// Returns the largest size that a datagram of `payload` bytes carries, or the smallest if none fits.
     pub fn for_payload(&self, payload: usize) -> u16 {
         let fits = |size: &&u16| usize::from(**size) + SYMBOL_OVERHEAD <= payload;
         self.sizes.iter().find(fits).copied().unwrap_or(self.smallest())

@@ -8,8 +8,8 @@ use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
 use crate::wire::{Counting, FeedbackConfig, FeedbackTiming, LastPackets, PacketFeedback};
 
 impl Profile {
-    /// Chunks of a Tornado code, padded for the moving average of loss, each encoded while the one before is sent, at a
-    /// rate that is halved when loss exceeds thresholds (ttp).
+    /// Chunks of a Tornado code, padded for the moving average of loss, each encoded while the previous one is sent, at
+    /// a rate that is halved when loss exceeds thresholds (ttp).
     pub fn ttp() -> Self {
         let auto = Self::auto();
         Self {

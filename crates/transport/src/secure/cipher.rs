@@ -25,17 +25,17 @@ impl Cipher {
     /// Every cipher, in the order of its number.
     pub const ALL: [Self; 2] = [Self::Aes256Gcm, Self::ChaCha20Poly1305];
 
-    /// The number of this cipher on the wire.
+    /// Returns the number of this cipher on the wire.
     pub const fn wire(self) -> u8 {
         self as u8
     }
 
-    /// The cipher of this number; `None` for one that is unknown.
+    /// Returns the cipher with this number; `None` if it is unknown.
     pub fn from_wire(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|cipher| cipher.wire() == number)
     }
 
-    /// The name that `Display` prints and `FromStr` reads.
+    /// Returns the name that `Display` prints and `FromStr` reads.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aes256Gcm => "aes-256-gcm",
@@ -43,21 +43,22 @@ impl Cipher {
         }
     }
 
-    /// The one that this processor is faster with.
+    /// Returns the cipher that is faster on this processor.
     pub fn preferred() -> Self {
         if has_aes() { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
     }
 
-    /// What an initiator offers that is faster with this cipher: all of them, this one first.
+    /// Returns the offer of an initiator that is faster with this cipher: all ciphers, this one first.
     pub fn offer(self) -> Vec<u8> {
         let others = Self::ALL.into_iter().filter(|&cipher| cipher != self);
         [self].into_iter().chain(others).map(Self::wire).collect()
     }
 
-    /// What a responder that is faster with `preferred` takes from an offer; `None` if it knows none of it.
+    /// Returns the cipher that a responder faster with `preferred` chooses from an offer; `None` if it knows none of
+    /// the offered ones.
     ///
-    /// ChaCha20-Poly1305 as soon as either side puts it first: a processor without AES instructions loses far more by AES than one
-    /// with them loses by ChaCha20.
+    /// It is ChaCha20-Poly1305 if either side puts that first: a processor without AES instructions loses far more with
+    /// AES than one with them loses with ChaCha20.
     pub fn choose(offered: &[u8], preferred: Self) -> Option<Self> {
         let first = offered.iter().find_map(|&number| Self::from_wire(number))?;
         let chosen = first.max(preferred);

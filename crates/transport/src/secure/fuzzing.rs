@@ -1,4 +1,5 @@
-//! The handshake's fuzz target, a plain function: hostile messages, hostile payloads of a peer that has the key, hostile packets.
+//! The handshake's fuzz target, a plain function: hostile messages, hostile payloads of a peer that has the key,
+//! hostile packets.
 
 use std::sync::Arc;
 
@@ -6,8 +7,8 @@ use super::{Cipher, Initiator, Opener, PacketKeys, Prologue, Psk, Secret, respon
 use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};
 use crate::wire::{ConnectionId, Datagram, Parameters, Refused};
 
-/// Feeds `data` to both sides of a handshake, as messages and as payloads, and to an opener. Nothing may panic, nothing without the key
-/// may be accepted, and nothing that was refused may stand in the way of the true message.
+/// Feeds `data` to both sides of a handshake, as messages and as payloads, and to an opener. Nothing may panic, nothing
+/// without the key may be accepted, and no refused message may block the true one.
 pub fn fuzz_handshake(data: &[u8]) {
     let psk = Psk::new([1; 32]);
     let prologue = Prologue { key: psk.id(), connection: ConnectionId([2; 8]) };

@@ -18,17 +18,17 @@ use crate::wire::{ConnectionId, KeyId, Refused, VERSION};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// What stands in the clear in the first message and must be authentic. Which copy of the message it is, and the padding, are left out.
+/// The unencrypted fields of the first message that must be authentic. The copy number and the padding are excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue {
-    /// Names the pre-shared key.
+    /// Identifies the pre-shared key.
     pub key: KeyId,
     /// The initiator's connection id.
     pub connection: ConnectionId,
 }
 
 impl Prologue {
-    /// The text "downpour", the version, the key id, the connection id.
+    /// Returns the text "downpour", the version, the key id, the connection id.
     fn to_bytes(self) -> Vec<u8> {
         [b"downpour".as_slice(), &VERSION.to_be_bytes(), &self.key.0, &self.connection.0].concat()
     }
@@ -43,7 +43,7 @@ pub struct Established {
     pub secrets: Secrets,
 }
 
-/// The secrets of a connection, as one side sees them.
+/// The secrets of a connection, from one side's view.
 #[derive(Clone, Debug)]
 pub struct Secrets {
     /// For the packets this side sends.
@@ -52,13 +52,13 @@ pub struct Secrets {
     pub receive: Secret,
 }
 
-/// Why a handshake message could not be made.
+/// The reason why a handshake message could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// The peer's message was refused, by the handshake or by who looked at its payload.
+    /// The peer's message was refused, by the handshake or by the check of its payload.
     #[error("refused: {0}")]
     Refused(#[from] Refused),
-    /// One's own payload exceeds [`MAX_HANDSHAKE_PAYLOAD`].
+    /// The local payload exceeds [`MAX_HANDSHAKE_PAYLOAD`].
     #[error("a handshake payload has at most {MAX_HANDSHAKE_PAYLOAD} bytes, not {0}")]
     PayloadTooLong(usize),
 }
@@ -85,8 +85,8 @@ impl Initiator {
         Ok((Self { noise }, message))
     }
 
-    /// Completes the handshake with the second message. A message that is refused changes nothing: the true one can still come. Once
-    /// one has been accepted, every other is refused.
+    /// Completes the handshake with the second message. A refused message changes nothing: the true one can still
+    /// arrive. Once one has been accepted, every other is refused.
     ///
     /// # Errors
     ///
@@ -108,13 +108,13 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// Answers a first message. `answer` sees the initiator's payload, which is authentic but may be a replay, and returns one's own or
-/// refuses. Returns the Noise message to send. `seed` is random and never used again.
+/// Answers a first message. `answer` receives the initiator's payload, which is authentic but may be a replay, and
+/// returns the local payload or refuses. Returns the Noise message to send. `seed` is random and never used again.
 ///
 /// # Errors
 ///
-/// [`Refused::HandshakeFailed`] if the message is not authentic (or not with this prologue), what `answer` refused with, or a payload of
-/// one's own that is too long.
+/// [`Refused::HandshakeFailed`] if the message is not authentic (or not with this prologue), the refusal of `answer`,
+/// or a local payload that is too long.
 pub fn respond(
     psk: &Psk,
     prologue: Prologue,
@@ -152,7 +152,7 @@ fn write(noise: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, Handshak
 }
 
 fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, Refused> {
-    // The size of what came bounds this, not a size that it claims.
+    // Bounded by the actual size of the message, not by a claimed one.
     let mut payload = vec![0; message.len()];
     let length = noise.read_message(message, &mut payload).map_err(|_| Refused::HandshakeFailed)?;
     payload.truncate(length);

@@ -8,10 +8,10 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use super::cipher::Cipher;
 use crate::wire::KeyId;
 
-/// Packets per key: 2^22, half of what AES-GCM bears (RFC 9001, section 6.6).
+/// Packets per key: 2^22, half of the limit of AES-GCM (RFC 9001, section 6.6).
 pub const EPOCH_BITS: u32 = 22;
 
-/// The key epoch of a packet number.
+/// Returns the key epoch of a packet number.
 pub const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_BITS
 }
@@ -21,22 +21,22 @@ pub const fn epoch_of(number: u64) -> u64 {
 pub struct Psk([u8; 32]);
 
 impl Psk {
-    /// A key of these bytes.
+    /// Creates a key from these bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The key's bytes, for a ticket.
+    /// Returns the key's bytes, for a ticket.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The key's name on the wire. It does not tell the key.
+    /// Returns the key's identifier on the wire, which does not reveal the key.
     pub fn id(&self) -> KeyId {
         KeyId(expand(&self.extract(), &[b"key id"]))
     }
 
-    /// What the handshake mixes in as its pre-shared key.
+    /// Returns the pre-shared key that the handshake mixes in.
     pub(super) fn noise_key(&self) -> [u8; 32] {
         expand(&self.extract(), &[b"noise psk"])
     }
@@ -52,17 +52,17 @@ impl fmt::Debug for Psk {
     }
 }
 
-/// What a handshake leaves for one direction: the secret of epoch 0. Never printed.
+/// The result of a handshake for one direction: the secret of epoch 0. Never printed.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// A secret of these bytes.
+    /// Creates a secret from these bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The secret's bytes.
+    /// Returns the secret's bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -71,7 +71,7 @@ impl Secret {
         Prk::new_less_safe(HKDF_SHA256, &self.0)
     }
 
-    /// The secret of the epoch after this one's; there is no way back.
+    /// Returns the secret of the next epoch; the previous one cannot be derived from it.
     fn next(&self) -> Self {
         Self(expand(&self.prk(), &[b"downpour epoch"]))
     }
@@ -83,19 +83,20 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The packet keys of one direction: those of the current epoch and of its two neighbours. Made once per 2^22 packets and shared.
+/// The packet keys of one direction: those of the current epoch and of its two neighbours. Derived once per 2^22
+/// packets and shared.
 pub struct PacketKeys {
     cipher: Cipher,
     epoch: u64,
     previous: Option<EpochKey>,
     current: EpochKey,
     next: EpochKey,
-    /// The secret of the epoch after `next`. Those before it are gone.
+    /// The secret of the epoch after `next`. Earlier ones are gone.
     after_next: Secret,
 }
 
 impl PacketKeys {
-    /// The keys of epoch 0 and 1.
+    /// Derives the keys of epoch 0 and 1.
     pub fn new(secret: &Secret, cipher: Cipher) -> Self {
         let next = secret.next();
         Self {
@@ -108,13 +109,13 @@ impl PacketKeys {
         }
     }
 
-    /// The current epoch.
+    /// Returns the current epoch.
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The keys with `epoch` as the current one, if it is the next: a sender moves on when its numbers do, a receiver when a packet of the
-    /// next epoch has opened. The keys before `epoch - 1` can no longer be made.
+    /// Returns the keys with `epoch` as the current one, if it is the next: a sender advances with its packet numbers,
+    /// a receiver when a packet of the next epoch has opened. The keys before `epoch - 1` can no longer be derived.
     pub fn advanced_to(&self, epoch: u64) -> Option<Self> {
         (Some(epoch) == self.epoch.checked_add(1)).then(|| Self {
             cipher: self.cipher,
@@ -126,7 +127,7 @@ impl PacketKeys {
         })
     }
 
-    /// The key of an epoch, if it is the current one or next to it.
+    /// Returns the key of an epoch, if it is the current one or next to it.
     pub(super) fn key_of(&self, epoch: u64) -> Option<&EpochKey> {
         if epoch == self.epoch {
             Some(&self.current)
@@ -161,7 +162,8 @@ impl EpochKey {
         Self { key: LessSafeKey::new(key), iv: expand(&prk, &[b"downpour iv", &[cipher.wire()]]) }
     }
 
-    /// The nonce of a packet number: never the same twice, as a number is never used twice (RFC 9001, section 5.3).
+    /// Returns the nonce of a packet number: never the same twice, as a number is never used twice (RFC 9001, section
+    /// 5.3).
     pub(super) fn nonce(&self, number: u64) -> Nonce {
         let mut nonce = self.iv;
         for (byte, number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {

@@ -14,30 +14,30 @@ pub struct Sealer {
     keys: Arc<PacketKeys>,
 }
 
-/// A packet that cannot be sealed: a mistake of the caller, not of the peer.
+/// A packet that cannot be sealed: an error of the caller, not of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
     /// The bytes do not begin with a packet header or have no room for the tag.
     #[error("not a packet with room for its tag")]
     NotAPacket,
-    /// The packet number is in an epoch whose key is not here.
+    /// The packet number is in an epoch whose key is not available.
     #[error("packet number {0} is in an epoch without a key")]
     Epoch(u64),
 }
 
 impl Sealer {
-    /// Seals with these keys.
+    /// Creates a sealer with these keys.
     pub const fn new(keys: Arc<PacketKeys>) -> Self {
         Self { keys }
     }
 
-    /// The keys in use.
+    /// Returns the keys in use.
     pub const fn keys(&self) -> &Arc<PacketKeys> {
         &self.keys
     }
 
-    /// Seals a packet where it lies: header, plaintext, and [`TAG`] bytes of room. Its number must be in the keys' epoch or next to it,
-    /// and must never have been sealed before.
+    /// Seals a packet in place: header, plaintext, and [`TAG`] bytes of room. Its number must be in the keys' epoch or
+    /// next to it, and must never have been sealed before.
     ///
     /// # Errors
     ///
@@ -62,29 +62,30 @@ pub struct Opener {
     keys: Arc<PacketKeys>,
 }
 
-/// An authentic packet; whether it is new, only a [`ReplayWindow`](super::ReplayWindow) can tell.
+/// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) can tell whether it is new.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
-    /// What it carries.
+    /// Its kind.
     pub kind: PacketKind,
     /// Its number.
     pub number: u64,
-    /// What was sealed.
+    /// The decrypted content.
     pub plaintext: &'a mut [u8],
 }
 
 impl Opener {
-    /// Opens with these keys.
+    /// Creates an opener with these keys.
     pub const fn new(keys: Arc<PacketKeys>) -> Self {
         Self { keys }
     }
 
-    /// The keys in use. Once a packet has opened whose [`epoch_of`] is the one after [`PacketKeys::epoch`], they are to be advanced to it.
+    /// Returns the keys in use. Once a packet has opened whose [`epoch_of`] is the one after [`PacketKeys::epoch`],
+    /// they should be advanced to it.
     pub const fn keys(&self) -> &Arc<PacketKeys> {
         &self.keys
     }
 
-    /// Opens a packet where it lies. A datagram that is refused must not be used any more: its bytes may have changed.
+    /// Opens a packet in place. A refused datagram must not be used any more: its bytes may have changed.
     ///
     /// # Errors
     ///

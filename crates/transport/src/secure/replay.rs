@@ -1,4 +1,4 @@
-//! Which packet numbers have come before.
+//! The window of packet numbers seen before.
 
 use std::fmt;
 
@@ -7,11 +7,12 @@ const WINDOW: u64 = 65_536;
 
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// Remembers the last 65,536 packet numbers, so that none is accepted twice (after RFC 6479). 8 KiB, of one size for ever.
+/// Remembers the last 65,536 packet numbers, so that none is accepted twice (after RFC 6479). Has a fixed size of 8
+/// KiB.
 #[derive(Clone)]
 pub struct ReplayWindow {
     highest: u64,
-    /// Bit `n % WINDOW` stands for number `n`; those above `highest - WINDOW` are valid.
+    /// Bit `n % WINDOW` stands for number `n`; bits for numbers above `highest - WINDOW` are valid.
     bits: Box<[u64; WORDS]>,
 }
 
@@ -22,8 +23,8 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether the number is new; if so, it is no longer. A number below the window counts as old. To be asked only about packets that
-    /// are authentic, since a forged number would move the window.
+    /// Returns whether the number is new, and marks it as seen. A number below the window counts as old. Call it only
+    /// for authentic packets, since a forged number would move the window.
     pub fn check_and_set(&mut self, number: u64) -> bool {
         if number > self.highest {
             self.advance(number);
@@ -36,7 +37,7 @@ impl ReplayWindow {
         new
     }
 
-    /// Forgets what falls out of the window as `number` becomes the highest. At most one pass over the bitmap.
+    /// Clears the numbers that leave the window as `number` becomes the highest. At most one pass over the bitmap.
     fn advance(&mut self, number: u64) {
         if number - self.highest >= WINDOW {
             self.bits.fill(0);
@@ -63,7 +64,7 @@ impl fmt::Debug for ReplayWindow {
     }
 }
 
-/// The word and the bit of a number.
+/// Returns the word and the bit of a number.
 const fn place(number: u64) -> (usize, u64) {
     let index = number % WINDOW;
     ((index / 64) as usize, 1 << (index % 64))

@@ -1,4 +1,4 @@
-//! The handshake between two sides, and against everything else.
+//! The handshake between two sides, and against hostile messages.
 
 use super::*;
 use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};

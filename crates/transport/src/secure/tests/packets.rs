@@ -9,7 +9,7 @@ fn pair(cipher: Cipher) -> (Sealer, Opener) {
     (Sealer::new(keys.clone()), Opener::new(keys))
 }
 
-/// The same keys some epochs on.
+/// Returns the same keys, advanced by some epochs.
 fn at_epoch(cipher: Cipher, epoch: u64) -> Arc<PacketKeys> {
     let first = PacketKeys::new(&Secret::new([3; 32]), cipher);
     Arc::new((1..=epoch).fold(first, |keys, epoch| keys.advanced_to(epoch).unwrap()))
@@ -46,7 +46,7 @@ fn any_changed_bit_is_refused() {
             forged[bit / 8] ^= 1 << (bit % 8);
             let refused = opener.open(&mut forged).expect_err("forged");
             let expected = match bit {
-                // 0x10 and 0x11 are both known types, which the tag tells apart.
+                // 0x10 and 0x11 are both known types, which only the tag distinguishes.
                 1..8 => Refused::UnknownType,
                 // The packet number, whose upper 42 bits are the epoch.
                 72..136 if epoch_of(u64::from_be_bytes(forged[9..17].try_into().unwrap())) > 1 => Refused::WrongEpoch,
@@ -75,7 +75,7 @@ fn epochs_follow_the_packet_number() {
     assert_eq!((epoch_of(0), epoch_of(EPOCH - 1), epoch_of(EPOCH), epoch_of(u64::MAX)), (0, 0, 1, (1 << 42) - 1));
     for cipher in Cipher::ALL {
         let (sealer, opener) = pair(cipher);
-        // Over the border with the keys of epoch 0: the receiver learns of epoch 1 by opening its first packet.
+        // Across the boundary with the keys of epoch 0: the receiver learns of epoch 1 by opening its first packet.
         for number in EPOCH - 2..EPOCH + 2 {
             assert_eq!(opener.open(&mut sealed(&sealer, number, b"over")).unwrap().number, number);
         }

@@ -45,7 +45,7 @@ fn a_jump_of_any_size_is_one_pass() {
     }
     assert!(window.check_and_set(u64::MAX - WINDOW + 1));
     assert!(!window.check_and_set(u64::MAX - WINDOW));
-    // Were every number between two of these visited, this would never end.
+    // If every number between two of these were visited, this would never end.
     let mut window = ReplayWindow::default();
     assert!((1..10_000).all(|jump| window.check_and_set(jump * (1 << 40))));
 }
