@@ -1,6 +1,6 @@
 //! The buffer of a source block.
 
-/// `k` source symbols of `symbol_size` bytes in one contiguous buffer, and which of them are present.
+/// A buffer of `k` source symbols of `symbol_size` bytes, contiguous, with flags for those that are present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     k: u32,
@@ -12,14 +12,16 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block with no symbol present, in `buffer`, whose content is kept as it is: the bytes of a missing symbol are unspecified.
+    /// Creates a block with no symbol present, in `buffer`, whose content is kept: the bytes of a missing symbol are
+    /// unspecified.
     #[must_use]
     pub fn empty(k: u32, symbol_size: usize, mut buffer: Vec<u8>) -> Self {
         buffer.resize(k as usize * symbol_size, 0);
         Self { k, symbol_size, present: 0, map: vec![0; k.div_ceil(64) as usize], buffer }
     }
 
-    /// A block with every symbol present: the sender's. The caller has zeroed what lies between its data and the end of the last symbol.
+    /// Creates a block with every symbol present, for a sender. The caller has zeroed the bytes between its data and
+    /// the end of the last symbol.
     #[must_use]
     pub fn full(k: u32, symbol_size: usize, buffer: Vec<u8>) -> Self {
         let mut block = Self::empty(k, symbol_size, buffer);
@@ -27,19 +29,19 @@ impl Block {
         block
     }
 
-    /// The number of source symbols.
+    /// Returns the number of source symbols.
     #[must_use]
     pub fn k(&self) -> u32 {
         self.k
     }
 
-    /// Bytes in a symbol.
+    /// Returns the bytes in a symbol.
     #[must_use]
     pub fn symbol_size(&self) -> usize {
         self.symbol_size
     }
 
-    /// Source symbol `esi`, or `None` where it is missing or does not exist.
+    /// Returns source symbol `esi`, or `None` if it is missing or does not exist.
     #[must_use]
     pub fn symbol(&self, esi: u32) -> Option<&[u8]> {
         if !self.is_present(esi) {
@@ -49,7 +51,8 @@ impl Block {
         Some(&self.buffer[start..start + self.symbol_size])
     }
 
-    /// Copies a source symbol in. False, and no change, where it is present already, does not exist or has the wrong length.
+    /// Copies a source symbol in. Returns false, and changes nothing, if it is present already, does not exist or has
+    /// the wrong length.
     pub fn insert(&mut self, esi: u32, symbol: &[u8]) -> bool {
         if esi >= self.k || symbol.len() != self.symbol_size || self.is_present(esi) {
             return false;
@@ -61,25 +64,25 @@ impl Block {
         true
     }
 
-    /// Whether source symbol `esi` is present.
+    /// Returns whether source symbol `esi` is present.
     #[must_use]
     pub fn is_present(&self, esi: u32) -> bool {
         esi < self.k && self.map[esi as usize / 64] >> (esi % 64) & 1 == 1
     }
 
-    /// How many source symbols are present.
+    /// Returns how many source symbols are present.
     #[must_use]
     pub fn present(&self) -> u32 {
         self.present
     }
 
-    /// Whether every source symbol is present.
+    /// Returns whether every source symbol is present.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.present == self.k
     }
 
-    /// The missing source symbols, in ascending order.
+    /// Iterates over the missing source symbols, in ascending order.
     pub fn missing(&self) -> impl Iterator<Item = u32> {
         self.map.iter().zip((0..self.k).step_by(64)).filter(|&(&word, _)| word != u64::MAX).flat_map(
             |(&word, first)| {
@@ -88,19 +91,19 @@ impl Block {
         )
     }
 
-    /// The whole buffer, `k * symbol_size` bytes; the bytes of missing symbols are unspecified.
+    /// Returns the whole buffer, `k * symbol_size` bytes; the bytes of missing symbols are unspecified.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Gives the buffer back, for reuse.
+    /// Returns the buffer, for reuse.
     #[must_use]
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
-    /// The symbols that are present, and the places of those that are missing, in ascending order.
+    /// Returns the symbols that are present, and the places of those that are missing, in ascending order.
     pub(crate) fn split_missing(&mut self) -> (Vec<Option<&[u8]>>, Vec<&mut [u8]>) {
         let (mut present, mut missing) = (Vec::with_capacity(self.k as usize), Vec::new());
         for (esi, symbol) in self.buffer.chunks_exact_mut(self.symbol_size).enumerate() {
@@ -114,7 +117,7 @@ impl Block {
         (present, missing)
     }
 
-    /// Declares every symbol present: the places of the missing ones have been written.
+    /// Declares every symbol present, once the missing ones have been written.
     pub(crate) fn set_complete(&mut self) {
         self.map.fill(u64::MAX);
         if !self.k.is_multiple_of(64)

@@ -20,7 +20,7 @@ const BEFORE_TORNADO: u8 = 63;
 /// Numbers from 128 on are those of [window codes](WindowCode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockCode {
-    /// No repair symbols; what is lost is sent again.
+    /// No repair symbols; lost symbols are sent again.
     Uncoded,
     /// Reed-Solomon, over GF(256) up to 128 source symbols, over GF(2^16) above: any `k` symbols decode. For small blocks.
     ReedSolomon,
@@ -28,35 +28,36 @@ pub enum BlockCode {
     RaptorQ,
     /// Raptor, RFC 5053: a few symbols more than `k` decode.
     Raptor,
-    /// LT with the robust soliton, [`lt::Parameters::robust`]: about `k` symbols and a few decode.
+    /// LT with the robust soliton, [`lt::Parameters::robust`]: slightly more than `k` symbols decode.
     Lt,
     /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is about 1000.
     PrecodedLt,
-    /// Tornado: exclusive ors only, and a fixed number of repair symbols, more than the losses by some percent of `k`.
+    /// Tornado: only exclusive ors, and a fixed number of repair symbols, which must exceed the losses by a few percent
+    /// of `k`.
     Tornado(Rate),
 }
 
-/// A `k` or a symbol size that a code does not have.
+/// A `k` or a symbol size that a code does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CodeError {
     /// The number of source symbols lies outside `1..=limit`.
     #[error("{code} has blocks of 1 to {limit} source symbols, not {k}")]
     SourceSymbols {
-        /// The code asked for.
+        /// The requested code.
         code: BlockCode,
-        /// The number asked for.
+        /// The requested number.
         k: u32,
-        /// The largest number this code has.
+        /// The largest number that this code supports.
         limit: u32,
     },
     /// The number of source symbols in a window lies outside `1..=limit`.
     #[error("{code} has windows of 1 to {limit} source symbols, not {symbols}")]
     Window {
-        /// The code asked for.
+        /// The requested code.
         code: WindowCode,
-        /// The number asked for.
+        /// The requested number.
         symbols: u32,
-        /// The largest number this code has.
+        /// The largest number that this code supports.
         limit: u32,
     },
     /// The symbol size lies outside `1..=65535` bytes.
@@ -68,7 +69,7 @@ pub enum CodeError {
     OddSymbolSize(usize),
 }
 
-/// Whether any code has symbols of this size.
+/// Checks whether any code has symbols of this size.
 pub(crate) fn check_symbol_size(symbol_size: usize) -> Result<(), CodeError> {
     let fits = (1..=MAX_SYMBOL_SIZE).contains(&symbol_size);
     fits.then_some(()).ok_or(CodeError::SymbolSize(symbol_size))
@@ -92,7 +93,7 @@ impl BlockCode {
         Self::Tornado(Rate::HALF),
     ];
 
-    /// The number of this code on the wire.
+    /// Returns the number of this code on the wire.
     #[must_use]
     pub const fn wire(self) -> u8 {
         match self {
@@ -106,7 +107,7 @@ impl BlockCode {
         }
     }
 
-    /// The code of this number, or `None` for a number that is reserved or unknown.
+    /// Returns the code with this number, or `None` for a number that is reserved or unknown.
     #[must_use]
     pub const fn from_wire(number: u8) -> Option<Self> {
         match number {
@@ -124,7 +125,7 @@ impl BlockCode {
         }
     }
 
-    /// The name that `Display` prints and `FromStr` reads.
+    /// Returns the name that `Display` prints and `FromStr` reads.
     #[must_use]
     pub fn name(self) -> Cow<'static, str> {
         match self {
@@ -138,9 +139,9 @@ impl BlockCode {
         }
     }
 
-    /// The largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24), 32,768 for `ReedSolomon`
-    /// (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor` (RFC 5053, section 5.4.2.1), 16,384 for
-    /// `Lt` and `PrecodedLt`, 65,536 for `Tornado`.
+    /// Returns the largest number of source symbols in a block: any for `Uncoded` (the wire's 24-bit ids hold 2^24),
+    /// 32,768 for `ReedSolomon` (half of GF(2^16)), 56,403 for `RaptorQ` (RFC 6330, section 5.1.2), 8192 for `Raptor`
+    /// (RFC 5053, section 5.4.2.1), 16,384 for `Lt` and `PrecodedLt`, 65,536 for `Tornado`.
     #[must_use]
     pub const fn max_source_symbols(self) -> u32 {
         match self {
@@ -153,11 +154,11 @@ impl BlockCode {
         }
     }
 
-    /// Whether this code has blocks of `k` source symbols of `symbol_size` bytes.
+    /// Checks whether this code has blocks of `k` source symbols of `symbol_size` bytes.
     ///
     /// # Errors
     ///
-    /// The limit that is broken; see [`CodeError`].
+    /// The limit that is exceeded; see [`CodeError`].
     pub fn check(self, k: u32, symbol_size: usize) -> Result<(), CodeError> {
         let limit = self.max_source_symbols();
         if !(1..=limit).contains(&k) {
@@ -173,11 +174,13 @@ impl BlockCode {
         Ok(())
     }
 
-    /// First encoding symbol id that does not exist in a block of `k` source symbols; `k` itself where `k` is outside the code's limits.
+    /// Returns the first encoding symbol id that does not exist in a block of `k` source symbols; `k` itself if `k` is
+    /// outside the code's limits.
     ///
-    /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k + min(4c, 65536) - c`, so
-    /// at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`, `PrecodedLt`: 2^24. `Raptor`: 2^16, less the
-    /// padding of a block of less than 4. `Tornado`: somewhat more than `128 k / (128 - r)`, see [`tornado::Design::symbol_limit`].
+    /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k +
+    /// min(4c, 65536) - c`, so at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`,
+    /// `PrecodedLt`: 2^24. `Raptor`: 2^16, less the padding of a block of less than 4. `Tornado`: somewhat more than
+    /// `128 k / (128 - r)`, see [`tornado::Design::symbol_limit`].
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -193,9 +196,10 @@ impl BlockCode {
         }
     }
 
-    /// The chance that decoding fails with `extra` symbols more than `k` received, losses falling at random: 0 for a code that decodes
-    /// from any `k`, the design bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`, [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt`
-    /// and `PrecodedLt` a bound fitted to measurements of blocks decoded from repair symbols alone, from which they fail most often.
+    /// Returns the probability that decoding fails with `extra` symbols more than `k` received, losses falling at
+    /// random: 0 for a code that decodes from any `k`, the design bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`,
+    /// [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of
+    /// blocks decoded from repair symbols alone, from which they fail most often.
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
         match self {
@@ -208,7 +212,7 @@ impl BlockCode {
         }
     }
 
-    /// An encoder that builds nothing until its first repair symbol.
+    /// Creates an encoder that builds nothing until its first repair symbol.
     ///
     /// # Errors
     ///
@@ -226,7 +230,7 @@ impl BlockCode {
         })
     }
 
-    /// A decoder that takes memory only as symbols arrive.
+    /// Creates a decoder that takes memory only as symbols arrive.
     ///
     /// # Errors
     ///

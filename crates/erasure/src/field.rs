@@ -1,5 +1,6 @@
-//! GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), of RFC 6330, section 5.7, and of RFC 8681, section 3.7: single
-//! elements. [`kernel`](crate::kernel) has the arithmetic of long rows, [`matrix`](crate::matrix) that of matrices.
+//! Single elements of GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), of RFC 6330, section 5.7, and of
+//! RFC 8681, section 3.7. [`kernel`](crate::kernel) has the arithmetic of long rows, [`matrix`](crate::matrix) that of
+//! matrices.
 
 /// The low eight bits of the polynomial.
 const POLYNOMIAL: u8 = 0x1d;
@@ -29,12 +30,13 @@ const LOG: [u8; 256] = {
     table
 };
 
-/// `2 * value`.
+/// Returns `2 * value`.
 const fn double(value: u8) -> u8 {
     (value << 1) ^ (POLYNOMIAL * (value >> 7))
 }
 
-/// `value` times 1, 2, 4 .. 128: the columns of the matrix over GF(2) that multiplication by `value` is.
+/// Returns `value` times 1, 2, 4 .. 128: the columns of the matrix over GF(2) that represents multiplication by
+/// `value`.
 pub(crate) const fn times_powers_of_two(value: u8) -> [u8; 8] {
     let mut products = [value; 8];
     let mut bit = 1;
@@ -45,12 +47,12 @@ pub(crate) const fn times_powers_of_two(value: u8) -> [u8; 8] {
     products
 }
 
-/// `a * b`.
+/// Returns `a * b`.
 pub(crate) fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { EXP[usize::from(LOG[usize::from(a)]) + usize::from(LOG[usize::from(b)])] }
 }
 
-/// `1 / value`.
+/// Returns `1 / value`.
 ///
 /// # Panics
 ///

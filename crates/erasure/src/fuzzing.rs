@@ -1,4 +1,4 @@
-//! What a fuzzer drives: any bytes become a block, a decoder and the symbols it is given.
+//! Fuzz target: any bytes become a block, a decoder and the symbols it is given.
 
 mod random;
 
@@ -9,7 +9,7 @@ pub use random::check_random_case;
 pub use crate::rlc::fuzzing::fuzz_window;
 use crate::{Block, BlockCode, Progress};
 
-/// Bounds the cost of an input, not what it can reach: blocks on either side of every threshold that matters fit.
+/// Bounds the cost of an input, not its coverage: blocks on either side of every relevant threshold fit.
 const MAX_K: u32 = 400;
 const MAX_OPERATIONS: usize = 400;
 
@@ -25,7 +25,7 @@ pub fn fuzz_decoder(data: &[u8]) {
     let code = BlockCode::ALL[usize::from(head[0]) % BlockCode::ALL.len()];
     let k = 1 + u32::from(u16::from_le_bytes([head[1], head[2]])) % MAX_K;
     let mut symbol_size = 1 + usize::from(head[3]) % 80;
-    // Where a code has even sizes alone.
+    // Some codes support only even sizes.
     if code.check(k, symbol_size).is_err() {
         symbol_size += 1;
     }
@@ -45,7 +45,7 @@ struct Case {
     decoder: Box<dyn crate::Decoder>,
     block: Block,
     taken: BTreeSet<u32>,
-    /// Taken since the last attempt, which may drop symbols that say nothing new.
+    /// Accepted since the last attempt, which may drop symbols that are linearly dependent.
     held: BTreeSet<u32>,
     symbol: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl Case {
             source: Block::full(k, symbol_size, content.collect()),
             encoder: code.encoder(k, symbol_size).expect("within the limits"),
             decoder: code.decoder(k, symbol_size).expect("within the limits"),
-            // What is missing must not shine through: start from a buffer of noise.
+            // Missing bytes must not be right by accident: start from a buffer of noise.
             block: Block::empty(k, symbol_size, vec![0xa5; k as usize * symbol_size]),
             taken: BTreeSet::new(),
             held: BTreeSet::new(),
@@ -121,7 +121,7 @@ impl Case {
         }
     }
 
-    /// Whatever came before, the missing source symbols complete the block.
+    /// Completes the block with the missing source symbols, whatever came before.
     fn finish(&mut self) {
         self.recover();
         for esi in 0..self.source.k() {

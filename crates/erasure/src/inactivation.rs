@@ -21,16 +21,17 @@ pub(crate) trait System: Send + Debug {
         None
     }
 
-    /// Most unknowns that may be inactive, when a sender means well: with more, an elimination is not begun, for it costs their cube.
+    /// Most unknowns that may be inactive with an honest sender: with more, an elimination is not begun, since its cost
+    /// is cubic in them.
     fn most_inactive(&self) -> usize;
 
-    /// No equations yet, of this system's unknowns.
+    /// Returns an empty list of equations of this system's unknowns.
     fn lists(&self) -> Equations;
 
     /// Appends the unknowns that add up to encoding symbol `esi` to `terms`.
     fn terms(&self, esi: u32, terms: &mut Vec<u32>);
 
-    /// The unknowns of each of these encoding symbols.
+    /// Returns the unknowns of each of these encoding symbols.
     fn symbols(&self, esis: impl IntoIterator<Item = u32>) -> Equations
     where
         Self: Sized,
@@ -43,13 +44,13 @@ pub(crate) trait System: Send + Debug {
     }
 }
 
-/// The elimination of an attempt, and what is in it.
+/// The elimination of an attempt, and its contents.
 #[derive(Debug)]
 pub(crate) struct Inactivation {
     elimination: Option<Elimination>,
     /// The source symbols that are not in the elimination.
     missing: Vec<u32>,
-    /// How many of the repair symbols held are in it.
+    /// How many of the held repair symbols are in it.
     used: usize,
 }
 
@@ -58,7 +59,7 @@ impl Inactivation {
         Self { elimination: None, missing: Vec::new(), used: 0 }
     }
 
-    /// An elimination of what is here; how many more symbols are needed, at least.
+    /// Begins an elimination of the available symbols; returns the least number of further symbols needed.
     fn begin(&mut self, system: &impl System, repairs: &mut Repairs, block: &Block) -> u32 {
         let k = system.k();
         let mut equations = system.constraints();
@@ -70,7 +71,7 @@ impl Inactivation {
         }
         self.elimination = Elimination::bounded(equations, system.heavy(), system.most_inactive());
         let Some(elimination) = &self.elimination else {
-            // No honest sender's symbols are so entangled: others may come.
+            // No honest sender's symbols are so entangled: wait for others.
             repairs.clear();
             return k - block.present();
         };
@@ -79,8 +80,9 @@ impl Inactivation {
         elimination.lacking()
     }
 
-    /// Adds the symbols that came since the last call: how many more are needed, at least. Repair symbols that say nothing new are
-    /// dropped, so that no peer can make this hold more than `k` symbols and one for each unknown.
+    /// Adds the symbols that arrived since the last call; returns the least number of further symbols needed. Linearly
+    /// dependent repair symbols are dropped, so that no peer can make this hold more than `k` symbols and one for each
+    /// unknown.
     pub(crate) fn add_symbols(&mut self, system: &impl System, repairs: &mut Repairs, block: &Block) -> u32 {
         let k = system.k();
         let Some(elimination) = &mut self.elimination else {
@@ -113,7 +115,7 @@ impl Inactivation {
     }
 }
 
-/// The decoder of a code that has no shorter way to what is missing.
+/// The decoder of a code that has no faster way to recover missing symbols.
 #[derive(Debug)]
 pub(crate) struct Decoder<S> {
     system: S,
@@ -157,7 +159,7 @@ impl<S: System> crate::Decoder for Decoder<S> {
     }
 }
 
-/// The unknowns that add up to encoding symbol `esi`.
+/// Returns the unknowns that add up to encoding symbol `esi`.
 #[cfg(test)]
 pub(crate) fn terms_of(system: &impl System, esi: u32) -> Vec<u32> {
     let mut terms = Vec::new();
@@ -172,7 +174,7 @@ mod tests {
     use crate::splitmix::SplitMix64;
     use crate::{lt, raptor};
 
-    /// A plain elimination of dense rows: how many independent equations came.
+    /// A plain elimination of dense rows, to count independent equations.
     struct Dense {
         /// The row whose first unknown is the index.
         rows: Vec<Option<Vec<bool>>>,
@@ -194,7 +196,8 @@ mod tests {
         }
     }
 
-    /// What an attempt says is lacking is what a plain elimination lacks, at the first try and whenever more has come.
+    /// The number that an attempt reports as lacking is what a plain elimination lacks, at the first try and whenever
+    /// more has arrived.
     fn compare(system: &impl System, seed: u64) {
         let (k, mut random) = (system.k(), SplitMix64::new(seed));
         let (unknowns, constraints) = system.constraints().parts();
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Ids that all say the same are taken, told to be of no use, and not kept.
+    /// Ids that are linearly dependent are accepted, reported as useless, and not kept.
     #[test]
     fn symbols_that_say_nothing_new_are_dropped() {
         let system = lt::System::new(Parameters::robust(), 2);
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(block.bytes(), [7, 9]);
     }
 
-    /// Beside source symbols most repair symbols of LT say nothing new, and the few of high degree are all that there is.
+    /// Next to source symbols most repair symbols of LT are redundant, and decoding depends on the few of high degree.
     #[test]
     fn a_large_lt_block_decodes_beside_its_source() {
         use crate::BlockCode;

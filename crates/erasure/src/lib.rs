@@ -55,7 +55,7 @@ pub use block::Block;
 pub use code::{BlockCode, CodeError, UnknownCode};
 #[doc(hidden)]
 pub mod measuring {
-    //! What benchmarks need beyond the codes' own interface.
+    //! Items that benchmarks need beyond the interface of the codes.
 
     pub use crate::raptorq::forget_plans;
 }
@@ -67,17 +67,17 @@ pub trait Encoder: Send + Debug {
     /// First encoding symbol id that does not exist.
     fn symbol_limit(&self) -> u32;
 
-    /// Writes repair symbol `esi` of `source` to `out`. The first call does the work that all repair symbols share; every later call
-    /// must bring the same block.
+    /// Writes repair symbol `esi` of `source` to `out`. The first call does the work that all repair symbols share;
+    /// every later call must pass the same block.
     ///
     /// # Panics
     ///
-    /// When the caller breaks the contract: `source` is complete and has the `k` and symbol size of this encoder, `esi` lies in
-    /// `k..symbol_limit()`, and `out` is one symbol long.
+    /// When the caller violates the contract: `source` is complete and has the `k` and symbol size of this encoder,
+    /// `esi` lies in `k..symbol_limit()`, and `out` is one symbol long.
     fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
 
-    /// Writes the repair symbols from `first` on to `out`, one after the other, as many as it holds: the same as [`Encoder::repair`]
-    /// for each of them, which takes some codes much longer.
+    /// Writes the repair symbols from `first` on to `out`, one after the other, as many as it holds: the same as
+    /// [`Encoder::repair`] for each of them, which takes much longer with some codes.
     ///
     /// # Panics
     ///
@@ -89,32 +89,35 @@ pub trait Encoder: Send + Debug {
     }
 }
 
-/// Holds the repair symbols of one source block until the missing source symbols follow from them. No symbol makes it panic.
+/// Holds the repair symbols of one source block until the missing source symbols can be computed. No symbol makes it
+/// panic.
 pub trait Decoder: Send + Debug {
-    /// Takes one repair symbol. A duplicate of one that is held, an id outside `k..symbol_limit`, a wrong length, a block of another
-    /// shape, and anything that comes once enough is there, is [`Progress::Useless`] and not kept.
+    /// Takes one repair symbol. A duplicate of a held one, an id outside `k..symbol_limit`, a wrong length, a block of
+    /// another shape, and any symbol after enough have arrived, is [`Progress::Useless`] and not kept.
     fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress;
 
-    /// So many symbols, source and repair, are to be there before the first solve, as far as there are so many: those beyond `k` are
-    /// held and used too. Nothing changes for a code of which any `k` symbols decode.
+    /// Sets the number of symbols, source and repair, to wait for before the first solve, as far as that many exist:
+    /// those beyond `k` are held and used too. Has no effect for a code of which any `k` symbols decode.
     fn wait_for(&mut self, _symbols: u32) {}
 
-    /// Fills in the missing source symbols of `block`. Between the first call that answers [`Progress::Need`] and the last, `block`
-    /// may gain source symbols and nothing else. No solve is tried before the number of symbols asked for has come.
+    /// Fills in the missing source symbols of `block`. Between the first call that returns [`Progress::Need`] and the
+    /// last, `block` may gain source symbols and nothing else. No solve is attempted before the requested number of
+    /// symbols has arrived.
     ///
     /// # Panics
     ///
-    /// It may when the caller breaks that contract and brings another block of the same shape; or the bytes are wrong.
+    /// It may when the caller violates that contract and passes another block of the same shape; or the bytes are
+    /// wrong.
     fn recover(&mut self, block: &mut Block) -> Progress;
 }
 
-/// What a symbol, or an attempt to recover, has brought.
+/// The effect of a symbol, or of an attempt to recover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The symbol adds nothing and was not kept.
     Useless,
-    /// Wait for this many more symbols, source or repair: a lower bound of what is needed, and never 0. Tornado, of which no bound is
-    /// known, names a small step.
+    /// Wait for this many more symbols, source or repair: a lower bound on what is needed, and never 0. Tornado, for
+    /// which no bound is known, names a small step.
     Need(u32),
     /// From [`Decoder::push`]: [`Decoder::recover`] may succeed now. From [`Decoder::recover`]: the block is complete.
     Ready,

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::{Block, Progress};
 
-/// Symbols of a chunk: no larger one is ever moved to make room.
+/// Symbols of a chunk: at most that many are moved to make room.
 const CHUNK: usize = 32;
 
-/// Repair symbols as they came. Holds no more of them than an attempt to decode can use, whatever arrives.
+/// Repair symbols in order of arrival. Holds no more of them than an attempt to decode can use, whatever arrives.
 #[derive(Debug)]
 pub(crate) struct Repairs {
     k: u32,
@@ -26,7 +26,7 @@ impl Repairs {
         Self { k, symbol_size, symbol_limit, wanted: k, esis: Vec::new(), known: BTreeSet::new(), chunks: Vec::new() }
     }
 
-    /// Whether `block` has the shape this decoder was made for.
+    /// Returns whether `block` has the shape for which this decoder was made.
     fn fits(&self, block: &Block) -> bool {
         block.k() == self.k && block.symbol_size() == self.symbol_size
     }
@@ -49,7 +49,7 @@ impl Repairs {
         }
     }
 
-    /// What there is to say before an attempt: [`Progress::Ready`] where it may be made, or need not for a complete block.
+    /// Returns the progress before an attempt: [`Progress::Ready`] if it may be made, or need not for a complete block.
     pub(crate) fn progress(&self, block: &Block) -> Progress {
         match self.lacking(block) {
             _ if !block.is_complete() && !self.fits(block) => Progress::Useless,
@@ -58,7 +58,7 @@ impl Repairs {
         }
     }
 
-    /// How many more symbols the next attempt waits for: 0 when it may be made, and for a complete block.
+    /// Returns how many more symbols the next attempt waits for: 0 when it may be made, and for a complete block.
     pub(crate) fn lacking(&self, block: &Block) -> u32 {
         if block.is_complete() {
             return 0;
@@ -66,18 +66,18 @@ impl Repairs {
         self.wanted.saturating_sub(block.present() + self.count())
     }
 
-    /// The first attempt waits for so many symbols, or for all there are.
+    /// Makes the first attempt wait for `symbols` symbols, or for all there are.
     pub(crate) fn wait_for_first(&mut self, symbols: u32) {
         self.wanted = self.wanted.max(symbols.min(self.symbol_limit));
     }
 
-    /// An attempt with all that is here has failed: wait for `more` symbols before the next.
+    /// Handles a failed attempt with all available symbols: waits for `more` symbols before the next.
     pub(crate) fn wait_for(&mut self, block: &Block, more: u32) -> Progress {
         self.wanted = block.present() + self.count() + more;
         Progress::Need(more)
     }
 
-    /// Drops those of the symbols from the `first` on that `is_of_use` refuses. It is asked in the order they came, with
+    /// Drops those of the symbols from the `first` on that `is_of_use` refuses. It is called in order of arrival, with
     /// the place that the symbol has if it stays.
     pub(crate) fn retain(&mut self, first: usize, mut is_of_use: impl FnMut(usize, u32) -> bool) {
         let mut kept = first;
@@ -98,18 +98,18 @@ impl Repairs {
         }
     }
 
-    /// Bytes in a symbol.
+    /// Returns the bytes in a symbol.
     pub(crate) fn symbol_size(&self) -> usize {
         self.symbol_size
     }
 
-    /// The number of repair symbols held.
+    /// Returns the number of repair symbols held.
     pub(crate) fn count(&self) -> u32 {
         // Fits: every id is below 2^24 and held once.
         self.esis.len() as u32
     }
 
-    /// The symbols held, in the order they came.
+    /// Iterates over the symbols held, in order of arrival.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let symbols = self.chunks.iter().flat_map(|chunk| chunk.chunks_exact(self.symbol_size));
         self.esis.iter().copied().zip(symbols)
@@ -126,7 +126,7 @@ impl Repairs {
         }
     }
 
-    /// Forgets the symbols, when the block is complete.
+    /// Drops the symbols, when the block is complete.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.k, self.symbol_size, self.symbol_limit);
     }

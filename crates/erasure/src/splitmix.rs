@@ -3,7 +3,8 @@
 /// The odd integer next to 2^64 over the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequence of 64-bit numbers. Codes draw their structure from it on both sides: the numbers are part of their definition.
+/// A sequence of 64-bit numbers, from which codes draw their structure on both sides: the numbers are part of their
+/// definition.
 #[derive(Debug)]
 pub(crate) struct SplitMix64 {
     state: u64,
@@ -19,13 +20,13 @@ impl SplitMix64 {
         mix(self.state)
     }
 
-    /// A number below `bound`: the high half of the product with it.
+    /// Returns a number below `bound`: the high half of their product.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // Below `bound`.
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number below `bound` of the high 32 bits alone, which is not always that of [`SplitMix64::below`].
+    /// Returns a number below `bound` from the high 32 bits alone, which may differ from that of [`SplitMix64::below`].
     pub(crate) fn below_u32(&mut self, bound: u32) -> u32 {
         // Below `bound`.
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32

@@ -1,4 +1,5 @@
-//! Encoding of systematic codes: the intermediate symbols follow from the source symbols by a plan, and repair symbols from them.
+//! Encoding of systematic codes: a plan computes the intermediate symbols from the source symbols, and repair symbols
+//! are made from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +11,16 @@ use crate::linear::{Plan, Solved};
 
 /// A system whose unknowns, the intermediate symbols, follow from the source symbols alone.
 pub(crate) trait Systematic: System {
-    /// First encoding symbol id that does not exist.
+    /// Returns the first encoding symbol id that does not exist.
     fn symbol_limit(&self) -> u32;
 
-    /// The plan of the unknowns: its inputs are source symbols, then padding.
+    /// Returns the plan of the unknowns: its inputs are source symbols, then padding.
     fn encoding_plan(&self) -> Arc<Plan>;
 
-    /// Inputs of the plan, padding among them.
+    /// Returns the number of inputs of the plan, including padding.
     fn encoding_inputs(&self) -> u32;
 
-    /// The inputs of the plan; where a source symbol is not there, zeros.
+    /// Returns the inputs of the plan, with zeros for absent source symbols.
     fn source_inputs<'a>(&self, size: usize, symbol: impl Fn(u32) -> Option<&'a [u8]>) -> Inputs<'a> {
         Inputs::new(size, (0..self.encoding_inputs()).map(|esi| if esi < self.k() { symbol(esi) } else { None }))
     }

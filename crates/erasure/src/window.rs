@@ -20,13 +20,13 @@ impl WindowCode {
     /// Every code, in the order of its number.
     pub const ALL: [Self; 1] = [Self::Rlc];
 
-    /// The number of this code on the wire.
+    /// Returns the number of this code on the wire.
     #[must_use]
     pub const fn wire(self) -> u8 {
         self as u8
     }
 
-    /// The name that `Display` prints and `FromStr` reads.
+    /// Returns the name that `Display` prints and `FromStr` reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl WindowCode {
         }
     }
 
-    /// The largest window in source symbols.
+    /// Returns the largest window in source symbols.
     #[must_use]
     pub const fn max_window(self) -> u32 {
         match self {
@@ -42,11 +42,11 @@ impl WindowCode {
         }
     }
 
-    /// Whether this code has windows of `symbols` source symbols of `symbol_size` bytes.
+    /// Checks whether this code has windows of `symbols` source symbols of `symbol_size` bytes.
     ///
     /// # Errors
     ///
-    /// The limit that is broken; see [`CodeError`].
+    /// The limit that is exceeded; see [`CodeError`].
     pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
         let limit = self.max_window();
         if !(1..=limit).contains(&symbols) {
@@ -78,14 +78,14 @@ impl fmt::Display for WindowCode {
 /// Any code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
-    /// Codes blocks, each by itself.
+    /// A block code, which codes each block by itself.
     Block(BlockCode),
-    /// Codes a window that slides over the symbols.
+    /// A window code, whose window slides over the symbols.
     Window(WindowCode),
 }
 
 impl Code {
-    /// The number of this code on the wire.
+    /// Returns the number of this code on the wire.
     #[must_use]
     pub const fn wire(self) -> u8 {
         match self {
@@ -94,18 +94,18 @@ impl Code {
         }
     }
 
-    /// The code of this number, or `None` for a number that is reserved or unknown.
+    /// Returns the code with this number, or `None` for a number that is reserved or unknown.
     #[must_use]
     pub fn from_wire(number: u8) -> Option<Self> {
         let window = WindowCode::ALL.into_iter().find(|code| code.wire() == number);
         window.map(Self::Window).or_else(|| BlockCode::from_wire(number).map(Self::Block))
     }
 
-    /// Whether this code has blocks, or windows, of `symbols` source symbols of `symbol_size` bytes.
+    /// Checks whether this code has blocks, or windows, of `symbols` source symbols of `symbol_size` bytes.
     ///
     /// # Errors
     ///
-    /// The limit that is broken; see [`CodeError`].
+    /// The limit that is exceeded; see [`CodeError`].
     pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
         match self {
             Self::Block(code) => code.check(symbols, symbol_size),

@@ -1,15 +1,16 @@
-//! What many more cases than a test has time for are made of.
+//! Generates random cases, for many more runs than a test has time for.
 
 use super::Case;
 use crate::BlockCode;
 use crate::splitmix::SplitMix64;
 
-/// Makes up a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus arrive, with attempts
-/// to recover between them: the decoder must come to the right bytes or say what it needs. All follows from the seed.
+/// Generates a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus
+/// arrive, with attempts to recover between them: the decoder must produce the right bytes or say what it needs. All
+/// follows from the seed.
 ///
 /// # Panics
 ///
-/// Where the decoder is wrong.
+/// If the decoder is wrong.
 pub fn check_random_case(seed: u64) {
     let mut dice = SplitMix64::new(seed);
     let code = BlockCode::ALL[dice.below_u32(BlockCode::ALL.len() as u32) as usize];
@@ -18,7 +19,7 @@ pub fn check_random_case(seed: u64) {
         14..19 => dice.below_u32(500),
         _ => dice.below_u32(3000),
     };
-    // Some codes begin at a few symbols, or have even sizes alone.
+    // Some codes require a few symbols, or even sizes.
     let shape = |k: u32, size: usize| code.check(k, size).is_ok().then_some((k, size));
     let size = 1 + dice.below_u32(16) as usize;
     let (k, symbol_size) =
@@ -34,7 +35,7 @@ pub fn check_random_case(seed: u64) {
             _ => {}
         }
     }
-    // With all that is there; the rest of the source comes while the decoder waits for more.
+    // With all that has arrived; the rest of the source arrives while the decoder waits for more.
     case.finish();
 }
 
@@ -44,7 +45,7 @@ impl Case {
     }
 }
 
-/// Ids in the order they arrive, some twice, each with a number below 40 that says what else happens.
+/// Ids in order of arrival, some twice, each with a number below 40 that selects what else happens.
 fn arrivals(dice: &mut SplitMix64, k: u32, limit: u32) -> Vec<(u32, u32)> {
     // From nothing lost to everything.
     let percent = [0, 1, 10, 50, 100][dice.below_u32(5) as usize];
@@ -69,7 +70,7 @@ fn arrivals(dice: &mut SplitMix64, k: u32, limit: u32) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// `cargo xtask soak codes` goes on from here.
+    /// `cargo xtask soak codes` continues from here.
     #[test]
     fn random_cases_are_right() {
         for seed in 0..600 {

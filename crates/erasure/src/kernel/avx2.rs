@@ -20,32 +20,32 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { _mm256_setzero_si256() })
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller has the instructions and says that 32 bytes may be read.
+        // SAFETY: the caller guarantees the instructions, and that 32 bytes may be read.
         Self(unsafe { _mm256_loadu_si256(from.cast()) })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has the instructions and says that 32 bytes may be written.
+        // SAFETY: the caller guarantees the instructions, and that 32 bytes may be written.
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { _mm256_xor_si256(self.0, other.0) })
     }
 
     #[inline(always)]
     unsafe fn factor(value: u8) -> Self::Factor {
         let halves = &HALVES[usize::from(value)];
-        // SAFETY: the caller has the instructions, and both arrays have 16 bytes.
+        // SAFETY: the caller guarantees the instructions, and both arrays have 16 bytes.
         unsafe {
             let low = _mm_loadu_si128(halves.low.as_ptr().cast());
             let high = _mm_loadu_si128(halves.high.as_ptr().cast());
@@ -55,7 +55,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe {
             let half = _mm256_set1_epi8(0x0f);
             let of_low = _mm256_shuffle_epi8(low, _mm256_and_si256(self.0, half));

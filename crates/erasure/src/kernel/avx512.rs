@@ -13,7 +13,7 @@ use crate::field;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512i);
 
-/// The matrix of each factor: byte `7 - i` says which bits of a byte add up to bit `i` of the product.
+/// The matrix of each factor: byte `7 - i` selects the bits of a byte that add up to bit `i` of the product.
 static MATRICES: [u64; 256] = {
     let mut matrices = [0; 256];
     let mut factor = 0;
@@ -41,37 +41,37 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { _mm512_setzero_si512() })
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller has the instructions and says that 64 bytes may be read.
+        // SAFETY: the caller guarantees the instructions, and that 64 bytes may be read.
         Self(unsafe { _mm512_loadu_si512(from.cast()) })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has the instructions and says that 64 bytes may be written.
+        // SAFETY: the caller guarantees the instructions, and that 64 bytes may be written.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
     }
 
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { _mm512_xor_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     unsafe fn factor(value: u8) -> __m512i {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { _mm512_set1_epi64(MATRICES[usize::from(value)].cast_signed()) }
     }
 
     #[inline(always)]
     unsafe fn multiply(self, by: __m512i) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(self.0, by) })
     }
 }

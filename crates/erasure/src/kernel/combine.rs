@@ -3,14 +3,15 @@
 use super::vector::{Vector, load_up_to, store_up_to};
 use super::{Level, dispatch};
 
-/// Outputs kept in registers while the inputs pass by.
+/// Outputs kept in registers while the inputs are read.
 const BLOCK: usize = 4;
 
 /// Vectors of each output in registers. With AVX2 and a block of outputs they take half of the 16 registers, the tables and halves of
 /// bytes the other half.
 const WIDTH: usize = 2;
 
-/// Bytes of all inputs together that are multiplied into one block of outputs after the other: what stays in a first-level cache.
+/// Bytes of all inputs together that are multiplied into one block of outputs after the other: an amount that stays in
+/// a first-level cache.
 const STRIP: usize = 24 << 10;
 
 /// `outputs[i]` becomes the sum over all `j` of `coefficients[i * inputs.len() + j] * inputs[j]`.
@@ -33,7 +34,7 @@ pub(super) fn combine_at(level: Level, outputs: &mut [&mut [u8]], coefficients: 
     };
     assert!(outputs.iter().all(|output| output.len() == length), "outputs of one length");
     assert!(inputs.iter().all(|input| input.len() == length), "inputs as long as the outputs");
-    // SAFETY: the shapes are as the kernel asks.
+    // SAFETY: the shapes are as the kernel requires.
     unsafe { combine_kernel(level, outputs, coefficients, inputs) }
 }
 
@@ -49,7 +50,7 @@ dispatch! {
 unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8], inputs: &[&[u8]]) {
     let length = outputs[0].len();
     let unit = WIDTH * V::BYTES;
-    // Where one block holds all outputs, no input is read twice.
+    // If one block holds all outputs, no input is read twice.
     let strip = if outputs.len() <= BLOCK { length } else { (STRIP / inputs.len().max(1)).next_multiple_of(unit) };
     let strip = strip.max(unit);
     for start in (0..length).step_by(strip) {
@@ -72,12 +73,12 @@ unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8]
     }
 }
 
-/// Makes the bytes `start..end` of `ROWS` outputs.
+/// Computes the bytes `start..end` of `ROWS` outputs.
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; the range lies in every output and input; there is a coefficient for each output and input at
-/// least, those of one output after those of the one before.
+/// The CPU has the instructions of `V`; the range lies in every output and input; there is at least one coefficient for
+/// each output and input, those of one output after those of the previous one.
 #[inline(always)]
 unsafe fn rows<V: Vector, const ROWS: usize>(
     outputs: [*mut u8; ROWS],
@@ -110,7 +111,7 @@ unsafe fn rows<V: Vector, const ROWS: usize>(
             }
             at += WIDTH * V::BYTES;
         }
-        // What does not fill the registers, vector by vector; the last one in part.
+        // The rest, which does not fill the registers, vector by vector; the last one in part.
         while at < end {
             let bytes = V::BYTES.min(end - at);
             let mut sums = [V::zero(); ROWS];

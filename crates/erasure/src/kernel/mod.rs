@@ -1,7 +1,8 @@
-//! Additions and multiplications of many bytes at once, with the widest instructions the machine has.
+//! Additions and multiplications of many bytes at once, with the widest instructions of the machine.
 //!
-//! The only `unsafe` of this crate. Two contracts carry it. A [`Level`] exists only where its instructions do, so whoever holds one may
-//! run them. And the functions on slices check every length before they hand pointers to a kernel.
+//! This is the only `unsafe` code of this crate. It rests on two contracts: a [`Level`] exists only where its
+//! instructions do, so its holder may run them; and the functions on slices check every length before they pass
+//! pointers to a kernel.
 
 #![expect(unsafe_code, reason = "vector instructions are chosen at run time, and kernels work on pointers")]
 
@@ -26,7 +27,7 @@ use std::sync::OnceLock;
 pub(crate) use combine::combine;
 pub(crate) use slices::{add, add_many, add_outer, add_scaled, scale};
 
-/// A set of vector instructions that this machine has: the proof of it, since no other is ever made.
+/// A set of vector instructions that this machine has: a value proves that, since no other is ever made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Level(Instructions);
 
@@ -73,22 +74,22 @@ impl Instructions {
 }
 
 impl Level {
-    /// Every level of this machine, the narrowest first.
+    /// Iterates over every level of this machine, the narrowest first.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         Instructions::ALL.iter().copied().filter(|instructions| instructions.are_here()).map(Self)
     }
 
-    /// The widest level of this machine, found out once.
+    /// Returns the widest level of this machine, which is detected once.
     pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Level> = OnceLock::new();
         *DETECTED.get_or_init(|| Self::available().last().expect("the portable level is always here"))
     }
 }
 
-/// Makes `unsafe fn name(level: Level, ..)` of a generic kernel `unsafe fn body<V: Vector>(..)`: an instance of the body for each
-/// instruction set, compiled with these instructions enabled, and the choice among them. What the caller must keep is what the body
-/// asks for, but for the instructions: the level stands for them. The body, and every function in it that has a vector as argument or
-/// result, is `#[inline(always)]`.
+/// Makes `unsafe fn name(level: Level, ..)` of a generic kernel `unsafe fn body<V: Vector>(..)`: an instance of the
+/// body for each instruction set, compiled with these instructions enabled, and the choice among them. Its safety
+/// contract is that of the body, except for the instructions, for which the level vouches. The body, and every function
+/// in it that has a vector as argument or result, is `#[inline(always)]`.
 macro_rules! dispatch {
     ($(#[$attribute:meta])* $visibility:vis unsafe fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $body:ident;) => {
         $(#[$attribute])*
@@ -96,25 +97,25 @@ macro_rules! dispatch {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
             unsafe fn avx512($($argument: $type),*) {
-                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                // SAFETY: these instructions are enabled; the caller upholds the rest.
                 unsafe { $body::<$crate::kernel::avx512::Avx512>($($argument),*) }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
             unsafe fn avx2($($argument: $type),*) {
-                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                // SAFETY: these instructions are enabled; the caller upholds the rest.
                 unsafe { $body::<$crate::kernel::avx2::Avx2>($($argument),*) }
             }
 
             #[cfg(target_arch = "aarch64")]
             #[target_feature(enable = "neon")]
             unsafe fn neon($($argument: $type),*) {
-                // SAFETY: these instructions are enabled; the caller keeps the rest.
+                // SAFETY: these instructions are enabled; the caller upholds the rest.
                 unsafe { $body::<$crate::kernel::neon::Neon>($($argument),*) }
             }
 
-            // SAFETY: a level exists only where its instructions do; the caller keeps the rest.
+            // SAFETY: a level exists only where its instructions do; the caller upholds the rest.
             unsafe {
                 match level.0 {
                     $crate::kernel::Instructions::Portable => {

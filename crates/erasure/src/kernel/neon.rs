@@ -17,38 +17,38 @@ impl Vector for Neon {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { vdupq_n_u8(0) })
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller has the instructions and says that 16 bytes may be read.
+        // SAFETY: the caller guarantees the instructions, and that 16 bytes may be read.
         Self(unsafe { vld1q_u8(from) })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has the instructions and says that 16 bytes may be written.
+        // SAFETY: the caller guarantees the instructions, and that 16 bytes may be written.
         unsafe { vst1q_u8(to, self.0) }
     }
 
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { veorq_u8(self.0, other.0) })
     }
 
     #[inline(always)]
     unsafe fn factor(value: u8) -> Self::Factor {
         let halves = &HALVES[usize::from(value)];
-        // SAFETY: the caller has the instructions, and both arrays have 16 bytes.
+        // SAFETY: the caller guarantees the instructions, and both arrays have 16 bytes.
         unsafe { (vld1q_u8(halves.low.as_ptr()), vld1q_u8(halves.high.as_ptr())) }
     }
 
     #[inline(always)]
     unsafe fn multiply(self, (low, high): Self::Factor) -> Self {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe {
             let of_low = vqtbl1q_u8(low, vandq_u8(self.0, vdupq_n_u8(0x0f)));
             let of_high = vqtbl1q_u8(high, vshrq_n_u8::<4>(self.0));

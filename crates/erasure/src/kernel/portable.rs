@@ -3,7 +3,7 @@
 use super::vector::Vector;
 use crate::field;
 
-/// 32 bytes, eight to an integer; compilers may make vector instructions of it.
+/// 32 bytes, eight to an integer; compilers may use vector instructions for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([u64; 4]);
 
@@ -23,13 +23,13 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller says that 32 bytes may be read, and any bytes are integers.
+        // SAFETY: the caller guarantees that 32 bytes may be read, and any bytes are integers.
         Self(unsafe { from.cast::<[u64; 4]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller says that 32 bytes may be written.
+        // SAFETY: the caller guarantees that 32 bytes may be written.
         unsafe { to.cast::<[u64; 4]>().write_unaligned(self.0) }
     }
 
@@ -44,7 +44,8 @@ impl Vector for Portable {
         field::times_powers_of_two(value).map(u64::from)
     }
 
-    /// Adds the product of each bit: a byte that is 0 or 1 times a byte is a byte, so one multiplication serves eight bytes.
+    /// Adds the product of each bit: a byte that is 0 or 1 times a byte is a byte, so one multiplication serves eight
+    /// bytes.
     #[inline(always)]
     unsafe fn multiply(self, by: [u64; 8]) -> Self {
         let mut product = [0; 4];

@@ -1,7 +1,8 @@
 //! Programs of additions: which symbols to add up to which, run on one strip of all symbols at a time.
 //!
-//! A block's symbols do not fit the first caches, a strip of some lines of each does. So a program is run from its beginning to its end
-//! for one strip after the other, and every sum is gathered in registers from all its sources before it is written once.
+//! A block's symbols do not fit the first-level cache, but a strip of a few lines of each does. So a program runs
+//! completely for one strip after the other, and every sum is gathered in registers from all its sources before it is
+//! written once.
 
 mod slots;
 mod sums;
@@ -15,11 +16,11 @@ pub(crate) use self::slots::{Inputs, LINE, Lines, Slots};
 pub(crate) struct Program {
     /// For each sum: target, input, number of first sources, number of all, the sources.
     words: Vec<u32>,
-    /// Where the sum begun last is.
+    /// Where the last sum begins.
     start: usize,
-    /// Where the whole sums end. What a panic of an iterator left behind them is of no account.
+    /// Where the whole sums end. Anything after them, left behind by a panicking iterator, is ignored.
     end: usize,
-    // Bounds are wider than what they bound: one above the largest number is no number below it.
+    // Bounds are wider than the values they bound, so that one above the largest value can be represented.
     /// All first sources are below.
     slots: u64,
     /// All last sources are below.
@@ -43,7 +44,8 @@ impl Program {
         self.push_parts(target, input, sources, []);
     }
 
-    /// Adds a sum in two parts: the `last` sources are left out of a run over the [`Part::First`], or lie among other slots.
+    /// Adds a sum in two parts: the `last` sources are left out of a run over [`Part::First`], or are among other
+    /// slots.
     pub(crate) fn push_parts(
         &mut self,
         target: u32,
@@ -56,7 +58,7 @@ impl Program {
         self.add_last(last);
     }
 
-    /// Begins a sum, whose sources are to be added.
+    /// Begins a sum, to which sources will be added.
     pub(crate) fn begin(&mut self, target: u32, input: u32) {
         self.words.truncate(self.end);
         self.start = self.end;
@@ -66,19 +68,19 @@ impl Program {
         self.inputs = self.inputs.max(u64::from(input) + 1);
     }
 
-    /// Adds first sources to the sum begun last, which has no last ones yet.
+    /// Adds first sources to the last sum, which has no last ones yet.
     pub(crate) fn add_first(&mut self, sources: impl IntoIterator<Item = u32>) {
         assert_eq!(self.words[self.start + 2], self.words[self.start + 3], "first sources before the last ones");
         self.slots = self.slots.max(self.add(sources));
         self.words[self.start + 2] = self.words[self.start + 3];
     }
 
-    /// Adds last sources to the sum begun last, after its first ones.
+    /// Adds last sources to the last sum, after its first ones.
     pub(crate) fn add_last(&mut self, sources: impl IntoIterator<Item = u32>) {
         self.others = self.others.max(self.add(sources));
     }
 
-    /// Adds and counts sources, and returns a number that all are below.
+    /// Adds and counts sources, and returns a number above all of them.
     fn add(&mut self, sources: impl IntoIterator<Item = u32>) -> u64 {
         assert!(self.start + HEADER <= self.end, "a sum was begun");
         let mut below = 0;
@@ -90,17 +92,17 @@ impl Program {
         below
     }
 
-    /// The whole sums.
+    /// Returns the whole sums.
     fn words(&self) -> &[u32] {
         &self.words[..self.end]
     }
 
-    /// Bytes it takes.
+    /// Returns the bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         4 * self.words.len()
     }
 
-    /// Additions it makes, with each sum counted once more for its input.
+    /// Returns the additions it performs, with each sum counted once more for its input.
     #[cfg(test)]
     pub(crate) fn additions(&self, part: Part) -> usize {
         let (mut at, mut sum) = (0, 0);
@@ -113,7 +115,7 @@ impl Program {
     }
 }
 
-/// How much of each sum a run makes.
+/// The part of each sum that a run computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     First,

@@ -27,7 +27,7 @@ pub(crate) fn scale(row: &mut [u8], factor: u8) {
     scale_at(Level::detected(), row, factor);
 }
 
-/// Adds every one of `from` to `to`, which is read and written once for all of them.
+/// Adds each slice of `from` to `to`, which is read and written once for all of them.
 pub(crate) fn add_many(to: &mut [u8], from: &[&[u8]]) {
     add_many_at(Level::detected(), to, from);
 }
@@ -51,7 +51,7 @@ pub(super) fn add_outer_at(level: Level, matrix: &mut [u8], row: &[u8], factors:
 }
 
 pub(super) fn scale_at(level: Level, row: &mut [u8], factor: u8) {
-    // SAFETY: nothing is asked but the level.
+    // SAFETY: only the level is required.
     unsafe { scale_kernel(level, row, factor) }
 }
 
@@ -153,7 +153,8 @@ unsafe fn scale_body<V: Vector>(row: &mut [u8], factor: u8) {
 /// The CPU has the instructions of `V`; each of `from` is as long as `to`.
 #[inline(always)]
 unsafe fn add_many_body<V: Vector>(to: &mut [u8], from: &[&[u8]]) {
-    /// How many vectors of the sum are kept in registers: enough to hide that the pointer to each source is fetched anew for them.
+    /// How many vectors of the sum are kept in registers: enough to hide that the pointer to each source is fetched
+    /// again for them.
     const WIDTH: usize = 4;
     let (wide, whole) = (to.len() - to.len() % (WIDTH * V::BYTES), to.len() - to.len() % V::BYTES);
     let (to, rest) = (to.as_mut_ptr(), to.len() - whole);

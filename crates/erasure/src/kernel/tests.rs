@@ -6,11 +6,11 @@ use super::{Instructions, Level};
 use crate::field;
 use crate::testing::noise;
 
-/// Lengths around and below every register, and what several registers hold.
+/// Lengths around and below every register, and beyond several registers.
 const LENGTHS: std::ops::Range<usize> = 0..300;
 
-/// Runs `kernel` on rows of every length at every level, inside of a buffer whose other bytes must stay as they are. `expected` is the
-/// first row's byte by those of all rows.
+/// Runs `kernel` on rows of every length at every level, inside a buffer whose other bytes must not change. `expected`
+/// computes the first row's byte from those of all rows.
 fn check(sources: usize, kernel: impl Fn(Level, &mut [u8], &[&[u8]]), expected: impl Fn(u8, &[u8]) -> u8) {
     const MARGIN: usize = 3;
     for level in Level::available() {
@@ -33,7 +33,7 @@ fn check(sources: usize, kernel: impl Fn(Level, &mut [u8], &[&[u8]]), expected: 
     }
 }
 
-/// The widest instructions are taken where the machine has all of their features, and only there.
+/// The widest instructions are used if the machine has all of their features, and only then.
 #[test]
 fn the_detected_level_is_what_the_features_allow() {
     println!("levels here: {:?}", Level::available().collect::<Vec<_>>());
@@ -45,7 +45,7 @@ fn the_detected_level_is_what_the_features_allow() {
     #[cfg(target_arch = "x86_64")]
     {
         let avx2 = is_x86_feature_detected!("avx2");
-        // What `dispatch!` enables for the kernels of that level.
+        // The features that `dispatch!` enables for the kernels of that level.
         let avx512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
@@ -110,7 +110,7 @@ fn an_outer_product_is_added() {
     }
 }
 
-/// A product of so many outputs and inputs of `length` bytes at every level.
+/// Checks a product of `outputs` outputs and `inputs` inputs of `length` bytes at every level.
 fn check_product(outputs: usize, inputs: usize, length: usize) {
     let coefficients = noise(99, outputs * inputs);
     let symbols: Vec<_> = (0..inputs).map(|input| noise(input, length)).collect();
@@ -140,7 +140,7 @@ fn a_matrix_times_symbols() {
     }
 }
 
-/// A strip has less than a byte of each input.
+/// A strip has less than one byte of each input.
 #[test]
 fn a_matrix_times_more_symbols_than_a_strip_has_bytes() {
     check_product(5, 25_000, 150);

@@ -1,4 +1,4 @@
-//! Plans that are kept, for they depend on the number of symbols alone.
+//! A cache of plans, which depend only on the number of symbols.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,8 +7,8 @@ use super::Plan;
 /// Bytes of the plans that a cache keeps; a single larger plan is kept alone.
 const CACHED_BYTES: usize = 32 << 20;
 
-/// Plans by their number of symbols, the last used at the end. Plans are the same whoever computes them, so a cache belongs to the
-/// process; it changes the time a call takes, never its result.
+/// Plans by their number of symbols, the last used at the end. A plan does not depend on its computation, so a cache
+/// belongs to the process; it changes the time a call takes, never its result.
 #[derive(Debug)]
 pub(crate) struct Cache(Mutex<Vec<(u32, Arc<Plan>)>>);
 
@@ -17,12 +17,12 @@ impl Cache {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The plan of `symbols` symbols, from the cache or by `compute`.
+    /// Returns the plan of `symbols` symbols, from the cache or by `compute`.
     pub(crate) fn plan(&self, symbols: u32, compute: impl FnOnce() -> Plan) -> Arc<Plan> {
         if let Some(plan) = cached(&mut self.lock(), symbols) {
             return plan;
         }
-        // Computed without the lock: other blocks go on meanwhile, at worst the same plan is computed twice.
+        // Computed without the lock: other blocks continue meanwhile; at worst the same plan is computed twice.
         let plan = Arc::new(compute());
         let mut plans = self.lock();
         if let Some(plan) = cached(&mut plans, symbols) {
@@ -46,7 +46,7 @@ impl Cache {
     }
 }
 
-/// The plan, which becomes the one that was used last.
+/// Returns the plan, and marks it as the last used.
 fn cached(plans: &mut [(u32, Arc<Plan>)], symbols: u32) -> Option<Arc<Plan>> {
     let at = plans.iter().position(|&(of, _)| of == symbols)?;
     plans[at..].rotate_left(1);

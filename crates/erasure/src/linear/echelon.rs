@@ -1,9 +1,10 @@
-//! The dense rest over GF(2): equations of the inactive unknowns alone, in reduced echelon form as they come.
+//! The dense remainder over GF(2): equations of the inactive unknowns alone, kept in reduced echelon form as they
+//! arrive.
 
 use super::bits;
 
-/// Independent equations of the inactive unknowns: each has one unknown, its pivot, that no other has. Beside its unknowns each holds
-/// which of the equations that were added it is made of.
+/// Independent equations of the inactive unknowns: each has one unknown, its pivot, that no other has. Next to its
+/// unknowns each records the added equations of which it is the sum.
 #[derive(Debug)]
 pub(super) struct Echelon {
     unknowns: usize,
@@ -22,7 +23,7 @@ impl Echelon {
         Self { unknowns, words, rows: Vec::new(), pivots: Vec::new(), scratch: vec![0; 2 * words] }
     }
 
-    /// Adds an equation of these unknowns; false, and no change, where it follows from those that are here.
+    /// Adds an equation of these unknowns; returns false, and changes nothing, if it follows from the others.
     pub(super) fn insert(&mut self, unknowns: &[u64]) -> bool {
         let (words, stride) = (self.words, 2 * self.words);
         self.scratch[..words].copy_from_slice(unknowns);
@@ -44,17 +45,17 @@ impl Echelon {
         true
     }
 
-    /// How many independent equations there are.
+    /// Returns the number of independent equations.
     pub(super) fn rank(&self) -> usize {
         self.pivots.len()
     }
 
-    /// The pivot of each row.
+    /// Returns the pivot of each row.
     pub(super) fn pivots(&self) -> &[u32] {
         &self.pivots
     }
 
-    /// The unknowns without a row, in ascending order.
+    /// Returns the unknowns without a row, in ascending order.
     pub(super) fn free(&self) -> Vec<u32> {
         let mut is_pivot = vec![false; self.unknowns];
         for &pivot in &self.pivots {
@@ -63,12 +64,12 @@ impl Echelon {
         (0..self.unknowns as u32).filter(|&unknown| !is_pivot[unknown as usize]).collect()
     }
 
-    /// The unknowns of row `row`.
+    /// Returns the unknowns of row `row`.
     pub(super) fn unknowns(&self, row: usize) -> &[u64] {
         &self.rows[row * 2 * self.words..][..self.words]
     }
 
-    /// Which of the equations added row `row` is the sum of; the others that were added count on without those that were refused.
+    /// Returns the added equations of which row `row` is the sum; refused equations are not numbered.
     pub(super) fn made_of(&self, row: usize) -> &[u64] {
         &self.rows[row * 2 * self.words + self.words..][..self.words]
     }

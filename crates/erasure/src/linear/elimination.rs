@@ -1,4 +1,5 @@
-//! The structure of a system: what is peeled, what is inactive, and whether the inactive unknowns can be found.
+//! The structure of a system: which unknowns are peeled, which are inactive, and whether the inactive ones can be
+//! determined.
 
 use super::echelon::Echelon;
 use super::heavy::{Heavy, HeavyRows};
@@ -6,21 +7,22 @@ use super::peeling::{PEELED, Peeling, peel};
 use super::plan::Plan;
 use super::{Equations, bits};
 
-/// A system of equations as far as it can be solved without data. Further equations go on from where it stands.
+/// A system of equations, solved as far as possible without data. Adding further equations continues from there.
 #[derive(Debug)]
 pub(crate) struct Elimination {
     pub(super) equations: Equations,
     pub(super) heavy: Option<Heavy>,
     pub(super) peeling: Peeling,
-    /// For each unknown, the inactive unknowns that it depends on by its equation and those before it: itself, where it is inactive.
+    /// For each unknown, the inactive unknowns that it depends on through its equation and the earlier ones: itself, if
+    /// it is inactive.
     pub(super) reach: Reach,
-    /// The equations that peeling left over, in the inactive unknowns.
+    /// The equations left over by peeling, in the inactive unknowns.
     pub(super) echelon: Echelon,
-    /// Which equations are in the echelon, in order.
+    /// The equations in the echelon, in order.
     pub(super) chosen: Vec<u32>,
     /// The heavy equations in the inactive unknowns, once they are needed.
     heavy_rows: Option<HeavyRows>,
-    /// How the unknowns without a row in the echelon follow.
+    /// How the unknowns without a row in the echelon are determined.
     pub(super) tail: Tail,
 }
 
@@ -34,11 +36,11 @@ pub(super) struct Reach {
 /// The inactive unknowns that the equations over GF(2) leave free.
 #[derive(Debug)]
 pub(super) enum Tail {
-    /// So many independent equations are missing, at least.
+    /// At least this many independent equations are missing.
     Lacking(u32),
     /// None is free.
     Nothing,
-    /// They are found by the heavy equations.
+    /// They are determined by the heavy equations.
     Heavy(HeavyTail),
 }
 
@@ -47,7 +49,8 @@ pub(super) enum Tail {
 pub(super) struct HeavyTail {
     /// The inactive unknowns that are free.
     pub(super) free: Vec<u32>,
-    /// For each free unknown: how much of each heavy equation, then of each row of the echelon, adds up to it.
+    /// For each free unknown: the coefficient of each heavy equation, then of each row of the echelon, in the sum that
+    /// gives it.
     pub(super) coefficients: Vec<u8>,
 }
 
@@ -81,7 +84,7 @@ impl Reach {
         &self.rows[unknown as usize * self.words..][..self.words]
     }
 
-    /// Makes `sum` the sum of the rows of `terms`.
+    /// Sets `sum` to the sum of the rows of `terms`.
     pub(super) fn sum(&self, terms: &[u32], sum: &mut [u64]) {
         sum.fill(0);
         for &term in terms {
@@ -96,7 +99,8 @@ impl Elimination {
         Self::of_peeled(equations, heavy, peeling)
     }
 
-    /// As [`Elimination::new`], unless more unknowns are inactive than `most`: the rest costs in proportion to their square and cube.
+    /// As [`Elimination::new`], but `None` if more than `most` unknowns are inactive: the cost of the rest grows with
+    /// their square and cube.
     pub(crate) fn bounded(equations: Equations, heavy: Option<Heavy>, most: usize) -> Option<Self> {
         let peeling = peel(&equations);
         (peeling.inactive.len() <= most).then(|| Self::of_peeled(equations, heavy, peeling))
@@ -123,12 +127,13 @@ impl Elimination {
         elimination
     }
 
-    /// How many more independent equations are needed, at least; 0 when the system can be solved.
+    /// Returns the least number of further independent equations needed; 0 when the system can be solved.
     pub(crate) fn lacking(&self) -> u32 {
         if let Tail::Lacking(equations) = self.tail { equations } else { 0 }
     }
 
-    /// One more equation; see [`Equations::push_with`]. False, and no change, where it follows from those that are here.
+    /// Adds an equation; see [`Equations::push_with`]. Returns false, and changes nothing, if it follows from the
+    /// others.
     pub(crate) fn push_with(&mut self, input: Option<u32>, list: impl FnOnce(&mut Vec<u32>)) -> bool {
         let equation = self.equations.count() as u32;
         self.equations.push_with(input, list);
@@ -141,13 +146,13 @@ impl Elimination {
         is_new
     }
 
-    /// The plan of a system that lacks nothing.
+    /// Returns the plan of a system that lacks nothing.
     pub(crate) fn into_plan(self) -> Plan {
         debug_assert_eq!(self.lacking(), 0, "the system cannot be solved");
         Plan::new(self)
     }
 
-    /// Adds an equation to the echelon; whether it says something new.
+    /// Adds an equation to the echelon; returns whether it is independent.
     fn insert(&mut self, equation: u32) -> bool {
         if self.echelon.rank() == self.peeling.inactive.len() {
             return false;
@@ -161,7 +166,7 @@ impl Elimination {
         is_new
     }
 
-    /// Finds out whether the unknowns that the echelon leaves free follow from the heavy equations.
+    /// Determines whether the unknowns that the echelon leaves free follow from the heavy equations.
     fn settle(&mut self) {
         let free = self.peeling.inactive.len() - self.echelon.rank();
         let rows = self.heavy.as_ref().map_or(0, |heavy| heavy.rows as usize);
@@ -174,7 +179,7 @@ impl Elimination {
         };
     }
 
-    /// Substitutes the echelon's rows in the heavy equations: what is left has the free unknowns alone.
+    /// Substitutes the echelon's rows in the heavy equations, which leaves only the free unknowns.
     fn solve_tail(&mut self) -> Option<HeavyTail> {
         let Self { heavy, peeling, reach, echelon, heavy_rows, .. } = self;
         let heavy = heavy.as_ref()?;
@@ -199,7 +204,7 @@ impl Elimination {
         let inverse = rows.invert(given, free.len())?;
         let mut coefficients = Vec::new();
         for of_row in inverse {
-            // What the free unknown takes of an echelon row: through every heavy equation that has the row's pivot.
+            // The free unknown's coefficient of an echelon row: through every heavy equation that has the row's pivot.
             let of_pivot = |pivot: &u32| {
                 let each = of_row.iter().enumerate();
                 each.fold(0, |sum, (row, &factor)| sum ^ crate::field::multiply(factor, rows.row(row)[*pivot as usize]))
@@ -210,7 +215,7 @@ impl Elimination {
         Some(HeavyTail { free, coefficients })
     }
 
-    /// Whether the unknown is inactive, and as which.
+    /// Returns the unknown's index among the inactive ones, if it is inactive.
     pub(super) fn inactive(&self, unknown: u32) -> Option<u32> {
         let place = self.peeling.places[unknown as usize];
         (place != PEELED).then_some(place)

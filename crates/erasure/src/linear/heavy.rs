@@ -3,15 +3,15 @@
 use super::bits;
 use crate::matrix::RowEchelon;
 
-/// Equations that tie `rows` unknowns, from `span` on, to all unknowns below `span`: with Y(j) = 2 Y(j - 1) + C(j), unknown
-/// `span + h` is the sum of the Y(j) whose `taps` name row h, and of 2^h Y(span - 1).
+/// Equations that tie `rows` unknowns, from `span` on, to all unknowns below `span`: with Y(j) = 2 Y(j - 1) + C(j),
+/// unknown `span + h` is the sum of the Y(j) whose `taps` name row h, and of 2^h Y(span - 1).
 ///
-/// As a matrix these rows are dense; along the recurrence each column costs a doubling and three additions.
+/// As a matrix these rows are dense; with the recurrence each column costs a doubling and three additions.
 #[derive(Clone, Debug)]
 pub(crate) struct Heavy {
     pub(crate) rows: u32,
     pub(crate) span: u32,
-    /// Of each column but the last of the span.
+    /// The taps of each column but the last of the span.
     pub(crate) taps: Vec<[u8; 2]>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct HeavyRows {
     pub(super) octets: Vec<u8>,
 }
 
-/// Octets, one for each of some unknowns, as eight planes of bits: doubling all of them moves planes.
+/// Octets, one for each of some unknowns, as eight planes of bits: doubling all of them only moves planes.
 struct Planes {
     words: usize,
     bits: Vec<u64>,
@@ -37,7 +37,7 @@ impl Planes {
     fn double_and_add(&mut self, row: &[u64]) {
         let words = self.words;
         self.bits.rotate_right(words);
-        // The plane that was the highest is the lowest now: x^8 = x^4 + x^3 + x^2 + 1.
+        // The highest plane becomes the lowest: x^8 = x^4 + x^3 + x^2 + 1.
         let (carry, rest) = self.bits.split_at_mut(words);
         for plane in rest[words..4 * words].chunks_exact_mut(words) {
             bits::add(plane, carry);
@@ -53,8 +53,8 @@ impl Planes {
 }
 
 impl Heavy {
-    /// These equations in the inactive unknowns. `reach` has `words` words for each unknown below the span: the inactive unknowns that
-    /// it depends on; `own` names the inactive unknown that each row ties.
+    /// Returns these equations in the inactive unknowns. `reach` has `words` words for each unknown below the span: the
+    /// inactive unknowns that it depends on; `own` names the inactive unknown that each row ties.
     pub(super) fn rows(&self, unknowns: usize, reach: &[u64], own: impl Fn(u32) -> usize) -> HeavyRows {
         let words = bits::words(unknowns);
         let mut chain = Planes::new(words);
@@ -72,7 +72,7 @@ impl Heavy {
         for (row, sum) in sums.iter().enumerate() {
             let start = octets.len();
             octets.extend((0..unknowns).map(|unknown| sum.octet(unknown) ^ chain.octet(unknown)));
-            // alpha^h of the last column, for the next rows.
+            // alpha^h of the last column, for the following rows.
             chain.double_and_add(&vec![0; words]);
             octets[start + own(row as u32)] ^= 1;
         }
@@ -89,8 +89,9 @@ impl HeavyRows {
         self.octets.len().checked_div(self.unknowns).unwrap_or(0)
     }
 
-    /// Finds coefficients that make unknowns out of these equations: with `given` the octets that each row has at the unknowns looked
-    /// for, row `i` of the answer says how much of each row adds up to unknown `i` alone. None where they do not determine them.
+    /// Finds coefficients that make unknowns out of these equations: with `given` the octets of each row at the
+    /// unknowns sought, row `i` of the result gives the coefficient of each row in the sum that is unknown `i` alone.
+    /// `None` if they do not determine them.
     pub(super) fn invert(&self, given: impl Fn(usize) -> Vec<u8>, looked_for: usize) -> Option<Vec<Vec<u8>>> {
         let count = self.count();
         let mut echelon = RowEchelon::new();

@@ -1,11 +1,12 @@
 //! Systems of linear equations of whole symbols, solved in two steps: first for the structure alone, then for the data.
 //!
-//! The unknowns are intermediate symbols, the equations say which of them add up to which symbol that is known. An [`Elimination`]
-//! looks at structure only and ends in a [`Plan`]: which symbols to add to which, in what order. The plan then runs on the bytes,
-//! strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC 6330, section 5.4.2) with two
-//! differences in how it is carried out: the peeled unknowns are never expressed in the rows of the matrix but in what the inactive
-//! unknowns contribute to them (`Reach`), and the data of peeled unknowns is computed from the sparse equations
-//! themselves, once with the inactive unknowns taken for zero, and again when these are known, if enough of them are asked for.
+//! The unknowns are intermediate symbols; each equation says which of them add up to a known symbol. An [`Elimination`]
+//! looks at structure only and ends in a [`Plan`]: which symbols to add to which, in what order. The plan then runs on
+//! the bytes, strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC
+//! 6330, section 5.4.2) with two differences in how it is carried out: the peeled unknowns are never expressed in the
+//! rows of the matrix but in the contributions of the inactive unknowns (`Reach`), and the data of peeled unknowns is
+//! computed from the sparse equations themselves, once with the inactive unknowns assumed to be zero, and again when
+//! these are known, if enough of them are requested.
 
 mod bits;
 mod cache;
@@ -31,7 +32,7 @@ pub(crate) struct Equations {
     unknowns: u32,
     /// Unknowns from this one on are inactive from the start.
     active: u32,
-    /// Where the terms of each equation end; those of equation `i` begin at `ends[i]`.
+    /// The end of each equation's terms; those of equation `i` begin at `ends[i]`.
     ends: Vec<u32>,
     terms: Vec<u32>,
     /// 1 + the number of the input, 0 for zero.
@@ -39,7 +40,7 @@ pub(crate) struct Equations {
 }
 
 impl Equations {
-    /// None yet, of `unknowns` unknowns.
+    /// Creates an empty list of equations of `unknowns` unknowns.
     pub(crate) fn new(unknowns: u32) -> Self {
         Self { unknowns, active: unknowns, ends: vec![0], terms: Vec::new(), inputs: Vec::new() }
     }
@@ -50,7 +51,7 @@ impl Equations {
         self
     }
 
-    /// Makes room for `equations` of `terms` terms altogether.
+    /// Makes room for `equations` of `terms` terms in all.
     pub(crate) fn reserve(&mut self, equations: usize, terms: usize) {
         self.ends.reserve(equations);
         self.inputs.reserve(equations);
@@ -83,13 +84,13 @@ impl Equations {
         self.terms.truncate(self.ends.last().map_or(0, |&end| end as usize));
     }
 
-    /// The number of unknowns, and the terms of each equation.
+    /// Returns the number of unknowns, and the terms of each equation.
     #[cfg(test)]
     pub(crate) fn parts(&self) -> (u32, Vec<Vec<u32>>) {
         (self.unknowns, (0..self.count() as u32).map(|equation| self.terms(equation).to_vec()).collect())
     }
 
-    /// How many there are.
+    /// Returns the number of equations.
     fn count(&self) -> usize {
         self.inputs.len()
     }

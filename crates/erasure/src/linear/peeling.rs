@@ -1,11 +1,11 @@
-//! Which equation gives which unknown, when those before it are known: RFC 6330, section 5.4.2.2.
+//! The order in which equations give unknowns, each from those known before: RFC 6330, section 5.4.2.2.
 
 use super::Equations;
 
 /// The order in which equations give unknowns, if some unknowns, the inactive ones, are known beforehand.
 #[derive(Debug)]
 pub(super) struct Peeling {
-    /// Equation and the unknown it gives: all its other unknowns are inactive or given before.
+    /// An equation and the unknown it gives: all its other unknowns are inactive or given before.
     pub(super) steps: Vec<(u32, u32)>,
     /// The inactive unknowns.
     pub(super) inactive: Vec<u32>,
@@ -17,15 +17,15 @@ pub(super) struct Peeling {
 
 /// An unknown that an equation gives.
 pub(super) const PEELED: u32 = u32::MAX;
-/// An unknown of which nothing is decided yet.
+/// An undecided unknown.
 const ACTIVE: u32 = u32::MAX - 1;
 
-/// What is left of an equation.
+/// The remainder of an equation.
 #[derive(Clone, Copy, Default)]
 struct Left {
     /// How many of its unknowns are active.
     count: u32,
-    /// The exclusive or of their numbers: the last one's number when one is left.
+    /// The exclusive or of their numbers: once one is left, its number.
     sum: u32,
 }
 
@@ -37,10 +37,10 @@ struct Peeler<'a> {
     members: Vec<u32>,
     /// Equations with one active unknown, perhaps with none by now.
     ready: Vec<u32>,
-    /// Equations that came down to two active unknowns and have not joined them yet.
+    /// Equations that were reduced to two active unknowns and have not joined them yet.
     pairs: Vec<u32>,
     components: Components,
-    /// Equations that had the fewest active unknowns, three or more, when the others ran out.
+    /// Equations that had the fewest active unknowns, three or more, when no others were left.
     spare: Vec<u32>,
     steps: Vec<(u32, u32)>,
     inactive: Vec<u32>,
@@ -81,7 +81,7 @@ impl<'a> Peeler<'a> {
         for unknown in 0..active {
             starts[unknown + 1] += starts[unknown];
         }
-        // Filled from the back of each range: `starts` ends as the true starts.
+        // Filled from the back of each range, so that `starts` ends as the true starts.
         let mut next: Vec<u32> = starts[1..].to_vec();
         let mut members = vec![0; starts[active] as usize];
         let (mut ready, mut pairs) = (Vec::new(), Vec::new());
@@ -117,7 +117,7 @@ impl<'a> Peeler<'a> {
         }
     }
 
-    /// The equation gives its last active unknown, if it still has one.
+    /// Lets the equation give its last active unknown, if it still has one.
     fn give(&mut self, equation: u32) {
         let left = self.left[equation as usize];
         if left.count != 1 {
@@ -129,7 +129,7 @@ impl<'a> Peeler<'a> {
         self.remove(left.sum);
     }
 
-    /// The unknown is active no longer.
+    /// Removes the unknown from the active ones.
     fn remove(&mut self, unknown: u32) {
         let (start, end) = (self.starts[unknown as usize], self.starts[unknown as usize + 1]);
         for &equation in &self.members[start as usize..end as usize] {
@@ -144,8 +144,9 @@ impl<'a> Peeler<'a> {
         }
     }
 
-    /// Makes one unknown inactive; false when none is active. Equations of two unknowns tie unknowns into components, of which each
-    /// gives all others: RFC 6330 takes one out of the largest. Where there are no such equations, all but one unknown of a shortest.
+    /// Makes unknowns inactive; returns false when none is active. Equations of two unknowns tie unknowns into
+    /// components, any member of which gives all others: RFC 6330 picks one out of the largest. If there are no such
+    /// equations, all but one unknown of a shortest equation become inactive.
     fn inactivate(&mut self) -> bool {
         while let Some(equation) = self.pairs.pop() {
             if self.left[equation as usize].count == 2
@@ -165,7 +166,7 @@ impl<'a> Peeler<'a> {
             }
             return true;
         }
-        // Those that are left are in no equation at all.
+        // The remaining ones are in no equation at all.
         let lone: Vec<u32> =
             (0..self.equations.active).filter(|&unknown| self.places[unknown as usize] == ACTIVE).collect();
         for &unknown in &lone {
@@ -185,8 +186,8 @@ impl<'a> Peeler<'a> {
         terms.filter(|&term| self.places[term as usize] == ACTIVE).collect()
     }
 
-    /// An equation with at least three active unknowns and few of them. All equations are looked through only when the shortest of
-    /// the last time are used up.
+    /// Returns an equation with at least three active unknowns and few of them. Searches all equations only when the
+    /// shortest ones of the last search are used up.
     fn shortest(&mut self) -> Option<u32> {
         while let Some(equation) = self.spare.pop() {
             if self.left[equation as usize].count > 2 {
@@ -207,13 +208,13 @@ impl<'a> Peeler<'a> {
     }
 }
 
-/// Components of unknowns that equations of two unknowns tie together. When one of them becomes known, all do: a component is whole
-/// or gone, so that they only ever grow together.
+/// Components of unknowns that are tied together by equations of two unknowns. When one of them becomes known, all do:
+/// a component is whole or gone, so components only ever grow together.
 struct Components {
     /// The parent of each unknown in its tree; a root is its own.
     parents: Vec<u32>,
     sizes: Vec<u32>,
-    /// The roots of components of at least two, among others that are roots or active no longer.
+    /// The roots of components of at least two, among others that are no longer roots or active.
     roots: Vec<u32>,
 }
 
@@ -246,8 +247,8 @@ impl Components {
         self.sizes[large as usize] += self.sizes[small as usize];
     }
 
-    /// The root of the largest component that is not gone. Looks at all of them, which are few whenever it is asked: the first ones
-    /// that go are the large ones.
+    /// Returns the root of the largest component that is not gone. Looks at all of them, which are few whenever it is
+    /// called: the first ones to go are the large ones.
     fn largest(&mut self, is_active: impl Fn(u32) -> bool) -> Option<u32> {
         let Self { parents, sizes, roots } = self;
         roots.retain(|&root| parents[root as usize] == root && is_active(root));

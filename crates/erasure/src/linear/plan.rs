@@ -1,4 +1,4 @@
-//! What to add up in what order, for any data.
+//! Plans: what to add up in what order, for any data.
 
 use super::elimination::{Elimination, HeavyTail, Reach, Tail};
 use super::peeling::PEELED;
@@ -6,21 +6,23 @@ use super::tables::Tables;
 use super::{Equations, bits};
 use crate::kernel::program::Program;
 
-/// How a system is solved: programs over slots, of which each unknown has the one of its number and intermediate sums have the rest.
+/// The solution of a system: programs over slots. Each unknown has the slot of its number, and intermediate sums have
+/// the rest.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Slots of unknowns.
     pub(super) unknowns: u32,
     /// All slots.
     pub(super) slots: u32,
-    /// The peeled unknowns, in order: the first part takes the inactive ones for zero, all of it takes them as they are.
+    /// The peeled unknowns, in order: the first part assumes the inactive ones to be zero, all of it uses their values.
     pub(super) steps: Program,
-    /// The equations of the inactive unknowns that the echelon is made of, with what the peeled unknowns add to them.
+    /// The equations of the inactive unknowns of which the echelon consists, with the contributions of the peeled
+    /// unknowns.
     pub(super) rest: Program,
-    /// The pivots of the echelon's rows, with the free unknowns taken for zero.
+    /// The pivots of the echelon's rows, with the free unknowns assumed to be zero.
     pub(super) dense: Program,
     pub(super) heavy: Option<HeavyPlan>,
-    /// What the free unknowns add to the pivots.
+    /// The contributions of the free unknowns to the pivots.
     pub(super) corrections: Program,
     /// The inactive unknowns.
     pub(super) inactive: Vec<u32>,
@@ -94,7 +96,7 @@ impl Plan {
         Self { unknowns, slots, steps, rest, dense, heavy, corrections, inactive, places, reach }
     }
 
-    /// The sums of each list of unknowns, before the peeled unknowns are completed.
+    /// Returns the sums of each list of unknowns, before the peeled unknowns are completed.
     pub(super) fn output(&self, lists: &Equations) -> Output {
         let (size, _) = Tables::fewest_additions(self.inactive.len(), lists.count());
         let tables = Tables::new(self.inactive.len(), size, 0);
@@ -117,17 +119,17 @@ impl Plan {
         output
     }
 
-    /// Additions that the inactive unknowns take in an [`Plan::output`] of `lists` lists.
+    /// Returns the additions for the inactive unknowns in an [`Plan::output`] of `lists` lists.
     pub(super) fn output_cost(&self, lists: usize) -> usize {
         Tables::fewest_additions(self.inactive.len(), lists).1
     }
 
-    /// Additions that completing the peeled unknowns takes.
+    /// Returns the additions for completing the peeled unknowns.
     pub(super) fn completion_cost(&self) -> usize {
         self.steps.bytes() / size_of::<u32>()
     }
 
-    /// The inactive unknowns, and the additions before any output.
+    /// Returns the number of inactive unknowns, and of additions before any output.
     #[cfg(test)]
     pub(crate) fn cost(&self) -> (usize, usize) {
         use crate::kernel::program::Part;
@@ -135,7 +137,7 @@ impl Plan {
         (self.inactive.len(), programs.into_iter().map(|(program, part)| program.additions(part)).sum())
     }
 
-    /// Bytes it takes, about.
+    /// Returns the approximate bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         let programs = [&self.steps, &self.rest, &self.dense, &self.corrections];
         let words = self.inactive.len() + self.places.len() + 2 * self.reach.rows.len();
@@ -143,7 +145,7 @@ impl Plan {
     }
 }
 
-/// The sums that give the peeled unknowns.
+/// Returns the sums that give the peeled unknowns.
 fn steps(from: &Elimination) -> Program {
     let mut program = Program::with_capacity(from.peeling.steps.len(), from.equations.terms.len());
     let places = &from.peeling.places;
@@ -164,7 +166,7 @@ fn steps(from: &Elimination) -> Program {
     program
 }
 
-/// The sums that give the echelon's pivots from its equations, whose slots begin at `first`.
+/// Returns the sums that give the echelon's pivots from its equations, whose slots begin at `first`.
 fn dense(from: &Elimination, pivots: &[u32], first: u32, slots: &mut u32) -> Program {
     let mut program = Program::default();
     let (size, _) = Tables::fewest_additions(pivots.len(), pivots.len());
@@ -185,7 +187,7 @@ fn dense(from: &Elimination, pivots: &[u32], first: u32, slots: &mut u32) -> Pro
     program
 }
 
-/// The sums that add the free unknowns to the pivots of the rows that have them.
+/// Returns the sums that add the free unknowns to the pivots of the rows that have them.
 fn correct(from: &Elimination, tail: &HeavyTail, pivots: &[u32]) -> Program {
     let mut program = Program::default();
     for (row, &pivot) in pivots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Plans on data: all strips of all symbols.
+//! Running plans on data: all strips of all symbols.
 
 use std::sync::Arc;
 
@@ -6,10 +6,11 @@ use super::plan::Output;
 use super::{Equations, Plan};
 use crate::kernel::program::{Inputs, LINE, Lines, Part, Slots};
 
-/// What the slots of one strip may take: they are to stay in a core's second-level cache beside the symbols that are read.
+/// Most bytes of the slots of one strip, which should stay in a core's second-level cache beside the symbols that are
+/// read.
 const STRIP_BYTES: usize = 512 * 1024;
 
-/// Narrowest strip, in lines: a program costs its own reading for each.
+/// Narrowest strip, in lines: the program itself is read once for each strip.
 const NARROWEST: usize = 4;
 
 /// Widest strip, in lines.
@@ -22,7 +23,7 @@ struct Strip {
     width: usize,
 }
 
-/// The strips of symbols of `size` bytes in `slots` slots. The last may reach beyond the symbol.
+/// Iterates over the strips of symbols of `size` bytes in `slots` slots. The last may reach beyond the symbol.
 fn strips(slots: u32, size: usize) -> impl Iterator<Item = Strip> {
     let fitting = STRIP_BYTES / LINE / slots.max(1) as usize;
     let widest = 1 << fitting.clamp(NARROWEST, WIDEST).ilog2();
@@ -38,19 +39,19 @@ fn strips(slots: u32, size: usize) -> impl Iterator<Item = Strip> {
     })
 }
 
-/// Lines of the widest of [`strips`].
+/// Returns the lines of the widest of [`strips`].
 fn widest(slots: u32, size: usize) -> usize {
     strips(slots, size).map(|strip| strip.width).max().unwrap_or(0)
 }
 
 impl Output {
-    /// Room for its tables in strips of at most `widest` lines.
+    /// Allocates room for its tables in strips of at most `widest` lines.
     fn room(&self, widest: usize) -> Lines {
         Lines::new(self.slots as usize * widest)
     }
 }
 
-/// The last bytes of symbols whose size is no multiple of a line, each filled up to a line with zeros.
+/// The last bytes of symbols whose size is no multiple of a line, each padded to a line with zeros.
 struct Ragged {
     lines: Vec<[u8; LINE]>,
 }
@@ -72,7 +73,7 @@ impl Ragged {
 }
 
 impl Strip {
-    /// Runs `work` with the inputs of this strip and where it begins in them.
+    /// Runs `work` with the inputs of this strip and its offset in them.
     fn with_inputs(self, inputs: &Inputs<'_>, work: impl FnOnce(&Inputs<'_>, usize)) {
         if self.offset + self.width * LINE <= inputs.size() {
             work(inputs, self.offset);
@@ -81,7 +82,7 @@ impl Strip {
         }
     }
 
-    /// Makes this strip of `outputs`; `tables` has room for tables.
+    /// Computes this strip of `outputs`; `tables` has room for tables.
     fn output(self, slots: &Slots<'_>, output: &Output, tables: &mut Lines, outputs: &mut [&mut [u8]]) {
         let mut tables = tables.slots(0, output.slots as usize * self.width, self.width);
         slots.fill(&output.tables, &mut tables);
@@ -100,7 +101,7 @@ impl Strip {
 }
 
 impl Plan {
-    /// Solves for all unknowns, the peeled ones up to what the inactive ones add to them.
+    /// Solves for all unknowns, the peeled ones except for the contributions of the inactive ones.
     fn solve_strip(&self, slots: &mut Slots<'_>, inputs: &Inputs<'_>, offset: usize) {
         slots.run(&self.steps, Part::First, inputs, offset);
         slots.clear(self.inactive.iter().copied());
@@ -135,7 +136,7 @@ impl Plan {
     }
 }
 
-/// Lists of unknowns as they are, once every unknown is complete.
+/// Returns the lists of unknowns unchanged, for when every unknown is complete.
 fn plain(lists: &Equations) -> Output {
     let mut output = Output::default();
     for list in 0..lists.count() as u32 {
@@ -144,14 +145,14 @@ fn plain(lists: &Equations) -> Output {
     output
 }
 
-/// All unknowns of a system, kept: sums of them are made on demand.
+/// All unknowns of a system, kept so that sums of them can be made on demand.
 #[derive(Debug)]
 pub(crate) struct Solved {
     plan: Arc<Plan>,
     size: usize,
-    /// Strip by strip: the slots of the unknowns.
+    /// Strip by strip, the slots of the unknowns.
     lines: Lines,
-    /// Additions made so far that would not have been needed with the peeled unknowns complete; none once they are.
+    /// Additions so far that complete peeled unknowns would have saved; `None` once they are complete.
     spent: Option<usize>,
 }
 
@@ -176,8 +177,8 @@ impl Solved {
         self.each_strip(|strip, slots| strip.output(slots, &output, &mut tables, outputs));
     }
 
-    /// Before `count` lists more are added up: completes the peeled unknowns if that pays, which it does once as much has been spent
-    /// on doing without. `inputs` gives those that the system was solved with.
+    /// Prepares for adding up `count` more lists: completes the peeled unknowns if that pays, which it does once as
+    /// much has been spent on doing without. `inputs` returns those with which the system was solved.
     pub(crate) fn expect<'a>(&mut self, count: usize, inputs: impl FnOnce() -> Inputs<'a>) {
         if let Some(spent) = &mut self.spent {
             *spent += self.plan.output_cost(count);

@@ -16,7 +16,7 @@ impl Dice {
         (0..size).map(|_| self.below(256) as u8).collect()
     }
 
-    /// Different unknowns, `degree` of them.
+    /// Returns `degree` different unknowns.
     fn terms(&mut self, unknowns: usize, degree: usize) -> Vec<u32> {
         let mut terms = Vec::new();
         while terms.len() < degree.min(unknowns) {
@@ -38,7 +38,7 @@ fn sum(symbols: &[Vec<u8>], terms: &[u32], size: usize) -> Vec<u8> {
     sum
 }
 
-/// The rank of equations over GF(2), by plain elimination.
+/// Returns the rank of equations over GF(2), by plain elimination.
 fn rank(unknowns: usize, equations: &[Vec<u32>]) -> usize {
     let mut rows: Vec<Vec<bool>> = equations
         .iter()
@@ -63,8 +63,8 @@ fn rank(unknowns: usize, equations: &[Vec<u32>]) -> usize {
     rank
 }
 
-/// Random equations of random unknowns, of degrees from 1 on, handed over in two parts: what lacks is the rank that lacks, and what is
-/// solved is right, in one run and kept, before and after the peeled unknowns are completed.
+/// Random equations of random unknowns, of degrees from 1 on, added in two parts: the reported lack is the lack of
+/// rank, and the solution is right, in one run and kept, before and after the peeled unknowns are completed.
 #[test]
 fn random_systems_are_solved_when_their_rank_is_full() {
     let (mut solved, mut lacked) = (0, 0);
@@ -124,7 +124,7 @@ fn random_systems_are_solved_when_their_rank_is_full() {
     assert!(solved == 399 && lacked > 400, "{solved} solved, {lacked} lacked");
 }
 
-/// The chain of heavy equations, against the matrix product that RFC 6330 defines it by: MT times GAMMA.
+/// The chain of heavy equations, against the matrix product by which RFC 6330 defines it: MT times GAMMA.
 #[test]
 fn heavy_equations_are_the_product_of_their_matrices() {
     for seed in 1..60 {
@@ -147,7 +147,7 @@ fn heavy_equations_are_the_product_of_their_matrices() {
             }
             symbols.push(sum);
         }
-        // All unknowns but as many as there are heavy equations are given by equations of their own.
+        // All unknowns, except as many as there are heavy equations, are given by equations of their own.
         let unknowns = span + rows;
         let free = dice.below(rows.min(span) + 1);
         let mut equations = Equations::new(unknowns as u32).inactive_from(span as u32);
@@ -155,7 +155,8 @@ fn heavy_equations_are_the_product_of_their_matrices() {
         let heavy = Heavy { rows: rows as u32, span: span as u32, taps };
         let elimination = Elimination::new(equations, Some(heavy));
         if elimination.lacking() > 0 {
-            // Which it may be where several unknowns of the span are free: their columns need not be independent.
+            // The system may be singular if several unknowns of the span are free: their columns need not be
+            // independent.
             assert!(free > 1, "seed {seed}: {free} of the span free, {rows} rows");
             continue;
         }

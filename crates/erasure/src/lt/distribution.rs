@@ -1,22 +1,22 @@
-//! Degree distributions, and degrees drawn from them in integers alone: both ends must draw the same on every machine, and floats of
-//! `ln` and `sqrt` may round one way here and another there.
+//! Degree distributions, and degrees drawn from them with integers alone: both ends must draw the same on every
+//! machine, and the rounding of `ln` and `sqrt` in floats may differ between machines.
 
 use crate::splitmix::SplitMix64;
 
-/// How many symbols an encoding symbol adds up.
+/// The number of symbols that an encoding symbol adds up.
 ///
 /// `n` is the number of symbols to choose from: the source symbols and the parities of the pre-code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// The ideal soliton (Luby 2002, definition 4): 1/n for degree 1, 1/(d (d - 1)) for degree d. One symbol of degree 1 is
-    /// expected at each step of peeling, so that in practice there is none at some step.
+    /// The ideal soliton (Luby 2002, definition 4): 1/n for degree 1, 1/(d (d - 1)) for degree d. One symbol of degree
+    /// 1 is expected at each step of peeling, so that in practice some step has none.
     Ideal,
-    /// The robust soliton (Luby 2002, definitions 5 and 6): the ideal one, more of the low degrees, and a spike at n/S that covers every
-    /// symbol, where S = c ln(n/delta) sqrt(n). The spike is at half of n at most.
+    /// The robust soliton (Luby 2002, definitions 5 and 6): the ideal one, more of the low degrees, and a spike at n/S
+    /// that covers every symbol, where S = c ln(n/delta) sqrt(n). The spike is at half of n at most.
     Robust {
         /// `c`, in thousandths, 1 to 10,000.
         c: u32,
-        /// `delta`, in thousandths, 1 to 999: Luby's bound on the chance that peeling fails.
+        /// `delta`, in thousandths, 1 to 999: Luby's bound on the probability that peeling fails.
         delta: u32,
     },
     /// Pairs of a degree, from 1 on, and its weight; a degree above n counts as n.
@@ -33,11 +33,11 @@ pub(super) struct Degrees {
 }
 
 impl Degrees {
-    /// For `n` symbols to choose from.
+    /// Computes the distribution for `n` symbols to choose from.
     ///
     /// # Panics
     ///
-    /// When the parameters lie outside of what [`Distribution`] says.
+    /// When the parameters are outside the limits of [`Distribution`].
     pub(super) fn new(distribution: &Distribution, n: u32) -> Self {
         let weights = match distribution {
             Distribution::Ideal => ideal(n),
@@ -77,7 +77,8 @@ fn robust(n: u32, c: u32, delta: u32) -> Vec<(u32, u64)> {
     let (wide, c, delta) = (u64::from(n), u64::from(c), u64::from(delta));
     let ripple = c * (ln(1000 * wide) - ln(delta)) * (wide << 16).isqrt() / (1000 << 8);
     let ripple = ripple.clamp(1, wide << 16);
-    // Departs: at most half of n, which matters to n of 14 and less. With the spike at n, so many encoding symbols were one and the same.
+    // Departs: at most half of n, which matters for n of 14 and less. With the spike at n, that many encoding symbols
+    // were identical.
     let spike = ((wide << 16) / ripple).clamp(1, wide.div_ceil(2)) as u32;
     let mut weights = ideal(n);
     // UNIT times S, over n.
@@ -91,7 +92,8 @@ fn robust(n: u32, c: u32, delta: u32) -> Vec<(u32, u64)> {
     weights
 }
 
-/// The natural logarithm of `number`, 1 or above, in 2^-16: that to base 2, found bit by bit by squaring, times 45,426 / 2^16 (ln 2).
+/// Returns the natural logarithm of `number`, 1 or above, in 2^-16: that to base 2, found bit by bit by squaring, times
+/// 45,426 / 2^16 (ln 2).
 fn ln(number: u64) -> u64 {
     let mut log = u64::from(number.ilog2());
     // A number of 1 to 2, in 2^-31.
@@ -109,7 +111,7 @@ fn ln(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The share of each degree.
+    /// Returns the share of each degree.
     fn shares(distribution: &Distribution, n: u32) -> Vec<f64> {
         let degrees = Degrees::new(distribution, n);
         let total = degrees.sums.last().unwrap().0 as f64;
@@ -130,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Against the formulas in floats, which decide nothing.
+    /// Against the formulas in floats, which the code does not use.
     #[test]
     fn solitons_follow_their_formulas() {
         for n in [1_u32, 2, 10, 100, 1000, 10_000, 131_072] {

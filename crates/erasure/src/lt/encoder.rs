@@ -1,4 +1,4 @@
-//! The encoder: parities once, then an exclusive or for each symbol.
+//! The encoder: parities once, then one exclusive or for each symbol.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Encoder {
     }
 }
 
-/// The parities of a block, one after the other.
+/// Returns the parities of a block, one after the other.
 fn parities(system: &System, source: &Block) -> Vec<u8> {
     let sets = system.parities();
     let mut parities = vec![0; sets.len() * source.symbol_size()];

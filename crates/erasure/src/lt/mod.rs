@@ -1,11 +1,11 @@
 //! LT codes (Luby 2002), and LT codes over the symbols of a pre-code (rc-udp, sections III and IV-C).
 //!
-//! An encoding symbol is the exclusive or of a few symbols; how many and which follows from a seed and its id. The symbols to choose
-//! from are the k source symbols and, with a pre-code, R parities of them.
+//! An encoding symbol is the exclusive or of a few symbols; their number and choice follow from a seed and its id. The
+//! symbols to choose from are the k source symbols and, with a pre-code, R parities of them.
 //!
-//! Departs: rc-udp sends encoding symbols only. Here ids below k are the source symbols themselves, as in every code of this crate, so a
-//! sender may send them first; a source symbol that arrives is an equation of degree 1. One that sends ids from k on alone has the
-//! code of the document.
+//! Departs: rc-udp sends encoding symbols only. Here ids below k are the source symbols themselves, as in every code of
+//! this crate, so a sender may send them first; a source symbol that arrives is an equation of degree 1. A sender that
+//! uses only ids from k on has the code of the document.
 
 mod distribution;
 mod encoder;
@@ -17,7 +17,8 @@ pub(crate) use self::system::System;
 use crate::raptor::ldpc;
 use crate::{BlockCode, CodeError, inactivation};
 
-/// 10 MB in symbols of 128 bytes fit (rc-udp, figure 3); not much more, since what peeling leaves over costs the cube of its size.
+/// 10 MB in symbols of 128 bytes fit (rc-udp, figure 3); not much more, since the cost of what peeling leaves over
+/// grows with the cube of its size.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 14;
 
 /// Ids have 24 bits on the wire.
@@ -28,20 +29,20 @@ const SEED: u64 = 0x646f_776e_706f_7572;
 
 /// Degrees of [`Parameters::precoded`] and their weights, of 1000.
 ///
-/// The degrees are those of RFC 5053. Fewer of them are 2: encoding symbols of degree 2 that form a cycle bring one equation less than
-/// they are, and by its weights, 460 of 1000, this happens in every other block. More are 40: that few source symbols are in no
-/// encoding symbol, together with the parities they are in, is what decides how often decoding fails by far (once in 2000 blocks of
-/// 1000 with 20 of degree 40, not once in 30,000 with 40).
+/// The degrees are those of RFC 5053. Fewer of them are 2: encoding symbols of degree 2 that form a cycle are linearly
+/// dependent, and with its weights, 460 of 1000, this happens in every other block. More are 40: decoding fails mostly
+/// because a few source symbols are in no encoding symbol, nor are the parities that contain them (once in 2000 blocks
+/// of 1000 with 20 of degree 40, not once in 30,000 with 40).
 const PRECODED_DEGREES: [(u32, u32); 7] = [(1, 10), (2, 340), (3, 330), (4, 140), (10, 85), (11, 55), (40, 40)];
 
-/// A code: what both ends have to know beside k and the symbol size.
+/// A code: everything both ends have to know besides k and the symbol size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// How many symbols an encoding symbol adds up.
+    /// The number of symbols that an encoding symbol adds up.
     pub distribution: Distribution,
     /// The pre-code.
     pub parities: Parities,
-    /// Two codes of other seeds have nothing in common.
+    /// Codes with different seeds are unrelated.
     pub seed: u64,
 }
 
@@ -52,13 +53,13 @@ pub enum Parities {
     None,
     /// R = S of RFC 5053, about k / 100 + sqrt(2 k): the fewest with which no two source symbols have the same three.
     Fewest,
-    /// The smallest prime at or above this number, which is 2^20 at most, and 3.
+    /// The smallest prime at or above this number, which is at most 2^20, and at least 3.
     AtLeast(u32),
 }
 
-/// The chance that `k + extra` repair symbols of [`Parameters::robust`] do not decode, from trials with k = 1 to 30,000: of too few
-/// independent equations, and of a source symbol that is in none, which more symbols mend slowly, since each has it with chance
-/// ln(k / delta) / k.
+/// Returns the probability that `k + extra` repair symbols of [`Parameters::robust`] do not decode, from trials with k
+/// = 1 to 30,000: because of too few independent equations, or because of a source symbol that is in none, which more
+/// symbols repair slowly, since each contains it with probability ln(k / delta) / k.
 pub(crate) fn robust_failure(k: u32, extra: u32) -> f64 {
     let (k, extra) = (f64::from(k), f64::from(extra));
     let dependent = 1.2 * (k / 100.0).powf(0.4).max(1.0) * 0.57_f64.powf(extra);
@@ -66,36 +67,38 @@ pub(crate) fn robust_failure(k: u32, extra: u32) -> f64 {
     (dependent + uncovered).min(1.0)
 }
 
-/// The chance that `k + extra` repair symbols of [`Parameters::precoded`] do not decode, from trials with k = 1 to 30,000.
+/// Returns the probability that `k + extra` repair symbols of [`Parameters::precoded`] do not decode, from trials with
+/// k = 1 to 30,000.
 pub(crate) fn precoded_failure(k: u32, extra: u32) -> f64 {
     let (large, extra) = (f64::from(k) / 1000.0, f64::from(extra));
-    // In a small block some of the few combinations there are come twice.
+    // In a small block some of the few possible combinations occur twice.
     let chance = if k < 50 { 1.8 * 0.6_f64.powf(extra) } else { 1.1 * large.powf(0.5).max(1.0) * 0.55_f64.powf(extra) };
     chance.min(1.0)
 }
 
 impl Parameters {
-    /// The code with the number of [`BlockCode::Lt`]: the robust soliton with c = 0.03 and delta = 0.001, no pre-code.
+    /// Returns the code with the number of [`BlockCode::Lt`]: the robust soliton with c = 0.03 and delta = 0.001, no
+    /// pre-code.
     ///
-    /// With inactivation a code decodes from about k symbols whenever each source symbol is covered, so delta is small and the spike
-    /// high, for the sake of coverage; c is small, since it buys a ripple for peeling.
+    /// With inactivation a code decodes from about k symbols whenever each source symbol is covered, so delta is small
+    /// and the spike high, to maximise coverage; c is small, since it only enlarges the ripple for peeling.
     #[must_use]
     pub fn robust() -> Self {
         Self { distribution: Distribution::Robust { c: 30, delta: 1 }, parities: Parities::None, seed: SEED }
     }
 
-    /// The code with the number of [`BlockCode::PrecodedLt`]: degrees of 5.4 on average, and the fewest parities, which bring in the
-    /// source symbols that are in no encoding symbol.
+    /// Returns the code with the number of [`BlockCode::PrecodedLt`]: degrees of 5.4 on average, and the fewest
+    /// parities, which recover the source symbols that are in no encoding symbol.
     #[must_use]
     pub fn precoded() -> Self {
         Self { distribution: Distribution::Weights(PRECODED_DEGREES.to_vec()), parities: Parities::Fewest, seed: SEED }
     }
 
-    /// R for blocks of `k` source symbols.
+    /// Returns R for blocks of `k` source symbols.
     ///
     /// # Panics
     ///
-    /// When the parities lie outside of what [`Parities`] says.
+    /// When the parities are outside the limits of [`Parities`].
     #[must_use]
     pub fn parities(&self, k: u32) -> u32 {
         match self.parities {
@@ -108,7 +111,7 @@ impl Parameters {
         }
     }
 
-    /// An encoder of this code that builds nothing until its first repair symbol.
+    /// Creates an encoder of this code that builds nothing until its first repair symbol.
     ///
     /// # Errors
     ///
@@ -116,14 +119,15 @@ impl Parameters {
     ///
     /// # Panics
     ///
-    /// When the parities lie outside of what [`Parities`] says; with the first repair symbol, when the distribution's numbers lie outside
-    /// of what [`Distribution`] says.
+    /// When the parities are outside the limits of [`Parities`]; with the first repair symbol, when the distribution's
+    /// numbers are outside the limits of [`Distribution`].
     pub fn encoder(&self, k: u32, symbol_size: usize) -> Result<Box<dyn crate::Encoder>, CodeError> {
         BlockCode::Lt.check(k, symbol_size)?;
         Ok(Box::new(Encoder::new(System::new(self.clone(), k), symbol_size)))
     }
 
-    /// A decoder of this code that takes memory only as symbols arrive. It peels, and makes unknowns inactive where that stalls.
+    /// Creates a decoder of this code that takes memory only as symbols arrive. It peels, and makes unknowns inactive
+    /// where that stalls.
     ///
     /// # Errors
     ///

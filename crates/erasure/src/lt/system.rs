@@ -1,4 +1,4 @@
-//! Which symbols an encoding symbol adds up.
+//! The symbols that an encoding symbol adds up.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ pub(crate) struct System {
     parameters: Parameters,
     k: u32,
     parities: u32,
-    /// Drawn up with the first repair symbol.
+    /// Computed with the first repair symbol.
     degrees: OnceLock<Degrees>,
 }
 
@@ -24,18 +24,18 @@ impl System {
         Self { parameters, k, parities, degrees: OnceLock::new() }
     }
 
-    /// Source symbols and parities.
+    /// Returns the number of source symbols and parities.
     fn unknowns(&self) -> u32 {
         self.k + self.parities
     }
 
-    /// The source symbols that each parity adds up.
+    /// Returns the source symbols that each parity adds up.
     pub(super) fn parities(&self) -> Vec<Vec<u32>> {
         if self.parities == 0 { Vec::new() } else { ldpc::sets(self.k, self.parities) }
     }
 
-    /// A degree is drawn, and so many symbols by Floyd's method (Bentley 1987), which needs one number for each and is
-    /// never at a loss, however many are asked for.
+    /// Draws a degree, and that many symbols by Floyd's method (Bentley 1987), which needs one number for each symbol,
+    /// whatever the degree.
     fn repair_terms(&self, esi: u32, terms: &mut Vec<u32>) {
         let unknowns = self.unknowns();
         let degrees = self.degrees.get_or_init(|| Degrees::new(&self.parameters.distribution, unknowns));
@@ -54,9 +54,9 @@ impl System {
     }
 }
 
-/// The sequence of encoding symbol `esi` in the code of `k` symbols with this seed.
+/// Returns the number sequence of encoding symbol `esi` in the code of `k` symbols with this seed.
 fn numbers_of_symbol(seed: u64, k: u32, esi: u32) -> SplitMix64 {
-    // Mixed once, or the sequence of one symbol would go on in that of another.
+    // Mixed once: otherwise the sequence of one symbol would continue in that of another.
     SplitMix64::new(mix(seed ^ (u64::from(k) << 32 | u64::from(esi))))
 }
 
@@ -75,8 +75,8 @@ impl crate::inactivation::System for System {
         equations
     }
 
-    /// All: beside source symbols that arrived, a repair symbol of high degree is the only one to have a lost symbol in it. What that
-    /// costs is bounded by the largest block.
+    /// All unknowns: next to source symbols that arrived, a repair symbol of high degree may be the only one with a
+    /// lost symbol in it. The largest block bounds the cost.
     fn most_inactive(&self) -> usize {
         self.unknowns() as usize
     }
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Every symbol is chosen about as often as the others, of a degree that is all but one of them too.
+    /// Every symbol is chosen about equally often, also with a degree that is all but one of them.
     #[test]
     fn symbols_are_chosen_evenly() {
         for degree in [1, 3, 19] {

@@ -1,10 +1,10 @@
-//! Gaussian elimination of rows as they come.
+//! Gaussian elimination of rows as they arrive.
 
 use crate::{field, kernel};
 
-/// A row: the coefficients of the unknowns, and what is carried along with them.
+/// A row: the coefficients of the unknowns, and any data carried along with them.
 pub(crate) trait Row {
-    /// The coefficient of the unknown in this column.
+    /// Returns the coefficient of the unknown in this column.
     fn coefficient(&self, column: usize) -> u8;
 
     /// Adds `factor` times another row.
@@ -42,23 +42,23 @@ impl<R: Row> RowEchelon<R> {
         Self { rows: Vec::new() }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn rank(&self) -> usize {
         self.rows.len()
     }
 
-    /// The row with this pivot.
+    /// Returns the row with this pivot.
     pub(crate) fn row(&self, pivot: usize) -> Option<&R> {
         self.rows.iter().find_map(|(other, row)| (*other == pivot).then_some(row))
     }
 
-    /// All rows, in no particular order. The caller keeps them in echelon form.
+    /// Iterates over all rows, in no particular order. The caller keeps them in echelon form.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut R> {
         self.rows.iter_mut().map(|(_, row)| row)
     }
 
-    /// Adds a row. `pivot` chooses a column in which what is left of it has a coefficient. Returns false, and drops the row, if none is left: the row
-    /// depends on the others.
+    /// Adds a row. `pivot` chooses a column in which the reduced row has a coefficient. Returns false, and drops the
+    /// row, if none is left: the row depends on the others.
     pub(crate) fn insert(&mut self, mut row: R, pivot: impl FnOnce(&R) -> Option<usize>) -> bool {
         for (pivot, other) in &self.rows {
             let factor = row.coefficient(*pivot);

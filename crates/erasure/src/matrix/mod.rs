@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 64;
 ///
 /// # Errors
 ///
-/// Where the rows are not independent; the matrix then is as it was.
+/// If the rows are not independent; the matrix is unchanged then.
 ///
 /// # Panics
 ///
@@ -29,7 +29,7 @@ pub(crate) fn invert(matrix: &mut [u8], size: usize) -> Result<(), Singular> {
     for (row, entries) in rows.chunks_exact_mut(stride.max(1)).zip(matrix.chunks_exact(size.max(1))) {
         row[..size].copy_from_slice(entries);
     }
-    // The row of each pivot comes to its place, and its column becomes that of the inverse.
+    // The row of each pivot moves to its place, and its column becomes that of the inverse.
     let (mut row, mut factors) = (vec![0; stride], vec![0; size]);
     let mut exchanges = Vec::with_capacity(size);
     for pivot in 0..size {
@@ -45,7 +45,7 @@ pub(crate) fn invert(matrix: &mut [u8], size: usize) -> Result<(), Singular> {
         kernel::add_outer(&mut rows, &row, &factors);
         rows[pivot * stride..][..stride].copy_from_slice(&row);
     }
-    // Rows were exchanged in the matrix, so columns are in the inverse, in the opposite order.
+    // Row exchanges in the matrix are column exchanges in the inverse, in the opposite order.
     for (entries, row) in matrix.chunks_exact_mut(size.max(1)).zip(rows.chunks_exact_mut(stride.max(1))) {
         for (pivot, &found) in exchanges.iter().enumerate().rev() {
             row.swap(pivot, found);
@@ -77,7 +77,7 @@ mod tests {
         for size in [0, 1, 2, 3, 5, 16, 33, 64, 100] {
             for seed in 0..20 {
                 let mut matrix = noise(seed, size * size);
-                // Zeros on the diagonal, so that rows must change places.
+                // Zeros on the diagonal, so that rows must be exchanged.
                 for at in (0..size / 2).filter(|at| (at + seed).is_multiple_of(3)) {
                     matrix[at * size + at] = 0;
                 }

@@ -2,9 +2,9 @@
 
 use crate::raptorq::is_prime;
 
-/// S, section 5.4.2.3: the smallest prime at or above K / 100 + X, for the smallest X with X (X - 1) >= 2 K.
+/// Returns S, section 5.4.2.3: the smallest prime at or above K / 100 + X, for the smallest X with X (X - 1) >= 2 K.
 ///
-/// So many LDPC symbols suffice to give each of `k` symbols three of its own, see [`sets`].
+/// That many LDPC symbols suffice to give each of `k` symbols three of its own, see [`sets`].
 pub(crate) fn symbols(k: u32) -> u32 {
     let k = u64::from(k);
     let x = (1..).find(|x| x * (x - 1) >= 2 * k).expect("squares grow without end");
@@ -12,15 +12,15 @@ pub(crate) fn symbols(k: u32) -> u32 {
     prime_at_or_above((k.div_ceil(100) + x) as u32)
 }
 
-/// The three of `ldpc` LDPC symbols, a prime number of them, that symbol `i` is added to, section 5.4.2.3. They differ from those of any
-/// other of the first `ldpc * (ldpc - 1) / 2` symbols.
+/// Returns the three of `ldpc` LDPC symbols, a prime number of them, to which symbol `i` is added, section 5.4.2.3.
+/// They differ from those of any other of the first `ldpc * (ldpc - 1) / 2` symbols.
 fn neighbours(i: u32, ldpc: u32) -> [u32; 3] {
     let step = 1 + i / ldpc % (ldpc - 1);
     let first = i % ldpc;
     [first, (first + step) % ldpc, (first + 2 * step) % ldpc]
 }
 
-/// The source symbols that each of the `ldpc` LDPC symbols, a prime number of them, adds up.
+/// Returns the source symbols that each of the `ldpc` LDPC symbols, a prime number of them, adds up.
 pub(crate) fn sets(k: u32, ldpc: u32) -> Vec<Vec<u32>> {
     let mut sets = vec![Vec::new(); ldpc as usize];
     for i in 0..k {
@@ -31,7 +31,7 @@ pub(crate) fn sets(k: u32, ldpc: u32) -> Vec<Vec<u32>> {
     sets
 }
 
-/// The smallest prime at or above `number`.
+/// Returns the smallest prime at or above `number`.
 pub(crate) fn prime_at_or_above(number: u32) -> u32 {
     (number..).find(|&n| is_prime(n)).expect("primes do not end")
 }

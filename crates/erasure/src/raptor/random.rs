@@ -2,14 +2,14 @@
 
 use crate::raptorq::tables::V;
 
-/// Rand[X, i, m], section 5.4.4.1: a number below `m`, for `i` below 256.
+/// Returns Rand[X, i, m], section 5.4.4.1: a number below `m`, for `i` below 256.
 pub(super) fn random(x: u32, i: u32, m: u32) -> u32 {
     let low = V[0][((x + i) % 256) as usize];
     let high = V[1][((x / 256 + i) % 256) as usize];
     (low ^ high) % m
 }
 
-/// Deg[v], section 5.4.4.2, for `v` below 2^20.
+/// Returns Deg[v], section 5.4.4.2, for `v` below 2^20.
 pub(super) fn degree(v: u32) -> u32 {
     const DEGREES: [(u32, u32); 7] =
         [(10_241, 1), (491_582, 2), (712_794, 3), (831_695, 4), (948_446, 10), (1_032_189, 11), (1 << 20, 40)];
@@ -20,7 +20,7 @@ pub(super) fn degree(v: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Sums of the tables as they stand in the RFC, modulo 2^32.
+    /// Sums of the tables as printed in the RFC, modulo 2^32.
     #[test]
     fn the_tables_are_those_of_the_rfc() {
         let sum = |table: &[u32]| table.iter().fold(0, |sum: u32, &value| sum.wrapping_add(value));

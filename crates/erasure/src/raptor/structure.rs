@@ -13,7 +13,7 @@ pub(super) const MAX_K: u32 = 8192;
 /// Q, section 5.4.4.4: the largest prime below 2^16.
 const Q: u64 = 65_521;
 
-/// What follows from K: the numbers of section 5.4.2.3 and the constants of the triple generator.
+/// The numbers that follow from K: those of section 5.4.2.3 and the constants of the triple generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Structure {
     k: u32,
@@ -29,7 +29,7 @@ pub(super) struct Structure {
 }
 
 impl Structure {
-    /// For `k` in `MIN_K..=MAX_K`.
+    /// Computes the structure for `k` in `MIN_K..=MAX_K`.
     pub(super) fn new(k: u32) -> Self {
         let ldpc = ldpc::symbols(k);
         let half = half_symbols(k + ldpc);
@@ -44,12 +44,12 @@ impl Structure {
         }
     }
 
-    /// L, the intermediate symbols.
+    /// Returns L, the number of intermediate symbols.
     pub(super) fn intermediate(&self) -> u32 {
         self.k + self.ldpc + self.half
     }
 
-    /// The S + H sets of intermediate symbols that add up to zero, section 5.4.2.3.
+    /// Returns the S + H sets of intermediate symbols that add up to zero, section 5.4.2.3.
     pub(super) fn constraints(&self) -> Vec<Vec<u32>> {
         let mut half = vec![Vec::new(); self.half as usize];
         // m[j, H']: the Gray sequence without the numbers of another weight.
@@ -79,7 +79,7 @@ impl Structure {
         let step = 1 + random(y, 1, self.modulus - 1);
         let mut at = random(y, 2, self.modulus);
         let end = terms.len() + degree as usize;
-        // The numbers from L on stand for nothing; L' is prime, so that the steps come by every number below it.
+        // Numbers from L on are skipped; L' is prime, so that the steps reach every number below it.
         while terms.len() < end {
             if at < self.intermediate() {
                 terms.push(at);
@@ -89,7 +89,7 @@ impl Structure {
     }
 }
 
-/// H, section 5.4.2.3: the smallest H such that H symbols can be added up by halves in at least `symbols` ways.
+/// Returns H, section 5.4.2.3: the smallest H such that halves of H symbols can be chosen in at least `symbols` ways.
 fn half_symbols(symbols: u32) -> u32 {
     let ways = |of: u64| (0..of.div_ceil(2)).fold(1, |ways, i| ways * (of - i) / (i + 1));
     // Found below 20: there are 184,756 halves of 20.
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(entries, 3 * 17);
     }
 
-    /// Ids that the RFC leaves to the generator, at its edges: no panic, no repetition.
+    /// Ids that the RFC leaves to the generator, at its limits: no panic, no repetition.
     #[test]
     fn terms_are_distinct_intermediate_symbols() {
         for k in (MIN_K..60).chain([100, 1000, 8191, MAX_K]) {

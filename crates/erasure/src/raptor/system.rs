@@ -22,7 +22,7 @@ impl System {
         Self { k, structure: Structure::new(k.max(MIN_K)) }
     }
 
-    /// Padding symbols, between the source and the repair symbols.
+    /// Returns the number of padding symbols, between the source and the repair symbols.
     pub(super) fn padding(&self) -> u32 {
         MIN_K.saturating_sub(self.k)
     }
@@ -33,7 +33,7 @@ impl crate::inactivation::System for System {
         self.k
     }
 
-    /// The LDPC and half symbols, and the padding, which is zero.
+    /// Returns the equations of the LDPC and half symbols, and of the padding, which is zero.
     fn constraints(&self) -> Equations {
         let mut equations = self.lists();
         for set in self.structure.constraints() {
@@ -45,7 +45,8 @@ impl crate::inactivation::System for System {
         equations
     }
 
-    /// Of symbols drawn at random about 2.5 times the root are; a sender that picks ids of high degree makes it all of them.
+    /// For symbols drawn at random about 2.5 times the root are inactive; a sender that picks ids of high degree makes
+    /// all of them so.
     fn most_inactive(&self) -> usize {
         64 + 8 * self.structure.intermediate().isqrt() as usize
     }
@@ -70,7 +71,7 @@ impl Systematic for System {
             for esi in 0..self.k {
                 equations.push_with(Some(esi), |terms| self.terms(esi, terms));
             }
-            // RFC 5053 chose J(K) so that this is so.
+            // RFC 5053 chose J(K) to guarantee a solution.
             Elimination::new(equations, None).into_plan()
         })
     }

@@ -52,7 +52,7 @@ fn short_blocks_are_padded() {
     }
 }
 
-/// Decodes from repair symbols alone and from the edges of the ids, at the ends of the table of K.
+/// Decodes from repair symbols alone and from the extreme ids, at the ends of the table of K.
 #[test]
 fn the_smallest_and_the_largest_block_decode() {
     for k in [1, 2, 3, 4, 5, 8191, MAX_SOURCE_SYMBOLS] {

@@ -1,9 +1,11 @@
-//! RaptorQ, RFC 6330, bit-exact and complete: every K' of its Table 2, every symbol size, every encoding symbol id of 24 bits.
+//! RaptorQ, RFC 6330, bit-exact and complete: every K' of its Table 2, every symbol size, every encoding symbol id of
+//! 24 bits.
 //!
-//! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'`. The padding exists in the equations alone
-//! ([`system`]), so that one plan serves every `k` with the same `K'` ([`systematic`]). A decoder has two ways to the lost symbols and takes
-//! the shorter one: the syndromes of what is lost over the encoder's own plan ([`syndrome`]), which needs no elimination in the size of
-//! the block, or inactivation decoding ([`crate::inactivation`]).
+//! RFC 6330 pads a block of `k` symbols with zero symbols to the next size `K'`. The padding exists in the equations
+//! alone ([`system`]), so that one plan serves every `k` with the same `K'` ([`systematic`]). A decoder has two ways to
+//! recover lost symbols and takes the faster one: the syndromes of the lost symbols over the encoder's own plan
+//! ([`syndrome`]), which needs no elimination in the size of the block, or inactivation decoding
+//! ([`crate::inactivation`]).
 
 mod parameters;
 mod syndrome;
@@ -25,15 +27,15 @@ pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;
 /// The encoder.
 pub(crate) type Encoder = systematic::Encoder<System>;
 
-/// An encoder of blocks of `k` source symbols.
+/// Creates an encoder of blocks of `k` source symbols.
 pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
     Encoder::new(System::new(k), symbol_size)
 }
 
-/// Which way a decoder solves for the missing symbols.
+/// How a decoder solves for the missing symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Solver {
-    /// By the number of missing symbols.
+    /// Chosen by the number of missing symbols.
     Fastest,
     /// Always over the syndromes of the missing symbols.
     #[cfg(test)]
@@ -43,14 +45,14 @@ enum Solver {
     Inactivation,
 }
 
-/// An attempt that goes on as symbols come.
+/// An attempt that continues as symbols arrive.
 #[derive(Debug)]
 enum Attempt {
     Syndrome(Box<Syndrome>),
     Inactivation(Box<Inactivation>),
 }
 
-/// Holds repair symbols until the missing source symbols follow from them.
+/// Holds repair symbols until the missing source symbols can be computed.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     system: System,
@@ -84,7 +86,8 @@ impl Decoder {
         }
     }
 
-    /// An attempt with every symbol held: how many more symbols the next one needs, 0 when the block is complete.
+    /// Attempts to decode with every symbol held; returns how many more symbols the next attempt needs, 0 when the
+    /// block is complete.
     fn attempt(&mut self, block: &mut Block) -> u32 {
         let attempt = self.attempt.take().unwrap_or_else(|| self.begin(block));
         let (system, repairs) = (&self.system, &mut self.repairs);

@@ -12,7 +12,7 @@ const DEGREES: [u32; 31] = [
     1_010_129, 1_011_876, 1_013_490, 1_014_983, 1_016_370, 1_017_662, 1_048_576,
 ];
 
-/// What section 5.3.3.3 derives from K': the sizes of the parts of the intermediate block.
+/// The numbers that section 5.3.3.3 derives from K': the sizes of the parts of the intermediate block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
     /// K': source symbols and padding.
@@ -29,14 +29,16 @@ pub(super) struct Parameters {
     prime: u32,
 }
 
-/// K' of RFC 6330, Table 2, by which a block of `k` source symbols is coded: the next at or above `k`; `None` where there is none.
+/// Returns K' of RFC 6330, Table 2, with which a block of `k` source symbols is coded: the next at or above `k`; `None`
+/// if there is none.
 #[must_use]
 pub fn padded(k: u32) -> Option<u32> {
     PARAMETERS.iter().map(|row| u32::from(row.0)).find(|&padded| padded >= k.max(1))
 }
 
 impl Parameters {
-    /// Of a block of `k` source symbols, padded to the next K' of Table 2; `k` is in `1..=MAX_SOURCE_SYMBOLS`.
+    /// Computes the parameters of a block of `k` source symbols, padded to the next K' of Table 2; `k` is in
+    /// `1..=MAX_SOURCE_SYMBOLS`.
     pub(super) fn new(k: u32) -> Self {
         let at = PARAMETERS.partition_point(|row| u32::from(row.0) < k);
         let (padded, systematic_index, ldpc, hdpc, lt) = PARAMETERS[at];
@@ -52,18 +54,19 @@ impl Parameters {
         parameters
     }
 
-    /// L: all intermediate symbols.
+    /// Returns L: all intermediate symbols.
     pub(super) fn intermediate(&self) -> u32 {
         self.padded + self.ldpc + self.hdpc
     }
 
-    /// P: permanently inactive symbols.
+    /// Returns P: permanently inactive symbols.
     fn permanent(&self) -> u32 {
         self.intermediate() - self.lt
     }
 
-    /// Writes the intermediate symbols of LDPC row `row`, in `0..S`, to `terms`: section 5.3.3.3. There, symbol `i` goes to the rows
-    /// `i`, `i + a` and `i + 2a` modulo S with a = 1 + i / S; here, in turn, each a has one such symbol for each of the three.
+    /// Writes the intermediate symbols of LDPC row `row`, in `0..S`, to `terms`: section 5.3.3.3. There, symbol `i`
+    /// goes to the rows `i`, `i + a` and `i + 2a` modulo S with a = 1 + i / S; conversely, each row has one such symbol
+    /// for each a and each of the three.
     pub(super) fn ldpc_row(&self, row: u32, terms: &mut Vec<u32>) {
         let (s, b, w, p) = (self.ldpc, self.lt - self.ldpc, self.lt, self.permanent());
         terms.clear();
@@ -79,7 +82,7 @@ impl Parameters {
         terms.extend([b + row, w + row % p, w + (row + 1) % p]);
     }
 
-    /// The two HDPC rows to which column `column` of MT, section 5.3.3.3, adds.
+    /// Returns the two HDPC rows to which column `column` of MT, section 5.3.3.3, adds.
     pub(super) fn hdpc_taps(&self, column: u32) -> [u8; 2] {
         let first = random(column + 1, 6, self.hdpc);
         let second = (first + random(column + 1, 7, self.hdpc - 1) + 1) % self.hdpc;
@@ -112,20 +115,20 @@ impl Parameters {
     }
 }
 
-/// Rand, section 5.3.5.1.
+/// Returns Rand, section 5.3.5.1.
 fn random(y: u32, i: u32, below: u32) -> u32 {
     let bytes = y.to_le_bytes();
     let drawn = V.iter().zip(bytes).fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte.wrapping_add(i as u8))]);
     drawn % below
 }
 
-/// Deg, section 5.3.5.2, before the bound by W.
+/// Returns Deg, section 5.3.5.2, before the bound by W.
 fn degree(v: u32) -> u32 {
-    // All bounds are compared, which vector instructions do faster than a search branches.
+    // All bounds are compared, which is faster with vector instructions than a branching search.
     1 + DEGREES[1..].iter().map(|&bound| u32::from(v >= bound)).sum::<u32>()
 }
 
-/// `a + b` modulo `modulus`, which both are below.
+/// Returns `a + b` modulo `modulus`; both are below it.
 fn add_modulo(a: u32, b: u32, modulus: u32) -> u32 {
     let sum = a + b;
     if sum >= modulus { sum - modulus } else { sum }

@@ -1,9 +1,11 @@
-//! Decoding over the syndromes of the missing symbols: fast when few are missing, for it never eliminates in the size of the block.
+//! Decoding from the syndromes of the missing symbols: fast when few are missing, for it never eliminates in the size
+//! of the block.
 //!
-//! The code is linear. Let `r` be a repair symbol that was received, and `b` the same repair symbol of the block with zeros for the
-//! missing symbols `m_1 .. m_l`. Then `r - b = a_1 m_1 + .. + a_l m_l` over GF(256), where `a_j` is that repair symbol of a block that
-//! is 1 at `m_j` and 0 elsewhere. Both come from the encoder's plan: the coefficients `a` from a block whose symbols are the rows of
-//! the identity over the missing symbols, the syndromes `r - b` from the block itself, once there are `l` independent rows.
+//! The code is linear. Let `r` be a repair symbol that was received, and `b` the same repair symbol of the block with
+//! zeros for the missing symbols `m_1 .. m_l`. Then `r - b = a_1 m_1 + .. + a_l m_l` over GF(256), where `a_j` is that
+//! repair symbol of a block that is 1 at `m_j` and 0 elsewhere. Both come from the encoder's plan: the coefficients `a`
+//! from a block whose symbols are the rows of the identity over the missing symbols, the syndromes `r - b` from the
+//! block itself, once there are `l` independent rows.
 
 use super::system::System;
 use crate::inactivation::System as _;
@@ -13,8 +15,9 @@ use crate::repairs::Repairs;
 use crate::systematic::Systematic as _;
 use crate::{Block, kernel};
 
-/// Whether this is the faster way for `block`. The elimination costs in proportion to the square of what is missing, inactivation in
-/// proportion to `k`; they cost the same at about 5 `k` (measured at 1280 bytes a symbol, `k` from 100 to 10,000).
+/// Returns whether this is the faster way for `block`. The cost of the elimination is proportional to the square of the
+/// number of missing symbols, that of inactivation to `k`; they are equal at about 5 `k` (measured at 1280 bytes a
+/// symbol, `k` from 100 to 10,000).
 pub(super) fn is_faster(block: &Block) -> bool {
     let missing = u64::from(block.k() - block.present());
     missing * missing <= 5 * u64::from(block.k())
@@ -25,23 +28,23 @@ pub(super) fn is_faster(block: &Block) -> bool {
 pub(super) struct Syndrome {
     /// The esi that each column stands for.
     columns: Vec<u32>,
-    /// Columns whose symbol came after the first attempt and is an equation of its own.
+    /// Columns whose symbol arrived after the first attempt and is an equation of its own.
     came: Vec<bool>,
     /// The coefficients of every repair symbol, as a code of their own.
     coefficients: Solved,
-    /// Coefficients of the columns, then how much of each equation is in the row.
+    /// Coefficients of the columns, then the coefficient of each equation in the row.
     inverse: RowEchelon<Vec<u8>>,
     equations: Vec<Equation>,
-    /// How many of the repair symbols held have been looked at.
+    /// How many of the held repair symbols have been processed.
     used: usize,
 }
 
-/// What says something about the missing symbols.
+/// The source of an equation about the missing symbols.
 #[derive(Clone, Copy, Debug)]
 enum Equation {
     /// A source symbol itself.
     Source(u32),
-    /// A repair symbol, the index of it among those held and its esi.
+    /// A repair symbol: its index among those held and its esi.
     Repair(usize, u32),
 }
 
@@ -65,8 +68,8 @@ impl Syndrome {
         }
     }
 
-    /// Adds the symbols that came since the last call: how many more are needed, at least. Repair symbols that say nothing new are
-    /// dropped, so that no peer can make this hold more than one for each missing symbol.
+    /// Adds the symbols that arrived since the last call; returns the least number of further symbols needed. Linearly
+    /// dependent repair symbols are dropped, so that no peer can make this hold more than one for each missing symbol.
     pub(super) fn add_symbols(&mut self, system: &System, repairs: &mut Repairs, block: &Block) -> u32 {
         let count = self.columns.len();
         for column in 0..count {
@@ -101,7 +104,8 @@ impl Syndrome {
         self.used = repairs.count() as usize;
     }
 
-    /// Takes the coefficients of one more equation; false, and no change, where it depends on those before.
+    /// Takes the coefficients of one more equation; returns false, and changes nothing, if it depends on the earlier
+    /// ones.
     fn add_row(&mut self, mut row: Vec<u8>) -> bool {
         let count = self.columns.len();
         row.resize(2 * count, 0);

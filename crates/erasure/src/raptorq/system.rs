@@ -11,10 +11,11 @@ use crate::systematic::Systematic;
 /// The plans of encoders, by K'.
 static CACHE: Cache = Cache::new();
 
-/// Average number of intermediate symbols in an encoding symbol, and in what the LDPC rows take for each, rounded up: for the room of lists.
+/// Average number of intermediate symbols in an encoding symbol, and in the LDPC rows for each symbol, rounded up: for
+/// reserving lists.
 const TERMS: usize = 11;
 
-/// The equations of blocks of `k` source symbols. Their inputs are the source symbols, then whatever a caller adds.
+/// The equations of blocks of `k` source symbols. Their inputs are the source symbols, then any that a caller adds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct System {
     /// Source symbols without padding.
@@ -27,7 +28,8 @@ impl System {
         Self { k, parameters: Parameters::new(k) }
     }
 
-    /// The internal symbol id of an encoding symbol, section 5.3.1: padding symbols come between source and repair symbols.
+    /// Returns the internal symbol id of an encoding symbol, section 5.3.1: padding symbols lie between source and
+    /// repair symbols.
     fn internal(&self, esi: u32) -> u32 {
         if esi < self.k { esi } else { esi + (self.parameters.padded - self.k) }
     }
@@ -38,7 +40,7 @@ impl crate::inactivation::System for System {
         self.k
     }
 
-    /// The LDPC rows, and the padding symbols, which are zero.
+    /// Returns the equations of the LDPC rows, and of the padding symbols, which are zero.
     fn constraints(&self) -> Equations {
         let Parameters { padded, ldpc, lt, .. } = self.parameters;
         let mut equations = Equations::new(self.parameters.intermediate()).inactive_from(lt);
@@ -54,14 +56,15 @@ impl crate::inactivation::System for System {
         equations
     }
 
-    /// The HDPC rows.
+    /// Returns the HDPC rows.
     fn heavy(&self) -> Option<Heavy> {
         let span = self.parameters.padded + self.parameters.ldpc;
         let taps = (0..span - 1).map(|column| self.parameters.hdpc_taps(column)).collect();
         Some(Heavy { rows: self.parameters.hdpc, span, taps })
     }
 
-    /// Of symbols drawn at random about 2.5 times the root are; a sender that picks ids of high degree makes it all of them.
+    /// For symbols drawn at random about 2.5 times the root are inactive; a sender that picks ids of high degree makes
+    /// all of them so.
     fn most_inactive(&self) -> usize {
         64 + 8 * self.parameters.intermediate().isqrt() as usize
     }
@@ -80,7 +83,7 @@ impl Systematic for System {
         SYMBOL_LIMIT
     }
 
-    /// Of a block without padding: the same serves every `k` with the same K'.
+    /// Returns the plan of a block without padding: it serves every `k` with the same K'.
     fn encoding_plan(&self) -> Arc<Plan> {
         let padded = self.parameters.padded;
         CACHE.plan(padded, || {
@@ -89,7 +92,7 @@ impl Systematic for System {
             for esi in 0..padded {
                 equations.push_with(Some(esi), |terms| system.terms(esi, terms));
             }
-            // RFC 6330 chose J(K') so that this is so.
+            // RFC 6330 chose J(K') to guarantee a solution.
             Elimination::new(equations, system.heavy()).into_plan()
         })
     }

@@ -31,7 +31,8 @@ fn repair_symbols_are_those_of_rfc_6330() {
     }
 }
 
-/// A decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; what it recovers and the symbols it took.
+/// Runs a decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; returns what it
+/// recovers and the symbols it took.
 fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u32) {
     let source = Block::full(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
     let mut encoder = encoder(k, symbol_size);
@@ -51,7 +52,7 @@ fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u
     (block, esi - k)
 }
 
-/// Both solvers solve the same equations, so they succeed on the same symbols, but for the pauses after a failure.
+/// Both solvers solve the same equations, so they succeed on the same symbols, except for the pauses after a failure.
 #[test]
 fn both_solvers_recover_the_same() {
     for (k, symbol_size) in [(1, 1), (5, 3), (10, 64), (26, 7), (101, 130), (240, 31), (300, 5), (700, 2)] {
@@ -66,7 +67,7 @@ fn both_solvers_recover_the_same() {
     }
 }
 
-/// An attempt that fails is continued: with more repair symbols, and with source symbols that come late.
+/// A failed attempt is continued: with more repair symbols, and with source symbols that arrive late.
 #[test]
 fn elimination_goes_on_after_a_failure() {
     let (k, size) = (30, 9);
@@ -90,7 +91,7 @@ fn elimination_goes_on_after_a_failure() {
         failed += 1;
         assert_eq!(decoder.recover(&mut block), Progress::Need(more), "nothing came");
         if first % 2 == 0 {
-            // More than were needed in the end, and the block is complete from the equations, not from them.
+            // More symbols than needed in the end: the block is complete from the equations, not from them.
             block.insert(0, source.symbol(0).unwrap());
             block.insert(1, source.symbol(1).unwrap());
         }
@@ -106,7 +107,8 @@ fn elimination_goes_on_after_a_failure() {
     assert!((2..60).contains(&failed), "{failed} of 3000 attempts failed; theory says 1 in 256");
 }
 
-/// What the plan of a block costs: a change here is a change of speed. A plain count, of inactive symbols and of additions per symbol.
+/// The cost of a block's plan: a change here is a change of speed. A plain count, of inactive symbols and of additions
+/// per symbol.
 #[test]
 fn plans_are_short() {
     for (k, most_inactive, most_additions) in [(101, 26, 7.9), (1002, 68, 9.3), (10_017, 205, 9.1)] {
@@ -117,7 +119,7 @@ fn plans_are_short() {
     }
 }
 
-/// A peer that sends symbols which say nothing new makes a decoder hold no more of them.
+/// A peer that sends linearly dependent symbols does not make a decoder hold more of them.
 #[test]
 fn symbols_that_say_nothing_new_are_dropped() {
     let unit = Block::full(1, 1, vec![1]);
@@ -130,7 +132,7 @@ fn symbols_that_say_nothing_new_are_dropped() {
         })
         .collect();
     assert!(nothing.len() > 300, "{} of 200,000 repair symbols are 0 whatever the block", nothing.len());
-    // Over the whole block a symbol may say something of other unknowns, of which there are 27.
+    // Over the whole block a symbol may be about other unknowns, of which there are 27.
     for (solver, most) in [(Solver::Syndrome, 1), (Solver::Inactivation, 28)] {
         let mut decoder = Decoder::with_solver(1, 1, solver);
         let mut block = Block::empty(1, 1, Vec::new());
@@ -142,7 +144,8 @@ fn symbols_that_say_nothing_new_are_dropped() {
     }
 }
 
-/// Ids of high degree make every unknown inactive, and the elimination cost the cube: they are not kept, and others may come.
+/// Ids of high degree make every unknown inactive, at a cubic cost of elimination: they are not kept, and others may
+/// follow.
 #[test]
 fn entangled_symbols_are_dropped() {
     let (k, size) = (3000, 1);

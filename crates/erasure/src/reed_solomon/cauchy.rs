@@ -1,20 +1,21 @@
 //! Reed-Solomon over GF(256) with a Cauchy matrix (Blömer 1995).
 //!
-//! Repair symbol `i` is the sum over all source symbols `j` of `1 / (i + j)` times symbol `j`, where ids stand for the elements of the
-//! field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from `k` on, so no denominator is 0.
-//! Every square part of such a matrix has an inverse, so any `k` of the 256 symbols decode.
+//! Repair symbol `i` is the sum over all source symbols `j` of `1 / (i + j)` times symbol `j`, where ids stand for the
+//! elements of the field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from
+//! `k` on, so no denominator is 0. Every square part of such a matrix has an inverse, so any `k` of the 256 symbols
+//! decode.
 
 use crate::matrix::invert;
 use crate::repairs::Repairs;
 use crate::{Block, Progress, field, kernel};
 
-/// Half of the points of the field: there are as many repair symbols as source symbols at least.
+/// Half of the points of the field: there are at least as many repair symbols as source symbols.
 pub(super) const MAX_SOURCE_SYMBOLS: u32 = 128;
 
 /// Each symbol is one element of the field.
 pub(super) const SYMBOL_LIMIT: u32 = 256;
 
-/// For each of the repair symbols a row, with a coefficient for each of the source symbols.
+/// Returns a row for each of the repair symbols, with a coefficient for each of the source symbols.
 fn matrix(repairs: &[u32], sources: &[u32]) -> Vec<u8> {
     let mut matrix = Vec::with_capacity(repairs.len() * sources.len());
     for repair in repairs {
@@ -23,7 +24,7 @@ fn matrix(repairs: &[u32], sources: &[u32]) -> Vec<u8> {
     matrix
 }
 
-/// Makes repair symbols straight from the block's buffer, and keeps nothing.
+/// Makes repair symbols directly from the block's buffer, and keeps nothing.
 #[derive(Debug)]
 pub(super) struct Encoder {
     k: u32,
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
     use crate::{BlockCode, Encoder as _};
 
-    /// Worked out apart from this program, from the definition alone.
+    /// Computed independently of this program, from the definition alone.
     #[test]
     fn known_symbols() {
         let source = Block::full(3, 1, vec![0x01, 0x20, 0xff]);
@@ -143,7 +144,7 @@ mod tests {
             let source = Block::full(k, symbol_size, bytes.collect());
             for lost in 1..=k {
                 let mut received = Block::empty(k, symbol_size, vec![0xee; source.bytes().len()]);
-                // Steps of 37 come to every id of the block once: k is a power of two.
+                // Steps of 37 reach every id of the block once: k is a power of two.
                 let order = (0..k).map(|i| i * 37 % k);
                 for esi in order.skip(lost as usize) {
                     received.insert(esi, source.symbol(esi).expect("a full block"));

@@ -1,9 +1,10 @@
-//! Reed-Solomon over GF(2^16), with the additive FFT of Lin, Chung and Han (FOCS 2014), from the crate `reed-solomon-simd`.
+//! Reed-Solomon over GF(2^16), with the additive FFT of Lin, Chung and Han (FOCS 2014), from the crate
+//! `reed-solomon-simd`.
 //!
-//! That crate has two layouts of the code. In the one it calls *low rate*, repair symbol `i` is the value of a polynomial through the
-//! source symbols at point `c + i`, where `c` is the power of two at or above `k`: it depends on `k` alone. In the other, the default
-//! for few repair symbols, it depends on how many are made as well. Only the first is used here, so an esi names one and the same
-//! symbol however many either side makes, and an encoder can make more later.
+//! That crate has two layouts of the code. In the one it calls *low rate*, repair symbol `i` is the value of a
+//! polynomial through the source symbols at point `c + i`, where `c` is the power of two at or above `k`: it depends on
+//! `k` alone. In the other, the default for few repair symbols, it also depends on how many are made. Only the first is
+//! used here, so an esi names the same symbol however many either side makes, and an encoder can make more later.
 
 use std::fmt;
 
@@ -13,19 +14,19 @@ use reed_solomon_simd::rate::{LowRateDecoder, LowRateEncoder, RateDecoder, RateE
 use crate::repairs::Repairs;
 use crate::{Block, Progress};
 
-/// Half of the 2^16 points of the field: the code has one repair symbol per source symbol at least.
+/// Half of the 2^16 points of the field: the code has at least one repair symbol per source symbol.
 pub(super) const MAX_SOURCE_SYMBOLS: u32 = 1 << 15;
 
 /// All points of the field, for source and repair symbols together.
 const POINTS: u32 = 1 << 16;
 
-/// First point of the repair symbols.
+/// Returns the first point of the repair symbols.
 fn first_repair_point(k: u32) -> u32 {
     k.next_power_of_two()
 }
 
-/// How many repair symbols a block of `k` has. The bound keeps the transform of a decoder, which covers all points up to the highest
-/// one it received, at 4 times the block, whatever a peer sends.
+/// Returns how many repair symbols a block of `k` has. The bound limits the transform of a decoder, which covers all
+/// points up to the highest one it received, to 4 times the block, whatever a peer sends.
 fn repair_symbols(k: u32) -> u32 {
     (4 * first_repair_point(k)).min(POINTS) - first_repair_point(k)
 }
@@ -47,8 +48,8 @@ impl Encoder {
         Self { k, symbol_size, repairs: Vec::new() }
     }
 
-    /// Makes the first quarter of a block's worth of repair symbols, then as many as the block has, then double, so that the sum of
-    /// all batches stays in proportion to the last.
+    /// Returns the size of the next batch: a quarter of a block's worth of repair symbols, then as many as the block
+    /// has, then double, so that the sum of all batches stays in proportion to the last.
     fn batch(&self, needed: u32) -> u32 {
         let block = first_repair_point(self.k);
         let mut count = block / 4;

@@ -1,17 +1,17 @@
-//! Reed-Solomon: any `k` symbols decode. Which of two codes it is, `k` alone says.
+//! Reed-Solomon: any `k` symbols decode. `k` alone decides which of two codes it is.
 //!
-//! Up to [`cauchy::MAX_SOURCE_SYMBOLS`] source symbols, the code of [`cauchy`]: over GF(256), one product per byte and repair symbol,
-//! which for few symbols nothing beats. Above, that of [`leopard`]: over GF(2^16), with a fast transform.
+//! Up to [`cauchy::MAX_SOURCE_SYMBOLS`] source symbols, the code of [`cauchy`]: over GF(256), one product per byte and
+//! repair symbol, which is fastest for few symbols. Above, that of [`leopard`]: over GF(2^16), with a fast transform.
 
 mod cauchy;
 mod leopard;
 
 use crate::{Decoder, Encoder};
 
-/// Half of the 2^16 points of the larger field: the code has one repair symbol per source symbol at least.
+/// Half of the 2^16 points of the larger field: the code has at least one repair symbol per source symbol.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = leopard::MAX_SOURCE_SYMBOLS;
 
-/// Bytes of an element of the field that a block of `k` is coded over: symbols are a whole number of them.
+/// Returns the bytes of an element of the field for a block of `k`: symbols are a whole number of them.
 pub(crate) const fn element_size(k: u32) -> usize {
     if k <= cauchy::MAX_SOURCE_SYMBOLS { 1 } else { 2 }
 }

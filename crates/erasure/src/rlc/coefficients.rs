@@ -1,4 +1,4 @@
-//! Which source symbols a repair symbol is made of, and how: RFC 8681, section 3.6.
+//! The source symbols and coefficients of a repair symbol: RFC 8681, section 3.6.
 
 use super::tinymt32::TinyMt32;
 
@@ -11,15 +11,15 @@ pub enum Field {
     Gf256,
 }
 
-/// The density threshold DT: a coefficient is not 0 with the chance (DT + 1) / 16.
+/// The density threshold DT: a coefficient is nonzero with probability (DT + 1) / 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Density(u8);
 
 impl Density {
-    /// No coefficient is 0. In GF(2) all repair symbols of a window are alike then, whatever their key.
+    /// No coefficient is 0. In GF(2) all repair symbols of a window are then identical, whatever their key.
     pub const FULL: Self = Self(15);
 
-    /// The density of this threshold, 0 to 15.
+    /// Returns the density of this threshold, 0 to 15.
     #[must_use]
     pub const fn new(threshold: u8) -> Option<Self> {
         if threshold <= 15 { Some(Self(threshold)) } else { None }
@@ -31,7 +31,7 @@ pub(super) fn coefficients(field: Field, density: Density, key: u16, out: &mut [
     let mut generator = TinyMt32::new(key.into());
     let full = density == Density::FULL;
     for coefficient in out {
-        // With the full density no number is drawn to choose who takes part.
+        // With the full density no number is drawn for the choice of symbols.
         *coefficient = match field {
             Field::Gf2 => u8::from(full || generator.next16() <= density.0),
             Field::Gf256 if full || generator.next16() <= density.0 => not_zero(&mut generator),

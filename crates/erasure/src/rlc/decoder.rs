@@ -1,4 +1,4 @@
-//! The receiver's half: Gaussian elimination as symbols come (RFC 8681, section 6.2).
+//! The receiver's half: Gaussian elimination as symbols arrive (RFC 8681, section 6.2).
 
 use super::coefficients::{Field, coefficients};
 use super::{MAX_WINDOW, Repair};
@@ -7,15 +7,16 @@ use crate::kernel::{add_scaled, scale};
 use crate::matrix::{Row, RowEchelon};
 use std::collections::VecDeque;
 
-/// Source symbols kept, in windows: one that is being repaired, and one for what comes late.
+/// Source symbols kept, in windows: one that is being repaired, and one for late symbols.
 const WINDOWS_KEPT: u32 = 2;
 
-/// A repair symbol less all that is known: a linear equation of missing source symbols.
+/// A repair symbol less everything known: a linear equation of missing source symbols.
 ///
-/// The equations are kept in reduced row echelon form, so that a symbol is found as soon as it follows from what has come.
+/// The equations are kept in reduced row echelon form, so that a symbol is found as soon as it follows from the
+/// received ones.
 #[derive(Debug)]
 struct Equation {
-    /// By id modulo the symbols kept; of known symbols 0.
+    /// By id modulo the number of symbols kept; 0 for known symbols.
     coefficients: Vec<u8>,
     sum: Vec<u8>,
 }
@@ -36,27 +37,27 @@ impl Row for Equation {
     }
 }
 
-/// Source symbols of the last windows and equations of those that are missing.
+/// Source symbols of the last windows and equations of the missing ones.
 ///
-/// It takes memory as symbols arrive, and never more than twice the window of source symbols and half a window of equations, each
-/// a symbol and a coefficient for every symbol kept. One packet costs at most one pass over its window and two over the
-/// equations. What is older than the symbols kept is forgotten. No input makes it panic.
+/// It takes memory as symbols arrive, and never more than twice the window of source symbols and half a window of
+/// equations, each a symbol and a coefficient for every symbol kept. One packet costs at most one pass over its window
+/// and two over the equations. Older symbols are dropped. No input makes it panic.
 #[derive(Debug)]
 pub struct Decoder {
     field: Field,
     symbol_size: usize,
     window: u32,
-    /// Symbols from `low` on; those that are missing are `None`.
+    /// Symbols from `low` on; missing ones are `None`.
     symbols: VecDeque<Option<Vec<u8>>>,
     low: u64,
     equations: RowEchelon<Equation>,
     recovered: VecDeque<u64>,
-    /// Buffers of symbols that were forgotten.
+    /// Buffers of dropped symbols.
     spare: Vec<Vec<u8>>,
 }
 
 impl Decoder {
-    /// A decoder for repair symbols over at most `window` symbols of `symbol_size` bytes.
+    /// Creates a decoder for repair symbols over at most `window` symbols of `symbol_size` bytes.
     ///
     /// # Panics
     ///
@@ -76,8 +77,8 @@ impl Decoder {
         }
     }
 
-    /// A source symbol arrived. Known ones, those that are too old and those of another size are [`Progress::Useless`];
-    /// otherwise as [`Decoder::repair`].
+    /// Handles an arrived source symbol. Known ones, those that are too old and those of another size are
+    /// [`Progress::Useless`]; otherwise as [`Decoder::repair`].
     pub fn source(&mut self, id: u64, symbol: &[u8]) -> Progress {
         if symbol.len() != self.symbol_size || id < self.low || id == u64::MAX {
             return Progress::Useless;
@@ -92,10 +93,10 @@ impl Decoder {
         self.gather()
     }
 
-    /// A repair symbol arrived. [`Progress::Ready`]: something may be taken by [`Decoder::next_recovered`].
+    /// Handles an arrived repair symbol. [`Progress::Ready`]: [`Decoder::next_recovered`] may return a symbol.
     ///
-    /// [`Progress::Useless`] are those that say nothing new, that are of another size, whose window is empty, larger than was
-    /// said, or begins with a symbol that is forgotten, and those for which there is no room.
+    /// [`Progress::Useless`] are symbols that are linearly dependent or of another size, whose window is empty, larger
+    /// than the decoder's, or begins with a dropped symbol, and those for which there is no room.
     pub fn repair(&mut self, repair: Repair, symbol: &[u8]) -> Progress {
         let symbols = u32::from(repair.symbols);
         let shaped = symbol.len() == self.symbol_size && (1..=self.window).contains(&symbols);
@@ -113,7 +114,7 @@ impl Decoder {
         if self.insert(equation) { self.gather() } else { Progress::Useless }
     }
 
-    /// A source symbol that followed from what came, and its id; each once, while it is kept.
+    /// Returns a recovered source symbol and its id; each once, while it is kept.
     pub fn next_recovered(&mut self) -> Option<(u64, &[u8])> {
         let id = loop {
             let id = self.recovered.pop_front()?;
@@ -124,7 +125,7 @@ impl Decoder {
         Some((id, self.symbols.get((id - self.low) as usize)?.as_deref()?))
     }
 
-    /// Buffers of a symbol's size that are held, for symbols and for equations.
+    /// Returns the numbers of buffers of a symbol's size held for symbols and for equations.
     pub(super) fn buffers(&self) -> (usize, usize) {
         (self.symbols.iter().flatten().count() + self.spare.len(), self.equations.rank())
     }
@@ -133,7 +134,7 @@ impl Decoder {
         (WINDOWS_KEPT * self.window) as u64
     }
 
-    /// As many losses as half of a window are made up for at a time.
+    /// Returns how many losses can be repaired at a time: half a window.
     pub(super) const fn most_equations(&self) -> usize {
         self.window.div_ceil(2) as usize
     }
@@ -142,12 +143,12 @@ impl Decoder {
         (id % self.kept()) as usize
     }
 
-    /// Makes room for `id`; the oldest symbols are forgotten.
+    /// Makes room for `id`; the oldest symbols are dropped.
     fn reach(&mut self, id: u64) {
         let kept = self.kept();
         let end = self.low + self.symbols.len() as u64;
         if id >= end.saturating_add(kept) {
-            // Nothing that is here is near it.
+            // No kept symbol is near it.
             self.spare.extend(self.symbols.drain(..).flatten());
             self.equations.clear();
             self.low = (id + 1).saturating_sub(kept);
@@ -169,12 +170,12 @@ impl Decoder {
         self.low += 1;
     }
 
-    /// A missing symbol will not be known any more. One of the equations that it stands in is spent to rid the others of it.
+    /// Gives up a missing symbol. One of the equations that contain it is spent to eliminate it from the others.
     fn forget_missing(&mut self, column: usize) {
         self.spare.extend(self.equations.forget(column).map(|spent| spent.sum));
     }
 
-    /// What a repair symbol says of the symbols that are missing.
+    /// Returns a repair symbol's equation of the missing symbols.
     fn equation(&self, repair: Repair, mut sum: Vec<u8>) -> Equation {
         let mut factors = vec![0; usize::from(repair.symbols)];
         coefficients(self.field, repair.density, repair.key, &mut factors);
@@ -190,18 +191,18 @@ impl Decoder {
         Equation { coefficients, sum }
     }
 
-    /// Adds an equation to the others; false when it follows from them.
+    /// Adds an equation to the others; returns false if it follows from them.
     fn insert(&mut self, equation: Equation) -> bool {
         let (low, kept) = (self.low, self.kept());
         let mut ids = low..low + self.symbols.len() as u64;
-        // The oldest first: who is forgotten next takes no other equation along.
+        // The oldest as pivot, so that dropping it next costs no other equation.
         self.equations.insert(equation, |equation| {
             let pivot = ids.find(|id| equation.coefficients[(id % kept) as usize] != 0)?;
             Some((pivot % kept) as usize)
         })
     }
 
-    /// A missing symbol is known now: the equations are about the others.
+    /// Removes a missing symbol that is now known from the equations.
     fn settle(&mut self, id: u64, symbol: &[u8]) {
         let column = self.column(id);
         for equation in self.equations.rows_mut() {
@@ -215,7 +216,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the equations out that have one term left.
+    /// Takes out the equations that have one term left.
     fn gather(&mut self) -> Progress {
         let kept = self.kept();
         let Self { equations, symbols, recovered, low, .. } = self;
@@ -230,7 +231,7 @@ impl Decoder {
     }
 }
 
-/// A copy in a buffer that was used before, if there is one.
+/// Returns a copy, in a reused buffer if there is one.
 fn copy_of(symbol: &[u8], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();

@@ -1,11 +1,11 @@
-//! The sender's half: the last source symbols, and repair made of them.
+//! The sender's half: the last source symbols, and repair made from them.
 
 use super::coefficients::{Density, Field, coefficients};
 use super::{MAX_WINDOW, Repair};
 use crate::kernel::add_scaled;
 use std::ops::Range;
 
-/// The window of the source symbols sent last, in a ring buffer that grows as they come.
+/// The window of the source symbols sent last, in a ring buffer that grows as they are added.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     field: Field,
@@ -16,7 +16,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder whose window holds at most `window` symbols of `symbol_size` bytes.
+    /// Creates an encoder whose window holds at most `window` symbols of `symbol_size` bytes.
     ///
     /// # Panics
     ///
@@ -27,17 +27,17 @@ impl Encoder {
         Self { field, symbol_size, window, ring: Vec::new(), present: 0..0 }
     }
 
-    /// The source symbols that repair made now would cover.
+    /// Returns the source symbols that repair made now would cover.
     #[must_use]
     pub fn window(&self) -> Range<u64> {
         self.present.clone()
     }
 
-    /// Takes the next source symbol into the window; its id. The oldest leaves when the window is full.
+    /// Takes the next source symbol into the window, and returns its id. The oldest leaves when the window is full.
     ///
     /// # Panics
     ///
-    /// When the symbol has not the size that was said.
+    /// When the symbol has another size than the encoder's.
     pub fn push(&mut self, symbol: &[u8]) -> u64 {
         assert_eq!(symbol.len(), self.symbol_size, "a symbol of another size");
         let id = self.present.end;
@@ -51,17 +51,17 @@ impl Encoder {
         id
     }
 
-    /// The receiver lacks nothing below `id`: it leaves the window.
+    /// Drops the symbols below `id` from the window, since the receiver lacks none of them.
     pub fn forget_below(&mut self, id: u64) {
         self.present.start = id.clamp(self.present.start, self.present.end);
     }
 
-    /// The window is empty, and the next source symbol is `id`.
+    /// Empties the window; the next source symbol is `id`.
     pub fn restart(&mut self, id: u64) {
         self.present = id..id;
     }
 
-    /// Writes a repair symbol over the whole window to `out`; `None` where the window is empty.
+    /// Writes a repair symbol over the whole window to `out`; `None` if the window is empty.
     ///
     /// Repair symbols over the same window need different keys.
     ///

@@ -1,4 +1,4 @@
-//! What a fuzzer drives: any bytes become source symbols, losses and repair.
+//! Fuzz target: any bytes become source symbols, losses and repair.
 
 use super::{Decoder, Density, Encoder, Field, Repair};
 use crate::Progress;
@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 const MAX_WINDOW: u32 = 40;
 const MAX_OPERATIONS: usize = 600;
 
-/// Interprets `data` as a window and a list of what becomes of its symbols; panics where the decoder is wrong.
+/// Interprets `data` as a window and a list of events for its symbols; panics if the decoder is wrong.
 ///
-/// Layout: field in the top bit, below it the density (1 byte), window (1), symbol size (1), seed of the content (1), then
-/// operations of 2 bytes: the low 3 bits of the first select the operation, its high 5 bits and the other byte are numbers.
+/// Layout: field in the top bit, below it the density (1 byte), window (1), symbol size (1), seed of the content (1),
+/// then operations of 2 bytes: the low 3 bits of the first select the operation, its high 5 bits and the other byte are
+/// numbers.
 pub fn fuzz_window(data: &[u8]) {
     let Some((head, operations)) = data.split_first_chunk::<4>() else {
         return;
@@ -62,7 +63,7 @@ impl Case {
 
     fn apply(&mut self, operation: u8, count: u8, number: u8) {
         match operation {
-            // A few are sent, the bits of the number say which arrive; in the other operation none does.
+            // A few are sent, and the bits of the number select those that arrive; in the other operation none does.
             0 | 1 => (0..=count).for_each(|bit| self.send(operation == 0 && number >> (bit % 8) & 1 == 1)),
             2 => (0..=count % 8).for_each(|step| self.repair(u16::from(number) << 4 | u16::from(step))),
             // Late, or again.
@@ -99,7 +100,8 @@ impl Case {
         }
     }
 
-    /// Repair symbols that cannot be: of another size, of an empty window, of one too large, of the end of all numbers.
+    /// Sends impossible repair symbols: of another size, of an empty window, of one too large, of the end of all
+    /// numbers.
     fn refuse_repair(&mut self, count: u8, number: u8) {
         let symbol = vec![number; self.symbol_size + usize::from(count == 0)];
         let wide = (self.window + u32::from(number)) as u16 + 1;
@@ -119,7 +121,7 @@ impl Case {
         assert_eq!(self.decoder.source(u64::MAX, &symbol[..self.symbol_size]), Progress::Useless);
     }
 
-    /// What was recovered is right, and the memory is what it may be.
+    /// Checks that recovered symbols are right and the memory is within its bounds.
     fn check(&mut self) {
         while let Some((id, symbol)) = self.decoder.next_recovered() {
             let symbol = symbol.to_vec();
@@ -131,7 +133,7 @@ impl Case {
         assert!(symbols + equations <= 2 * self.window as usize + self.decoder.most_equations(), "{symbols} buffers");
     }
 
-    /// Whatever came before, a window that arrives wholly but for one symbol gives it back.
+    /// Checks that, whatever came before, a window that arrives except for one symbol recovers it.
     fn finish(&mut self) {
         (0..2 * self.window).for_each(|_| self.send(true));
         self.encoder.restart(self.sent);

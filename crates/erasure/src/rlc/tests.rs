@@ -7,8 +7,8 @@ use crate::kernel::{add_scaled, scale};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The coefficients that swif-codec (IRTF network coding group, commit de8cd8e) makes, and a program written from the text of
-/// both RFCs: field, DT, key, the first sixteen.
+/// The coefficients made by swif-codec (IRTF network coding group, commit de8cd8e), and by a program written from the
+/// text of both RFCs: field, DT, key, the first sixteen.
 const DRAWN: [(Field, u8, u16, [u8; 16]); 14] = [
     (Field::Gf2, 0, 0, [0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     (Field::Gf2, 3, 2, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1]),
@@ -96,7 +96,7 @@ fn windows_slide_and_shrink() {
     assert_eq!((encoder.push(&[1]), encoder.window()), (50, 50..51));
 }
 
-/// A later symbol pays for an earlier loss: two losses wait for the second repair, and are found with it.
+/// A later symbol repairs an earlier loss: two losses wait for the second repair, and are recovered with it.
 #[test]
 fn two_losses_follow_from_two_repair_symbols() {
     let mut encoder = Encoder::new(Field::Gf256, 2, 8);
@@ -125,7 +125,7 @@ fn two_losses_follow_from_two_repair_symbols() {
     assert_eq!(repair(&encoder, &mut decoder, 3), Progress::Useless, "nothing is missing");
 }
 
-/// A symbol that is too old to be kept is lost for good, and takes one equation along. What the others say of it is got rid of.
+/// A symbol that is too old to be kept is lost for good, and costs one equation. It is eliminated from the others.
 #[test]
 fn a_forgotten_symbol_costs_one_equation() {
     let (mut encoder, mut decoder) = (Encoder::new(Field::Gf256, 1, 8), Decoder::new(Field::Gf256, 1, 8));
@@ -136,7 +136,7 @@ fn a_forgotten_symbol_costs_one_equation() {
             decoder.source(id.into(), &[id]);
         }
         if id == 9 {
-            // Three are missing, and two equations tell of them.
+            // Three are missing, and there are two equations.
             for key in [1, 2] {
                 let mut symbol = [0];
                 let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
@@ -145,7 +145,7 @@ fn a_forgotten_symbol_costs_one_equation() {
                 old = Some((repair, symbol));
             }
         }
-        // 16 symbols are kept. 19 makes room for 18 too, which did not arrive: 2 is forgotten.
+        // 16 symbols are kept. 19 makes room for 18 too, which did not arrive: 2 is dropped.
         assert_eq!(decoder.buffers().1, [0, 2, 1][usize::from(id >= 9) + usize::from(id >= 19)], "{id}");
     }
     let (repair, symbol) = old.expect("made above");
@@ -165,7 +165,7 @@ fn fates() -> impl Strategy<Value = Vec<(bool, u8, u8)>> {
     prop::collection::vec(fate, 1..120)
 }
 
-/// What arrives, in this order: a source symbol, or a repair symbol and its bytes.
+/// An arrival: a source symbol, or a repair symbol and its bytes.
 #[derive(Clone, Debug)]
 enum Arrival {
     Source(u64),
@@ -194,7 +194,7 @@ fn arrivals(field: Field, density: Density, window: u32, fates: &[(bool, u8, u8)
     arrivals.into_values().collect()
 }
 
-/// The missing symbols that follow from everything together: elimination of all equations at once.
+/// Returns the missing symbols that follow from everything together: elimination of all equations at once.
 fn determined(field: Field, arrivals: &[Arrival], sent: u64) -> Vec<u64> {
     let known: Vec<u64> =
         arrivals.iter().filter_map(|a| if let Arrival::Source(id) = a { Some(*id) } else { None }).collect();
@@ -238,7 +238,8 @@ fn determined(field: Field, arrivals: &[Arrival], sent: u64) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Whatever is lost, late or twice, nothing wrong is recovered; and where nothing is forgotten, everything that follows is.
+    /// Whatever is lost, late or duplicated, nothing wrong is recovered; and if nothing is dropped, everything that
+    /// follows is.
     #[test]
     fn what_follows_is_found_and_nothing_else(
         gf2 in any::<bool>(), threshold in prop_oneof![2 => Just(15u8), 1 => 2..15u8], window in 1..80u32, fates in fates(), again in 0..7usize,
@@ -249,7 +250,7 @@ proptest! {
         let mut found = Vec::new();
         let mut repairs = 0;
         for (at, arrival) in arrivals.iter().enumerate() {
-            // Some come twice, and some a second time much later.
+            // Some arrive twice, and some a second time much later.
             for arrival in [Some(arrival), (at % 7 == again).then(|| &arrivals[at / 2])].into_iter().flatten() {
                 match arrival {
                     Arrival::Source(id) => decoder.source(*id, &octets(*id)),
@@ -267,13 +268,13 @@ proptest! {
         let sent = fates.len() as u64;
         if sent + 12 <= 2 * u64::from(window) && repairs <= decoder.most_equations() {
             let arrived = |id: &u64| arrivals.iter().any(|a| matches!(a, Arrival::Source(source) if source == id));
-            // What was recovered and arrived after all is not missing in the end.
+            // A symbol that was recovered and arrived after all is not missing in the end.
             let found: Vec<u64> = found.into_iter().filter(|id| !arrived(id)).collect();
             prop_assert_eq!(found, determined(field, &arrivals, sent));
         }
     }
 
-    /// Repair symbols of anything, among true ones: no panic, and memory within its bounds.
+    /// Arbitrary repair symbols among true ones: no panic, and memory within its bounds.
     #[test]
     fn lies_cost_no_more_than_the_window(
         window in 1..20u32, lies in prop::collection::vec((any::<u16>(), 0..200u64, 0..30u16, any::<bool>()), 1..200),
@@ -295,7 +296,7 @@ proptest! {
     }
 }
 
-/// Ids end with 64 bits: a window up to the last is taken, one beyond is refused.
+/// Ids end with 64 bits: a window up to the last is accepted, one beyond it is refused.
 #[test]
 fn the_last_ids_there_are() {
     let mut decoder = Decoder::new(Field::Gf256, 4, 3);

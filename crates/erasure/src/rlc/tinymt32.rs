@@ -27,7 +27,7 @@ impl TinyMt32 {
         generator
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
         self.step();
         let [first, _, third, last] = self.status;
@@ -35,12 +35,12 @@ impl TinyMt32 {
         last ^ sum ^ if sum & 1 == 1 { TMAT } else { 0 }
     }
 
-    /// `tinymt32_rand16` of RFC 8681, section 3.5: 0 to 15.
+    /// Returns `tinymt32_rand16` of RFC 8681, section 3.5: 0 to 15.
     pub(super) fn next16(&mut self) -> u8 {
         (self.next() & 0xf) as u8
     }
 
-    /// `tinymt32_rand256` of RFC 8681, section 3.5: 0 to 255.
+    /// Returns `tinymt32_rand256` of RFC 8681, section 3.5: 0 to 255.
     pub(super) fn next256(&mut self) -> u8 {
         (self.next() & 0xff) as u8
     }

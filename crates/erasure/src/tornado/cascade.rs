@@ -1,11 +1,12 @@
-//! Which symbols a code has: the levels of the cascade and its end.
+//! The symbols of a code: the levels of the cascade and its end.
 
 use std::iter::successors;
 use std::ops::Range;
 
 use super::Rate;
 
-/// A level of at most so many symbols is the end: with it, the MDS code stays within the 256 symbols of GF(2^8) at every rate.
+/// A level of at most this many symbols is the end: then the MDS code stays within the 256 symbols of GF(2^8) at every
+/// rate.
 pub(super) const MOST_IN_END: u32 = 120;
 
 /// A bipartite graph: its left symbols, and after them its check symbols, each the exclusive or of some of the left ones.
@@ -26,20 +27,21 @@ pub(super) struct Cascade {
     pub(super) repairs: Range<u32>,
 }
 
-/// The check symbols of a level with these left symbols; `None` where the lefts are few enough to be the end.
+/// Returns the check symbols of a level with these left symbols; `None` if the lefts are few enough to be the end.
 fn checks(lefts: &Range<u32>, rate: Rate) -> Option<Range<u32>> {
     let count = lefts.len() as u32;
-    // Departs: 1997 has beta times the lefts. The smaller a level, the more its losses scatter, by their square root.
+    // Departs: 1997 has beta times the lefts. The smaller a level, the more its losses vary, by their square root.
     let checks = (count * u32::from(rate.of_128())).div_ceil(128) + count.isqrt() / 2;
     (count > MOST_IN_END).then(|| lefts.end..lefts.end + checks)
 }
 
-/// The left symbols of each level and, last, of the end.
+/// Iterates over the left symbols of each level and, last, of the end.
 fn sides(k: u32, rate: Rate) -> impl Iterator<Item = Range<u32>> {
     successors(Some(0..k), move |lefts| checks(lefts, rate))
 }
 
-/// Source and repair symbols of the MDS code. No memory is taken: the chance of failure is asked for again and again.
+/// Returns the source and repair symbols of the MDS code. Allocates nothing: the probability of failure is computed
+/// very often.
 pub(super) fn end(k: u32, rate: Rate) -> (Range<u32>, Range<u32>) {
     let end = sides(k, rate).last().expect("a side at least, the source symbols");
     // A code of rate 1 - beta has beta / (1 - beta) repair symbols for each source symbol.
@@ -56,7 +58,7 @@ impl Cascade {
         Self { levels: sides(k, rate).filter_map(level).collect(), end, repairs }
     }
 
-    /// First esi that does not exist.
+    /// Returns the first esi that does not exist.
     pub(super) const fn symbol_limit(&self) -> u32 {
         self.repairs.end
     }

@@ -1,4 +1,5 @@
-//! Decoding: symbols come, what follows from them is found without data, and in the end only what is lost is computed.
+//! Decoding: as symbols arrive, the consequences are worked out without data, and in the end only lost symbols are
+//! computed.
 
 use std::borrow::Cow;
 
@@ -9,18 +10,18 @@ use crate::kernel::add_many;
 use crate::repairs::Repairs;
 use crate::{Block, BlockCode, Progress};
 
-/// Where peeling does not bring all of the block, the decoder asks for this part of the source symbols still unknown, and for this part of
-/// all repair symbols at least: few enough to overshoot little, enough to be asked seldom.
+/// If peeling does not recover the whole block, the decoder asks for this part of the source symbols still unknown, and
+/// for this part of all repair symbols at least: few enough for little overshoot, enough for few requests.
 const PART_OF_MISSING: u32 = 32;
 const PART_OF_REPAIRS: u32 = 256;
 
-/// Peels as symbols come.
+/// Peels as symbols arrive.
 #[derive(Debug)]
 pub(super) struct Decoder {
     design: Design,
     repairs: Repairs,
     peeling: Option<Peeling>,
-    /// The source symbols that had not come when it peeled last.
+    /// The source symbols that were absent at the last peeling.
     absent: Vec<u32>,
     /// How many of the repair symbols it knew then.
     learnt: usize,
@@ -32,7 +33,7 @@ impl Decoder {
         Self { design, repairs, peeling: None, absent: Vec::new(), learnt: 0 }
     }
 
-    /// Tells the peeling what has come since; how many source symbols are unknown then.
+    /// Updates the peeling with the symbols that arrived since; returns how many source symbols are unknown then.
     fn peel(&mut self, block: &Block) -> u32 {
         let peeling = self.peeling.get_or_insert_with(|| {
             (self.absent, self.learnt) = ((0..block.k()).collect(), 0);
@@ -77,12 +78,12 @@ impl crate::Decoder for Decoder {
             self.repairs.clear();
             return Progress::Ready;
         }
-        // The block has lost symbols that it had: against the seam's contract, but no reason to write wrong bytes.
+        // The block has lost symbols that it had: a violation of the contract, but no reason to write wrong bytes.
         self.repairs.wait_for(block, 1)
     }
 }
 
-/// The check symbols whose bytes are at hand.
+/// The check symbols whose bytes are available.
 struct Values<'a> {
     graph: &'a Graph,
     symbol_size: usize,
@@ -115,7 +116,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Computes the missing source symbols. False, and nothing done, where they do not follow.
+    /// Computes the missing source symbols. Returns false, and does nothing, if they do not follow.
     fn run(&mut self, peeling: &Peeling, block: &mut Block) -> bool {
         let Some(steps) = self.needed(peeling, block) else { return false };
         let mut sum = vec![0; self.symbol_size];
@@ -135,7 +136,7 @@ impl<'a> Values<'a> {
         block.is_complete()
     }
 
-    /// The steps without which a missing source symbol does not follow, found from the last to the first.
+    /// Returns the steps without which a missing source symbol does not follow, found from the last to the first.
     fn needed(&self, peeling: &Peeling, block: &Block) -> Option<Vec<Step>> {
         let mut wanted = Wanted { marks: vec![false; self.graph.cascade.symbol_limit() as usize], count: 0 };
         for symbol in block.missing() {
@@ -197,7 +198,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Symbols that have to be computed.
+/// Symbols to be computed.
 struct Wanted {
     marks: Vec<bool>,
     count: u32,
@@ -208,7 +209,7 @@ impl Wanted {
         self.count += u32::from(!std::mem::replace(&mut self.marks[symbol as usize], true));
     }
 
-    /// Whether the symbol was wanted; it is not any more.
+    /// Returns whether the symbol was wanted, and removes it.
     fn take(&mut self, symbol: u32) -> bool {
         let wanted = std::mem::replace(&mut self.marks[symbol as usize], false);
         self.count -= u32::from(wanted);

@@ -1,4 +1,4 @@
-//! Check symbols, made when they are asked for.
+//! Check symbols, made on demand.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Encoder {
     /// The check symbols of the graphs, and which of them are made.
     checks: Vec<u8>,
     made: Vec<bool>,
-    /// Levels of which all are made.
+    /// Levels of which all check symbols are made.
     complete: usize,
     end: Option<End>,
 }
@@ -53,7 +53,7 @@ impl Encoder {
         Arc::clone(graph)
     }
 
-    /// Makes the check symbol of an equation; those of the levels before are made.
+    /// Makes the check symbol of an equation; those of the levels before are already made.
     fn make(&mut self, source: &Block, graph: &Graph, equation: u32) {
         if std::mem::replace(&mut self.made[equation as usize], true) {
             return;
@@ -85,7 +85,7 @@ impl Encoder {
         &self.checks[(esi - self.k) as usize * self.symbol_size..][..self.symbol_size]
     }
 
-    /// A repair symbol of the end.
+    /// Makes a repair symbol of the end.
     fn repair_of_end(&mut self, source: &Block, graph: &Graph, esi: u32, out: &mut [u8]) {
         let cascade = &graph.cascade;
         self.complete(source, graph, cascade.levels.len());

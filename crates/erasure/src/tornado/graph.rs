@@ -8,13 +8,15 @@ use super::Design;
 use super::cascade::{Cascade, Level};
 use crate::splitmix::SplitMix64;
 
-/// Checks that an earlier left symbol has are drawn anew, until there were so many draws: the smallest graphs have too few of them.
+/// A left symbol's checks are redrawn if an earlier left symbol has the same, up to this many draws: the smallest
+/// graphs have too few checks.
 const MOST_DRAWS: u32 = 64;
 
-/// Graphs are kept for this many symbols altogether, at 40 to 60 bytes each. A single larger graph is kept alone.
+/// Graphs are cached for this many symbols altogether, at 40 to 60 bytes each. A single larger graph is kept alone.
 const CACHED_SYMBOLS: u32 = 1 << 17;
 
-/// Graphs are the same whoever draws them, so the cache belongs to the process; it changes the time a call takes, never its result.
+/// A graph does not depend on who draws it, so the cache belongs to the process; it changes the time a call takes,
+/// never its result.
 static CACHE: Mutex<Vec<(Design, u32, Arc<Graph>)>> = Mutex::new(Vec::new());
 
 /// Lists of numbers, one after another.
@@ -26,7 +28,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// List `i`; empty where there is none.
+    /// Returns list `i`; empty if there is none.
     fn get(&self, i: u32) -> &[u32] {
         match self.starts.get(i as usize..i as usize + 2) {
             Some(&[start, end]) => &self.items[start as usize..end as usize],
@@ -34,7 +36,7 @@ impl Lists {
         }
     }
 
-    /// The `count` lists of those that name `i`, in ascending order.
+    /// Returns `count` lists: for each `i`, the lists that name it, in ascending order.
     fn transposed(&self, count: u32) -> Self {
         let mut starts = vec![0; count as usize + 1];
         for &item in &self.items {
@@ -68,7 +70,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The graphs of a design for blocks of `k` symbols.
+    /// Returns the graphs of a design for blocks of `k` symbols.
     pub(super) fn of(design: Design, k: u32) -> Arc<Self> {
         let cached = |cache: &mut Vec<(Design, u32, Arc<Self>)>| {
             let at = cache.iter().position(|&(other, other_k, _)| (other, other_k) == (design, k))?;
@@ -78,7 +80,7 @@ impl Graph {
         if let Some(graph) = cached(&mut CACHE.lock().unwrap_or_else(PoisonError::into_inner)) {
             return graph;
         }
-        // Drawn without the lock: other blocks go on meanwhile, at worst the same graph is drawn twice.
+        // Drawn without the lock: other blocks continue meanwhile; at worst the same graph is drawn twice.
         let graph = Arc::new(Self::new(design, k));
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(graph) = cached(&mut cache) {
@@ -102,25 +104,26 @@ impl Graph {
         Self { k, cascade, lefts, checks }
     }
 
-    /// The equations there are.
+    /// Returns all equations.
     pub(super) fn equations(&self) -> Range<u32> {
         0..self.cascade.end.end - self.k
     }
 
-    /// The lefts of an equation.
+    /// Returns the lefts of an equation.
     pub(super) fn lefts(&self, equation: u32) -> &[u32] {
         self.lefts.get(equation)
     }
 
-    /// The equations of a symbol: those in which it is a left, and its own where it is a check.
+    /// Returns the equations of a symbol: those in which it is a left, and its own if it is a check.
     pub(super) fn equations_of(&self, symbol: u32) -> impl Iterator<Item = u32> {
         let own = self.cascade.end.end > symbol && symbol >= self.k;
         self.checks.get(symbol).iter().copied().chain(own.then(|| symbol - self.k))
     }
 }
 
-/// The heavy tail distribution (Luby 1997): `lambda_i = 1 / (H(D) (i - 1))` of the edges, so 1 / (i (i - 1)) of the lefts but for
-/// a common factor, and (1 - 1/i) (D + 1) / D of them have at most `i` edges. The degree of each left, ascending.
+/// Returns the degree of each left, ascending, by the heavy tail distribution (Luby 1997): `lambda_i = 1 / (H(D) (i -
+/// 1))` of the edges, so 1 / (i (i - 1)) of the lefts but for a common factor, and (1 - 1/i) (D + 1) / D of them have
+/// at most `i` edges.
 pub(super) fn degrees(lefts: u32, longest_tail: u32) -> impl Iterator<Item = u32> {
     let (lefts, tail) = (u64::from(lefts), u64::from(longest_tail));
     let up_to = move |i: u64| lefts * (i - 1) * (tail + 1) / (i * tail);
@@ -131,7 +134,7 @@ pub(super) fn degrees(lefts: u32, longest_tail: u32) -> impl Iterator<Item = u32
 fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut Lists) {
     let (lefts, checks) = (level.lefts.len() as u32, level.checks.len() as u32);
     let mut random = SplitMix64::new(u64::from(lefts) << 32 | u64::from(checks));
-    // Neighbours on the path are lost together: degrees lie at random.
+    // Neighbours on the path are lost together, so degrees are assigned at random.
     let mut order: Vec<u32> = (0..lefts).collect();
     for last in (1..lefts).rev() {
         order.swap(last as usize, random.below_u32(last + 1) as usize);
@@ -149,12 +152,13 @@ fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut L
 
 /// Draws the checks of one left after another.
 ///
-/// The right degrees of 1997 are Poisson: here they follow from drawing each edge's check at random. Half of the lefts have two edges,
-/// and such lefts in a cycle cannot be told apart when all of them are lost. So a few checks, the *guards*, are set apart for them: each gets a
-/// third edge there, as in the proof that decoding ends (Luby 2001, section IV).
+/// The right degrees of 1997 are Poisson: here they follow from drawing each edge's check at random. Half of the lefts
+/// have two edges, and such lefts in a cycle cannot be told apart when all of them are lost. So a few checks, the
+/// *guards*, are set apart for them: each gets a third edge there, as in the proof that decoding ends (Luby 2001,
+/// section IV).
 struct Edges {
     random: SplitMix64,
-    /// Checks that are no guards; these come first.
+    /// Checks that are not guards; these come first.
     ordinary: u32,
     guards: u32,
     pairs: BTreeSet<(u32, u32)>,
@@ -168,7 +172,7 @@ impl Edges {
         Self { random, ordinary: checks - guards, guards, pairs: BTreeSet::new(), guarded: BTreeSet::new() }
     }
 
-    /// Different ordinary checks, or all of them where that is fewer.
+    /// Returns different ordinary checks, or all of them if there are fewer.
     fn of_degree(&mut self, degree: u32) -> Vec<u32> {
         let degree = degree.min(self.ordinary) as usize;
         let mut checks = Vec::with_capacity(degree);
@@ -181,10 +185,11 @@ impl Edges {
         checks
     }
 
-    /// Two ordinary checks and a guard.
+    /// Returns two ordinary checks and a guard.
     ///
-    /// Departs: 1997 leaves the graph to chance. Here no two lefts share both ordinary checks, nor an ordinary check and a guard, as long as
-    /// there are such; then neither two nor three of them are lost for good. Without it, one block in a hundred needed nearly all symbols.
+    /// Departs: 1997 leaves the graph to chance. Here no two lefts share both ordinary checks, nor an ordinary check
+    /// and a guard, as long as that is possible; then neither two nor three of them are lost for good. Without it, one
+    /// block in a hundred needed nearly all symbols.
     fn pair_and_guard(&mut self) -> Vec<u32> {
         let mut checks = self.of_degree(2);
         for _ in 1..MOST_DRAWS {

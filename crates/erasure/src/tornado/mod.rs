@@ -1,12 +1,14 @@
-//! Tornado codes (Luby, Mitzenmacher, Shokrollahi, Spielman and Stemann, "Practical loss-resilient codes", STOC 1997; Byers, Luby,
-//! Mitzenmacher and Rege, "A digital fountain approach to reliable distribution of bulk data", SIGCOMM 1998; ttp §II-A).
+//! Tornado codes (Luby, Mitzenmacher, Shokrollahi, Spielman and Stemann, "Practical loss-resilient codes", STOC 1997;
+//! Byers, Luby, Mitzenmacher and Rege, "A digital fountain approach to reliable distribution of bulk data", SIGCOMM
+//! 1998; ttp §II-A).
 //!
-//! A cascade of sparse bipartite graphs: the check symbols of each are the exclusive or of a few of its left symbols, and are the left
-//! symbols of the next, smaller graph. An MDS code ends it. Decoding is iterative: a check whose symbols are known but for one gives
-//! that one. It costs a few exclusive ors per lost symbol, and in exchange takes more than `k` symbols.
+//! A cascade of sparse bipartite graphs: the check symbols of each are the exclusive or of a few of its left symbols,
+//! and are the left symbols of the next, smaller graph. An MDS code ends it. Decoding is iterative: a check with a
+//! single unknown symbol gives that symbol. It costs a few exclusive ors per lost symbol, but takes more than `k`
+//! symbols.
 //!
-//! Every number of a graph follows from `k`, the rate and the longest tail by integer arithmetic; docs/PROTOCOL.md, section 6.4, states it
-//! for other implementations.
+//! Every number of a graph follows from `k`, the rate and the longest tail by integer arithmetic; docs/PROTOCOL.md,
+//! section 6.4, states it for other implementations.
 
 mod cascade;
 mod decoder;
@@ -23,10 +25,10 @@ use self::graph::Graph;
 use self::peeling::Peeling;
 pub use self::rate::Rate;
 
-/// Largest block: the analysis wants large ones, a decoder's graph takes some 50 bytes for each symbol.
+/// Largest block: the analysis favours large ones, but a decoder's graph takes some 50 bytes for each symbol.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 16;
 
-/// Source symbols of the MDS code that ends the cascade.
+/// Returns the source symbols of the MDS code that ends the cascade.
 pub(crate) fn symbols_of_end(k: u32, rate: Rate) -> u32 {
     cascade::end(k, rate).0.len() as u32
 }
@@ -39,24 +41,25 @@ pub struct Design {
 }
 
 impl Design {
-    /// `D` of the code on the wire. With 20, edges cost 4.7 exclusive ors for each left symbol, and the asymptotic loss to a code
-    /// that needs `k` symbols is 1 / 20 of the check symbols; beyond, blocks of up to 10,000 symbols gain nothing (measured).
+    /// `D` of the code on the wire. With 20, edges cost 4.7 exclusive ors for each left symbol, and the asymptotic
+    /// overhead over a code that needs `k` symbols is 1 / 20 of the check symbols; beyond, blocks of up to 10,000
+    /// symbols gain nothing (measured).
     const LONGEST_TAIL: u32 = 20;
 
-    /// The code of [`BlockCode::Tornado`].
+    /// Returns the code of [`BlockCode::Tornado`].
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate, longest_tail: Self::LONGEST_TAIL }
     }
 
-    /// The same with another `D`, 1 to 1000 (what lies outside is taken as the nearest): left symbols have 2 to `D` + 1 edges.
+    /// Returns the same code with another `D`, clamped to 1 to 1000: left symbols have 2 to `D` + 1 edges.
     #[must_use]
     pub fn with_longest_tail(self, longest_tail: u32) -> Self {
         Self { longest_tail: longest_tail.clamp(1, 1000), ..self }
     }
 
-    /// First encoding symbol id that does not exist; `k` itself where `k` is outside the limits. The levels and the end have the rate's
-    /// share of check symbols, and each half the square root of its size beside.
+    /// Returns the first encoding symbol id that does not exist; `k` itself if `k` is outside the limits. The levels
+    /// and the end have the rate's share of check symbols, and each half the square root of its size in addition.
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > MAX_SOURCE_SYMBOLS { k } else { cascade::end(k, self.rate).1.end }
@@ -66,7 +69,7 @@ impl Design {
     ///
     /// # Errors
     ///
-    /// The limit that is broken; see [`CodeError`].
+    /// The limit that is exceeded; see [`CodeError`].
     pub fn check(self, k: u32, symbol_size: usize) -> Result<(), CodeError> {
         BlockCode::Tornado(self.rate).check(k, symbol_size)
     }
@@ -91,8 +94,8 @@ impl Design {
         Ok(Box::new(decoder::Decoder::new(self, k, symbol_size)))
     }
 
-    /// How many of `arrivals` it takes until a block of `k` source symbols decodes, found without data; `None` where all of them do not
-    /// suffice, or `k` is outside the limits. What does not exist is passed over.
+    /// Returns how many of `arrivals` it takes until a block of `k` source symbols decodes, found without data; `None`
+    /// if all of them do not suffice, or `k` is outside the limits. Skips ids that do not exist.
     pub fn needed(self, k: u32, arrivals: impl IntoIterator<Item = u32>) -> Option<usize> {
         let limit = self.symbol_limit(k);
         if limit == k {

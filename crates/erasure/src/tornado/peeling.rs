@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::graph::Graph;
 
-/// How a lost symbol came to be known.
+/// How a lost symbol became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It is the only unknown of an equation.
@@ -13,15 +13,16 @@ pub(super) enum Step {
     End,
 }
 
-/// What is known of a block, kept up with each symbol that comes. Works both ways through the cascade: a known check finds a lost left,
-/// and known lefts find a lost check, which is a left of the next level.
+/// The known symbols of a block, updated with each arrival. Works both ways through the cascade: a known check finds a
+/// lost left, and known lefts find a lost check, which is a left of the next level.
 #[derive(Debug)]
 pub(super) struct Peeling {
     pub(super) graph: Arc<Graph>,
     known: Vec<bool>,
-    /// By equation: how many of its symbols are unknown, and the exclusive or of their esis, which is the last one's in the end.
+    /// By equation: how many of its symbols are unknown, and the exclusive or of their esis, which in the end is the
+    /// last one's.
     unknown: Vec<(u32, u32)>,
-    /// Equations that had one unknown when they came here.
+    /// Equations that had one unknown when they were added here.
     ready: Vec<u32>,
     /// How many symbols of the end are known.
     end_known: u32,
@@ -45,22 +46,22 @@ impl Peeling {
         Self { graph, known, unknown, ready: Vec::new(), end_known: 0, by_end: Vec::new(), missing, steps: Vec::new() }
     }
 
-    /// Source symbols that are not known.
+    /// Returns the number of unknown source symbols.
     pub(super) const fn missing(&self) -> u32 {
         self.missing
     }
 
-    /// The steps, in an order in which each uses only what is known by then.
+    /// Returns the steps, in an order in which each uses only what is known by then.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The symbols that [`Step::End`] brings.
+    /// Returns the symbols that [`Step::End`] gives.
     pub(super) fn by_end(&self) -> &[u32] {
         &self.by_end
     }
 
-    /// A symbol has come, and all that follows from it.
+    /// Learns a symbol that arrived, and all that follows from it.
     pub(super) fn learn(&mut self, symbol: u32) {
         self.mark(symbol);
         while let Some(equation) = self.ready.pop() {
@@ -77,7 +78,7 @@ impl Peeling {
         }
     }
 
-    /// Takes a symbol out of its equations. True when it is one of the end and was not known.
+    /// Removes a symbol from its equations. Returns true if it is one of the end and was unknown.
     fn count(&mut self, symbol: u32) -> bool {
         if std::mem::replace(&mut self.known[symbol as usize], true) {
             return false;

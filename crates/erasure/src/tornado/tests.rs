@@ -26,7 +26,7 @@ fn source(k: u32, symbol_size: usize) -> Block {
     Block::full(k, symbol_size, (0..k as usize * symbol_size).map(|j| (j * 167 + (j >> 8) * 59) as u8).collect())
 }
 
-/// Every repair symbol of a block, one after another.
+/// Returns every repair symbol of a block, one after another.
 fn repairs(design: Design, source: &Block) -> Vec<Vec<u8>> {
     let mut encoder = design.encoder(source.k(), source.symbol_size()).unwrap();
     let make = |esi| {
@@ -52,7 +52,7 @@ fn cascades_shrink_to_an_end_that_fits_its_code() {
             assert_eq!((&cascade.end, cascade.repairs.start), (&lefts, lefts.end));
             assert!(cascade.end.len() <= 120 && !cascade.repairs.is_empty());
             assert!(cascade.end.len() + cascade.repairs.len() <= 256, "{rate:?}, k {k}");
-            // The rate's own share, and no more than a few square roots beside.
+            // The rate's own share, and no more than a few square roots in addition.
             let share = f64::from(k * u32::from(rate.of_128())) / f64::from(128 - rate.of_128());
             let checks = f64::from(cascade.symbol_limit() - k);
             assert!(
@@ -95,7 +95,7 @@ fn edges_are_single_and_small_cycles_avoided() {
                     }
                 }
             }
-            // The lower levels of low rates have too few checks to tell their lefts apart.
+            // The lower levels of low rates have too few checks to distinguish their lefts.
             assert!(
                 shared * 100 <= level.lefts.len() || level.lefts.start > 0,
                 "k {k}: {shared} of {} share two checks",
@@ -105,7 +105,7 @@ fn edges_are_single_and_small_cycles_avoided() {
     }
 }
 
-/// What docs/PROTOCOL.md, section 6.4, says for other implementations.
+/// As docs/PROTOCOL.md, section 6.4, specifies for other implementations.
 #[test]
 fn graphs_are_those_of_the_protocol() {
     let design = Design::new(rate(32));
@@ -123,7 +123,7 @@ fn graphs_are_those_of_the_protocol() {
     assert_eq!(fnv, 0xfaa9_e079_d549_e195);
 }
 
-/// Each check symbol is the exclusive or of its lefts, and the last ones are Reed-Solomon's of the last level.
+/// Each check symbol is the exclusive or of its lefts, and the last ones are Reed-Solomon symbols of the last level.
 #[test]
 fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
     for (k, of_128) in [(50, 20), (121, 1), (700, 40), (1500, 64)] {
@@ -148,7 +148,7 @@ fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
     }
 }
 
-/// Asked for from the last to the first, and so for levels whose lefts nobody asked for yet.
+/// Requested from the last to the first, and so for levels whose lefts have not been requested yet.
 #[test]
 fn check_symbols_come_in_any_order() {
     for (k, of_128) in [(50, 20), (1500, 40)] {
@@ -166,7 +166,8 @@ fn check_symbols_come_in_any_order() {
     }
 }
 
-/// Blocks of several levels, losses around what the code bears, `recover` whenever it may: the right bytes as soon as peeling says so.
+/// Blocks of several levels, losses around the code's limit, `recover` whenever it may: the right bytes as soon as
+/// peeling says so.
 #[test]
 fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
     let mut dice = Dice(SplitMix64::new(0x5eed_0001));
@@ -193,13 +194,14 @@ fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
             }
             assert_eq!(received, sent, "k {k}, round {round}");
             assert!(arrived >= needed && useful as usize <= arrived, "k {k}, round {round}: {arrived} before {needed}");
-            // It asks for a 32nd of what is unknown at a time, or a 256th of the repair symbols.
+            // It asks for a 32nd of the unknown symbols at a time, or a 256th of the repair symbols.
             assert!(arrived <= needed + k as usize / 32 + 5, "k {k}, round {round}: {arrived} long after {needed}");
         }
     }
 }
 
-/// With all of the source but a few symbols, only what these need is computed, and a late source symbol is taken as it comes.
+/// With all of the source but a few symbols, only what these need is computed, and a late source symbol is used as it
+/// arrives.
 #[test]
 fn late_symbols_of_both_kinds_are_used() {
     let design = Design::new(rate(32));
@@ -223,7 +225,8 @@ fn late_symbols_of_both_kinds_are_used() {
     assert_eq!(received, sent);
 }
 
-/// Against the contract, the block has lost symbols between two calls: no panic, no wrong bytes, and what comes then is used.
+/// In violation of the contract, the block has lost symbols between two calls: no panic, no wrong bytes, and later
+/// symbols are used.
 #[test]
 fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
     let design = Design::new(rate(64));
@@ -238,7 +241,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
         decoder.push(&received, esi, &repairs[esi as usize - 500]);
     }
     assert!(matches!(decoder.recover(&mut received), Progress::Need(_)));
-    // With what the decoder has heard of, all is known; but half of it is not here any more.
+    // With what the decoder has seen, all is known; but half of it is no longer here.
     let mut other = Block::empty(500, 2, vec![0xee; 1000]);
     for esi in 0..245 {
         other.insert(esi, sent.symbol(esi).unwrap());
@@ -254,7 +257,8 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
     assert_eq!(other, sent);
 }
 
-/// Reception overhead in random order: the chance of failure that is told is not below what happens, nor far above it.
+/// Reception overhead in random order: the computed probability of failure is not below the observed one, nor far above
+/// it.
 #[test]
 fn failure_is_as_seldom_as_told() {
     for (k, of_128, trials) in [(100, 32, 50), (200, 64, 400), (1000, 8, 400), (1000, 32, 400), (5000, 32, 100)] {
@@ -280,7 +284,8 @@ fn failure_is_as_seldom_as_told() {
     );
 }
 
-/// The rate for a loss bears it in 99 of 100 cases; with 300 trials, 12 failures have a chance of 1e-4. Half the check symbols do not.
+/// The rate for a loss tolerates it in 99 of 100 cases; with 300 trials, 12 failures have a probability of 1e-4. Half
+/// the check symbols do not.
 #[test]
 fn a_rate_for_a_loss_bears_it() {
     for (k, loss) in [(1000, 0.02), (1000, 0.1), (300, 0.2), (5000, 0.1)] {
@@ -307,7 +312,7 @@ fn a_rate_for_a_loss_bears_it() {
     assert_eq!((Rate::new(0), Rate::new(65)), (None, None));
 }
 
-/// A tail as long as the left symbols allow brings the asymptotic overhead down, and is another code.
+/// A tail as long as the left symbols allow reduces the asymptotic overhead, and is another code.
 #[test]
 fn other_tails_are_other_codes() {
     let short = Design::new(rate(32)).with_longest_tail(3);

@@ -1,4 +1,4 @@
-//! What programs work on: slots in memory and the inputs.
+//! The operands of programs: slots in memory and the inputs.
 
 use super::sums::{Run, Targets, chain, combine, sums};
 use super::{Part, Program};
@@ -7,7 +7,7 @@ use crate::kernel::Level;
 /// Bytes of a line, the unit of a strip.
 pub(crate) const LINE: usize = 64;
 
-/// Memory for slots, which begins where a line of the caches does. It is zeroed by the system, which costs nothing where it is new.
+/// Memory for slots, aligned to cache lines. It is zeroed by the system, which costs nothing for new memory.
 #[derive(Debug)]
 pub(crate) struct Lines {
     bytes: Vec<u8>,
@@ -15,14 +15,14 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// `count` lines of zeros.
+    /// Allocates `count` lines of zeros.
     pub(crate) fn new(count: usize) -> Self {
         let bytes = vec![0; (count + 1) * LINE];
         let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
         Self { bytes, start }
     }
 
-    /// Slots of `width` lines in `count` lines from line `first` on.
+    /// Returns slots of `width` lines in `count` lines from line `first` on.
     pub(crate) fn slots(&mut self, first: usize, count: usize, width: usize) -> Slots<'_> {
         self.slots_at(Level::detected(), first, count, width)
     }
@@ -42,7 +42,7 @@ pub(crate) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Of `size` bytes each; `None` is zeros.
+    /// Creates inputs of `size` bytes each; `None` is zeros.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl<'a> Inputs<'a> {
         Self { symbols, size }
     }
 
-    /// Bytes of each.
+    /// Returns the bytes of each input.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
@@ -65,7 +65,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Slots of one width, in a row.
+/// Contiguous slots of one width.
 #[derive(Debug)]
 pub(crate) struct Slots<'a> {
     pub(super) bytes: &'a mut [u8],
@@ -75,12 +75,12 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Slots there are, in the type of a program's bounds.
+    /// Returns the number of slots, in the type of a program's bounds.
     fn count(&self) -> u64 {
         (self.bytes.len() / self.width) as u64
     }
 
-    /// Makes the sums of `program` in these slots. The inputs are read from byte `offset` on.
+    /// Computes the sums of `program` in these slots. The inputs are read from byte `offset` on.
     pub(crate) fn run(&mut self, program: &Program, part: Part, inputs: &Inputs<'_>, offset: usize) {
         assert!(program.targets.max(program.slots).max(program.others) <= self.count(), "slots");
         let end = offset.checked_add(self.width);
@@ -95,12 +95,13 @@ impl Slots<'_> {
             part,
             to: Targets::Slots(slots),
         };
-        // SAFETY: a program's words are whole sums; every target, source and input exists, as asserted; a sum is written after its
-        // sources were read.
+        // SAFETY: a program's words are whole sums; every target, source and input exists, as asserted; a sum is
+        // written after its sources were read.
         unsafe { sums(self.level, program.words(), run) }
     }
 
-    /// Makes the sums of `program` in `tables`, which the last sources are in too; the first ones are in these slots. No inputs.
+    /// Computes the sums of `program` in `tables`, which also hold the last sources; the first ones are in these slots.
+    /// No inputs.
     pub(crate) fn fill(&self, program: &Program, tables: &mut Slots<'_>) {
         assert!(program.slots <= self.count() && tables.width == self.width, "slots");
         assert!(program.targets.max(program.others) <= tables.count(), "tables");
@@ -109,7 +110,8 @@ impl Slots<'_> {
         unsafe { sums(self.level, program.words(), self.run_without_inputs(program, to, Targets::Slots(to))) }
     }
 
-    /// Makes the sums of `program`, whose targets are `outputs`, of slots and `tables`: the bytes of the outputs from `offset` on.
+    /// Computes the sums of `program`, whose targets are `outputs`, from slots and `tables`: the bytes of the outputs
+    /// from `offset` on.
     pub(crate) fn output(&self, program: &Program, tables: &Slots<'_>, outputs: &mut [&mut [u8]], offset: usize) {
         assert!(program.targets <= outputs.len() as u64 && program.slots <= self.count(), "slots");
         assert!(program.others <= tables.count() && tables.width == self.width, "tables");

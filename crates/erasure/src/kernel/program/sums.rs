@@ -4,7 +4,7 @@ use super::{HEADER, Part};
 use crate::kernel::dispatch;
 use crate::kernel::vector::Vector;
 
-/// What a run over a program works on.
+/// The operands of a run over a program.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     /// Bytes of a slot.
@@ -14,13 +14,13 @@ pub(super) struct Run<'a> {
     /// Slots of the last sources.
     pub(super) last: *const u8,
     pub(super) inputs: *const &'a [u8],
-    /// Where inputs begin.
+    /// Offset of the inputs.
     pub(super) offset: usize,
     pub(super) part: Part,
     pub(super) to: Targets,
 }
 
-/// Where sums go.
+/// Where sums are written.
 #[derive(Clone, Copy)]
 pub(super) enum Targets {
     Slots(*mut u8),
@@ -32,8 +32,8 @@ dispatch! {
     ///
     /// # Safety
     ///
-    /// The words are a row of whole sums, each its header and as many sources as that counts. All that they name exists in `run`, with
-    /// so many bytes.
+    /// The words are a row of whole sums, each its header and as many sources as the header counts. Everything that
+    /// they name exists in `run`, with `run.bytes` bytes.
     pub(super) unsafe fn sums(words: &[u32], run: Run<'_>) = sums_body;
 }
 
@@ -71,7 +71,7 @@ macro_rules! by_registers {
 
 #[inline(always)]
 unsafe fn sums_body<V: Vector>(words: &[u32], run: Run<'_>) {
-    // SAFETY: handed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { by_registers!(run.bytes, sums_by::<V>(words, run)) }
 }
 
@@ -79,7 +79,7 @@ unsafe fn sums_body<V: Vector>(words: &[u32], run: Run<'_>) {
 unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: Run<'_>) {
     let mut at = words.as_ptr();
     let end = words.as_ptr_range().end;
-    // SAFETY: a program is a row of whole sums; the caller says that what they name exists.
+    // SAFETY: a program is a row of whole sums; the caller guarantees that what they name exists.
     unsafe {
         while at < end {
             let (target, input) = (*at as usize, *at.add(1) as usize);
@@ -121,7 +121,7 @@ unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: Run<'_>) {
 
 #[inline(always)]
 unsafe fn chain_body<V: Vector>(slots: *mut u8, bytes: usize, taps: &[[u8; 2]], first: usize, rows: usize) {
-    // SAFETY: handed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { by_registers!(bytes, chain_by::<V>(slots, bytes, taps, first, rows)) }
 }
 
@@ -133,7 +133,7 @@ unsafe fn chain_by<V: Vector, const N: usize>(
     first: usize,
     rows: usize,
 ) {
-    // SAFETY: the caller says that all slots exist.
+    // SAFETY: the caller guarantees that all slots exist.
     unsafe {
         let two = V::factor(2);
         let sums = slots.add(first * bytes);
@@ -171,7 +171,7 @@ unsafe fn chain_by<V: Vector, const N: usize>(
 
 #[inline(always)]
 unsafe fn combine_body<V: Vector>(slots: *mut u8, bytes: usize, targets: &[u32], sources: &[u32], coefficients: &[u8]) {
-    // SAFETY: handed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { by_registers!(bytes, combine_by::<V>(slots, bytes, targets, sources, coefficients)) }
 }
 
@@ -187,7 +187,7 @@ unsafe fn combine_by<V: Vector, const N: usize>(
         let coefficients = &coefficients[index * sources.len()..][..sources.len()];
         let mut part = 0;
         while part < bytes {
-            // SAFETY: the caller says that all slots exist.
+            // SAFETY: the caller guarantees that all slots exist.
             unsafe {
                 let to = slots.add(target as usize * bytes + part);
                 let mut sum = [V::zero(); N];

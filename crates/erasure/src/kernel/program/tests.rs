@@ -1,4 +1,4 @@
-//! What a program may name, and its runs at every level of this machine against sums of single bytes.
+//! The bounds of programs, and their runs at every level of this machine against sums of single bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,12 +21,12 @@ fn program(sums: &[Sum]) -> Program {
     program
 }
 
-/// Slots of noise, `bytes` each.
+/// Returns slots of noise, `bytes` each.
 fn noisy(seed: usize, count: usize, bytes: usize) -> Vec<Vec<u8>> {
     noise(seed, count * bytes).chunks(bytes).map(<[u8]>::to_vec).collect()
 }
 
-/// The lines of such slots.
+/// Returns the lines of such slots.
 fn lines_of(slots: &[Vec<u8>]) -> Lines {
     let bytes = slots.concat();
     let mut lines = Lines::new(bytes.len() / LINE);
@@ -34,15 +34,15 @@ fn lines_of(slots: &[Vec<u8>]) -> Lines {
     lines
 }
 
-/// Adds `factor` times `from`, as far as `to` reaches.
+/// Adds `factor` times `from`, for the length of `to`.
 fn add(to: &mut [u8], from: &[u8], factor: u8) {
     for (to, from) in to.iter_mut().zip(from) {
         *to ^= field::multiply(factor, *from);
     }
 }
 
-/// Runs `work` on `count` slots at every level and width, and `expected` on the same as rows of bytes. The slots before and after must
-/// stay as they are.
+/// Runs `work` on `count` slots at every level and width, and `expected` on the same as rows of bytes. The slots before
+/// and after must not change.
 fn check(count: usize, work: impl Fn(Level, &mut Slots<'_>), expected: impl Fn(&mut [Vec<u8>])) {
     for (level, width) in Level::available().flat_map(|level| WIDTHS.map(|width| (level, width))) {
         let mut rows = noisy(1, count + 2, width * LINE);
@@ -116,7 +116,7 @@ fn tables_are_filled() {
     );
 }
 
-/// Into the middle of outputs, whose other bytes stay.
+/// Into the middle of outputs, whose other bytes do not change.
 #[test]
 fn outputs_are_sums_of_slots_and_tables() {
     const BEFORE: usize = 7;
@@ -136,7 +136,8 @@ fn outputs_are_sums_of_slots_and_tables() {
     }
 }
 
-/// Against the chain as it is defined; the last tap names a slot twice, so that it stays. Slot 6 is in neither part.
+/// Against the chain as it is defined; the last tap names a slot twice, so that it does not change. Slot 6 is in
+/// neither part.
 #[test]
 fn a_chain_is_added() {
     const TAPS: [[u8; 2]; 5] = [[0, 1], [3, 0], [1, 2], [0, 3], [2, 2]];
@@ -204,7 +205,7 @@ fn what_does_not_exist_is_refused() {
     }
 }
 
-/// None of them counts, and the sums before it and after it stay whole.
+/// No partial sum counts, and the sums before and after it stay whole.
 #[test]
 fn a_panic_among_the_sources_leaves_whole_sums() {
     let mut program = Program::default();
